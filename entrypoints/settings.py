@@ -451,6 +451,13 @@ class Settings:
         f"{_OFFICESUITE}: the address of the provider's public keys.",
     )
 
+    text_hosts: tuple[str, ...] = _setting(
+        forms.hosts,
+        "",
+        _ORGANIZATIONS,
+        "Domains to which own texts may link without a proof, with all hosts below them, separated by commas. Texts of an organization "
+        "also link to the domains that it has proved; texts of the installation to these alone.",
+    )
     org_auto_approve: bool = _setting(
         forms.switch,
         "off",

@@ -28,7 +28,7 @@ from typing import Final, get_args
 
 import trio
 
-from core.domain.languages import Language
+from core.domain.languages import CONSOLE_LANGUAGES, Language
 from entrypoints.http.server.settings import ServerSettings
 from tests.browser.chromium import PROGRAM, started
 from tests.browser.console_gallery import CONSOLE, ConsolePage, console_pages
@@ -133,7 +133,7 @@ class Sheets:
 
 async def take(program: str, of: str, language: Language, folder: Path, workshop: Path, *, purpose: Purpose) -> None:
     wanted: list[Pictured] = [] if purpose is Purpose.DOCUMENTS else [state for state in states() if of in state.name]
-    if CONSOLE.startswith(of) or of.startswith(CONSOLE):
+    if language in CONSOLE_LANGUAGES and (CONSOLE.startswith(of) or of.startswith(CONSOLE)):
         wanted += [one for one in await console_pages(language, workshop) if of in one.name]
     certificate = Certificate.make(workshop)
     settings = ServerSettings(certificate=certificate.certificate, certificate_key=certificate.key)

@@ -123,7 +123,12 @@ GENERATORS: Final = (
         client="client",
         compiled=_imported(".", "client"),
         # It knows no body of a picture or of XML.
-        lacks=frozenset({"set_picture", "upload_logo", "upload_saml_metadata", "upload_upstream_provider_metadata"}),
+        lacks=frozenset(
+            (
+                *("set_picture", "upload_logo", "upload_dark_logo", "upload_favicon", "upload_background", "upload_service_logo"),
+                *("upload_saml_metadata", "upload_upstream_provider_metadata"),
+            )
+        ),
     ),
     Generator(
         name="openapi-typescript",

@@ -1,10 +1,11 @@
 """The texts of pages and mails, in every language that we speak."""
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable, Mapping
 from datetime import datetime
 from typing import Protocol
 
 from core.domain.languages import Language
+from core.domain.texts.own_texts import InstallationWords, OwnTexts
 
 
 class Text(Hashable, Protocol):
@@ -19,8 +20,16 @@ class Text(Hashable, Protocol):
         for a missing value. Both are bugs, and a test of ours finds them first.
         """
 
+    def isolated(self, value: object) -> str:
+        """A value that stands alone among our words, such as a name in the title of a page. It runs as its own letters do, and turns
+        nothing around it. The values of a text are isolated anyway.
+        """
+
     def moment(self, at: datetime) -> str:
         """Date and time in words, with the time zone."""
+
+    def listed(self, things: Iterable[str]) -> str:
+        """The things one behind the other, with the comma of the language between them. As plain text."""
 
     def ago(self, at: datetime, now: datetime) -> str:
         """How long ago `at` was, in the one unit that says enough: "3 minutes ago". Of a moment to come, the moment itself; clocks that are
@@ -28,11 +37,47 @@ class Text(Hashable, Protocol):
         """
 
 
+class WearingText(Text, Protocol):
+    """A text over which own texts can stand."""
+
+    def wear(self, *own: OwnTexts) -> None:
+        """From now on these stand over the shipped texts, the first above the second. Whoever renders calls it before and, with nothing,
+        afterwards: rendering waits for nothing, so no other page or mail can come between.
+        """
+
+    def paragraphs(self, key: str, **values: object) -> str:
+        """A text whose own form may have paragraphs and links. It stands alone in an element for one paragraph: in HTML, `</p>` ends one
+        and begins the next. A key of own texts alone is empty where there is none.
+        """
+
+
+class ShippedWords(Protocol):
+    """Our texts as they are written, before any value stands in them."""
+
+    def written(self, language: Language) -> Mapping[str, str]:
+        """By key, with the English text where the language lacks one."""
+
+
 class Texts(Protocol):
     """Shipped files implement it, one for each language."""
 
-    def of(self, language: Language) -> Text:
+    def of(self, language: Language) -> WearingText:
         """As plain text."""
 
-    def html(self, language: Language) -> Text:
+    def html(self, language: Language) -> WearingText:
         """As HTML: texts and values are escaped, unless a value is marked as HTML already."""
+
+
+class InstallationWordsLookup(Protocol):
+    async def get(self) -> InstallationWords:
+        """One statement and one round trip, outside any unit of work. Raises `Unavailable` and `Overloaded`."""
+
+
+class SpokenInstallationWords(Protocol):
+    """What this process knows of them: nothing at first."""
+
+    @property
+    def current(self) -> InstallationWords: ...
+
+    def now(self) -> datetime:
+        """Own texts may have a time from which and until which they stand."""

@@ -51,6 +51,7 @@ from ports.jobs import JobStore
 from ports.platform.imports import ImportStore
 from ports.platform.platform_owners import PlatformOwnerStore
 from ports.platform.proposals import ProposalStore
+from ports.platform.text_approvals import TextApprovalStore
 from ports.services.api_keys import ApiKeyStore
 from ports.services.assignments import AssignmentStore
 from ports.services.billing import BillingStore
@@ -87,6 +88,9 @@ from ports.tenancy.setup.setup_links import SetupLinkStore
 from ports.tenancy.siem import SiemStore
 from ports.tenancy.sign_in_rules import SignInRulesStore
 from ports.tenancy.teams import TeamStore
+from ports.tenancy.texts.notices import NoticeStore
+from ports.tenancy.texts.own_texts import OwnTextStore
+from ports.tenancy.texts.spoken_languages import SpokenLanguageStore
 from ports.tenancy.upstream_providers import UpstreamProviderStore
 from ports.tenancy.webhook_deliveries import WebhookDeliveryStore
 from ports.tenancy.webhooks import WebhookStore
@@ -118,6 +122,10 @@ class AskedStores(Protocol):
     teams: TeamStore
     mail_servers: MailServerStore
     looks: LookStore
+    spoken_languages: SpokenLanguageStore
+    own_texts: OwnTextStore
+    text_approvals: TextApprovalStore
+    notices: NoticeStore
     connection_refreshes: ConnectionRefreshStore
     domains: DomainStore
     domain_routes: DomainRouteStore

@@ -58,3 +58,13 @@ def drawn_webp(*parts: bytes, width: int = 64, height: int = 32) -> bytes:
     head = part(b"VP8X", b"\x0c\0\0\0" + pack("<I", width - 1)[:3] + pack("<I", height - 1)[:3])
     body = b"WEBP" + head + b"".join(parts)
     return b"RIFF" + pack("<I", len(body)) + body
+
+
+def checked_png(height: int, color: str) -> bytes:
+    """A board of white and this colour, on which nothing could be read: three times as wide as it is high."""
+    inked, size = bytes.fromhex(color[1:]), height // 2 or 1
+    wide = 3 * height
+    lines = [b"".join((b"\xff\xff\xff", inked)[(across // size + odd) % 2] for across in range(wide)) for odd in (0, 1)]
+    rows = [b"\0" + lines[down // size % 2] for down in range(height)]
+    head = chunk(b"IHDR", pack(">IIBBBBB", wide, height, 8, 2, 0, 0, 0))
+    return b"\x89PNG\r\n\x1a\n" + head + chunk(b"IDAT", compress(b"".join(rows))) + chunk(b"IEND")

@@ -16,6 +16,7 @@ from core.usecases.federation.saml.configurations import Saml
 from core.usecases.identity.unverified_accounts import UnverifiedAccounts
 from core.usecases.services.subscriptions import Subscriptions
 from core.usecases.tenancy.invitations import Invitations
+from core.usecases.tenancy.texts.own_texts import OwnTextChanges
 from ports.platform.analytics import LoginCounter
 
 log = structlog.get_logger()
@@ -144,6 +145,18 @@ def saml_certificate_watcher(saml: Saml, *, spread: Callable[[], float], interva
         log.info("saml_certificates_end", certificates=total)
 
     return DueSweeper("saml_certificate_watcher", warn, tell, spread=spread, interval=interval, batch=1000)
+
+
+def own_text_comparer(texts: OwnTextChanges, *, spread: Callable[[], float], interval: float = 3600.0, batch: int = 500) -> DueSweeper:
+    """Finds own texts beneath which a release has changed ours. After each of them was compared once, it finds none."""
+
+    async def compare(_since: datetime | None, limit: int) -> tuple[int, None]:
+        return await texts.compare_with_ours(limit), None
+
+    def tell(total: int) -> None:
+        log.info("own_texts_compared", texts=total)
+
+    return DueSweeper("own_text_comparer", compare, tell, spread=spread, interval=interval, batch=batch)
 
 
 def login_counter(counter: LoginCounter, *, spread: Callable[[], float], interval: float = 10.0) -> DueSweeper:

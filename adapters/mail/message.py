@@ -88,7 +88,7 @@ def compose(mail: Mail, id: JobId, sender: Sender, date: datetime) -> Letter:  #
             "Auto-Submitted: auto-generated\r\n"
             "MIME-Version: 1.0\r\n"
             f'Content-Type: multipart/alternative; boundary="{_BOUNDARY}"\r\n'
-            f"Content-Language: {mail.language.value}\r\n".encode()
+            f"Content-Language: {mail.language.tag}\r\n".encode()
         )
         content = b"".join((head, b"\r\n", _part("plain", mail.text), _part("html", mail.html), f"--{_BOUNDARY}--\r\n".encode()))
     except (MessageError, ValueError, LookupError):

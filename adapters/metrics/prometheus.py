@@ -33,6 +33,7 @@ from core.domain.identity.terms.terms import TermsKeeper
 from core.domain.identity.upstream.refreshes import RefreshFault
 from core.domain.jobs import QueueState
 from core.domain.mail import MAIL_JOB
+from core.domain.platform.text_approvals import ApprovalOutcome
 from core.domain.services.billing.billing_news import NewsType
 from core.domain.services.user_keys import KeyReason
 from core.domain.tenancy.join_requests import Joined
@@ -172,6 +173,9 @@ class PrometheusMetrics:
         "Mails of organizations, by how they went: by their own servers or ours",
         "outcome",
         known=_KNOWN_ORGANIZATION_MAILS,
+    )
+    _text_approvals = _counter(
+        "sso_text_approvals_total", "Answers of platform owners to own texts, by outcome", "outcome", known=ApprovalOutcome
     )
     _domain_checks = _counter(
         "sso_domain_checks_total", "Looks for the proofs of domains, by outcome", "outcome", known=("found", "missed", "unknown")
@@ -434,6 +438,9 @@ class PrometheusMetrics:
 
     def organization_mail(self, outcome: str) -> None:
         self._organization_mails.labels(outcome).inc()
+
+    def text_approval(self, outcome: str) -> None:
+        self._text_approvals.labels(outcome).inc()
 
     def domain_checked(self, outcome: str) -> None:
         self._domain_checks.labels(outcome).inc()

@@ -98,6 +98,10 @@ class Statements:
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
+    @property
+    def pool(self) -> Pool:
+        return self._pool
+
     async def ask(self, row: Callable[..., Row], statement: LiteralString, parameters: Parameters | None = None) -> list[Row]:
         return await ask(self._pool, row, statement, parameters)
 

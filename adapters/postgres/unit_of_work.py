@@ -52,6 +52,7 @@ from adapters.postgres.jobs import JobRows
 from adapters.postgres.platform.configuration.proposals import ProposalRows
 from adapters.postgres.platform.imports import ImportRows
 from adapters.postgres.platform.platform_owners import PlatformOwnerRows
+from adapters.postgres.platform.text_approvals import TextApprovalRows
 from adapters.postgres.record.events import EventRows
 from adapters.postgres.services.api_keys import ApiKeyRows
 from adapters.postgres.services.assignments import AssignmentRows
@@ -91,6 +92,9 @@ from adapters.postgres.tenancy.setup.setup_links import SetupLinkRows
 from adapters.postgres.tenancy.siem import SiemRows
 from adapters.postgres.tenancy.sign_in_rules import SignInRulesRows
 from adapters.postgres.tenancy.teams import TeamRows
+from adapters.postgres.tenancy.texts.notices import NoticeRows
+from adapters.postgres.tenancy.texts.own_texts import OwnTextRows
+from adapters.postgres.tenancy.texts.spoken_languages import SpokenLanguageRows
 from adapters.postgres.tenancy.upstream_providers import UpstreamProviderRows
 from adapters.postgres.tenancy.webhook_deliveries import WebhookDeliveryRows
 from adapters.postgres.tenancy.webhooks import WebhookRows
@@ -158,6 +162,10 @@ class Stores(AskedStores):
     risk_policies = anywhere(RiskPolicyRows)
     mail_servers = anywhere(MailServerRows)
     looks = anywhere(LookRows)
+    spoken_languages = anywhere(SpokenLanguageRows)
+    own_texts = anywhere(OwnTextRows)
+    text_approvals = anywhere(TextApprovalRows)
+    notices = anywhere(NoticeRows)
     connection_refreshes = anywhere(ConnectionRefreshRows)
     domains = anywhere(DomainRows)
     domain_routes = anywhere(DomainRouteRows)

@@ -1,16 +1,21 @@
 """The texts of pages and mails: one catalogue for each language. Each is read when it is first spoken.
 
 Mails, and pages that share their texts, have one file a language beside this module. A page of the console has its texts in all languages
-beside it, in its folder `texts`. English says what there is; tests see to it that the other languages have the same keys and placeholders.
+beside it, in its folder `texts`. English says what there is; tests see to it that the other languages of the console have the same keys and
+placeholders. Further languages have one file each and no texts of the console, and tell in English what they lack.
 """
 
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Final
 
 from adapters.texts.catalogue import Catalogue
 from adapters.texts.reading import shipped
-from core.domain.languages import DEFAULT, Language
+from core.domain.languages import CONSOLE_LANGUAGES, DEFAULT, Language
+
+# As `paragraph` of the mails' `parts.html` has it.
+PARAGRAPH_OF_MAIL: Final = "margin:0 0 16px;font-size:16px;line-height:25px;color:#22272b;"
 
 
 class ShippedTexts:
@@ -23,20 +28,24 @@ class ShippedTexts:
         return _catalogue(language, self._beside, html=False)
 
     def html(self, language: Language) -> Catalogue:
-        return _catalogue(language, self._beside, html=True)
+        """The texts of mails, whose programs know no style sheet."""
+        return _catalogue(language, self._beside, html=True, between=f'</p>\n<p style="{PARAGRAPH_OF_MAIL}">')
+
+    def written(self, language: Language) -> Mapping[str, str]:
+        """Implements `ports.texts.ShippedWords`."""
+        return _texts(language, self._beside)
 
     def on_page(self, language: Language, *, html: bool) -> Catalogue:
         """The texts of pages, whose lines never end within "e-mail"."""
-        return _catalogue(language, self._beside, html=html, on_page=True)
+        return _catalogue(language, self._beside, html=html, on_page=True, between="</p>\n<p>" if html else "\n\n")
 
 
 @cache
-def _catalogue(language: Language, beside: Path | None, *, html: bool, on_page: bool = False) -> Catalogue:
-    return Catalogue(language, _texts(language, beside), html=html, on_page=on_page)
+def _catalogue(language: Language, beside: Path | None, *, html: bool, on_page: bool = False, between: str = "\n\n") -> Catalogue:
+    english = None if language is DEFAULT else _catalogue(DEFAULT, beside, html=html, on_page=on_page, between=between)
+    # Nothing of a further language stands beside pages, so mails and pages share its file.
+    texts = _texts(language, beside if language in CONSOLE_LANGUAGES else None)
+    return Catalogue(language, texts, html=html, on_page=on_page, between=between, english=english)
 
 
-@cache
-def _texts(language: Language, beside: Path | None) -> dict[str, str]:
-    """A language tells in English what it lacks."""
-    own = shipped(language, beside)
-    return own if language is DEFAULT else {**_texts(DEFAULT, beside), **own}
+_texts = cache(shipped)

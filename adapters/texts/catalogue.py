@@ -3,17 +3,20 @@ look-ups and one join.
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Final
+from weakref import WeakKeyDictionary
 
 from markupsafe import Markup, escape
 
-from adapters.texts.plurals import FORM, OTHER
+from adapters.texts.lists import COMMA
+from adapters.texts.own import OWN_ALONE, PARAGRAPHS, PLAIN, UNFIT, Pieces, in_paragraphs, on_one_line, placeholders, unlinked_words
+from adapters.texts.plurals import ALL_FORMS, FORM, OTHER
 from core.domain.languages import Language
+from core.domain.texts.own_texts import OwnTexts
 
-_PLACEHOLDER: Final = re.compile(r"\{([a-z_]+)\}")
 # A hyphen after two or three letters, as in "e-mail" and "two-step". A line must not end there, so pages put a word joiner behind it.
 # Only in sentences and headings: a label or a button is a name that people say to their machine, and programs look for.
 _SHORT_PART: Final = re.compile(r"(?<![\w-])(\w{1,3}-)(?=\w)")
@@ -21,58 +24,124 @@ _SENTENCE: Final = 6
 _MOST_DAYS: Final = 512
 # No text contains it.
 _CLOCK: Final = "\0"
+# First strong isolate, and its end: what stands between them runs as its own first letter says, and turns nothing around it (UAX 9).
+_ISOLATE: Final = "\u2068"
+_END: Final = "\u2069"
+# Letters from right to left: Hebrew, Arabic and their neighbours, their forms for print, and further scripts from U+10800 and U+1E800.
+_FROM_THE_RIGHT: Final = re.compile("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc\U00010800-\U00010fff\U0001e800-\U0001efff]")
 # Between the clocks of the database and of the process that shows the page, in seconds.
 _APART: Final = 60
 _UNITS: Final = (("years", 365 * 86400), ("months", 30 * 86400), ("days", 86400), ("hours", 3600), ("minutes", 60))
 
 
-class _Pieces:
-    """A text with placeholders: what stands between them, and the names of the values, in turns."""
-
-    __slots__ = ("literals", "names")
-
-    def __init__(self, text: str, escaped: Callable[[object], str]) -> None:
-        parts = _PLACEHOLDER.split(text)
-        self.literals = [escaped(part) for part in parts[::2]]
-        self.names = parts[1::2]
-
-
 class _Forms:
-    """A text that a number decides about: its keys for each form."""
+    """A text that a number decides about: its keys for each form, and which form a number takes."""
 
-    __slots__ = ("keys",)
+    __slots__ = ("_form", "keys")
 
-    def __init__(self, key: str, texts: Mapping[str, str]) -> None:
-        self.keys = {name.rpartition(".")[2]: name for name in texts if name.rpartition(".")[0] == key}
+    def __init__(self, key: str, texts: Mapping[str, str], form: Callable[[int], str]) -> None:
+        self.keys = {form: name for form in ALL_FORMS if (name := f"{key}.{form}") in texts}
+        self._form = form
+
+    def key(self, count: int) -> str:
+        return self.keys.get(self._form(count)) or self.keys[OTHER]
+
+
+# The two ways of showing, each by key.
+_Ready = tuple[dict[str, str | Pieces], dict[str, str | Pieces]]
 
 
 class Catalogue:
-    """Implements `ports.texts.Text`."""
+    """Implements `ports.texts.WearingText`."""
 
-    def __init__(self, language: Language, texts: Mapping[str, str], *, html: bool, on_page: bool = False) -> None:
-        """`on_page`: lines of the page end where its width says, so short parts of words stay with the rest."""
+    def __init__(
+        self,
+        language: Language,
+        texts: Mapping[str, str],
+        *,
+        html: bool,
+        on_page: bool = False,
+        between: str = "\n\n",
+        english: "Catalogue | None" = None,
+    ) -> None:
+        """`on_page`: lines of the page end where its width says, so short parts of words stay with the rest. `between` stands between the
+        paragraphs of own texts. `english` tells what this language lacks, by the rules of English.
+        """
         self.language: Final = language
         self._texts = texts
+        self._english: Final = english
+        self._html: Final = html
         self._on_page: Final = on_page
-        self._ready: dict[str, str | _Pieces | _Forms] = {}
+        self._ready: dict[str, str | Pieces | _Forms] = {}
+        # The own texts that stand over these while one page or mail is rendered, the nearest first.
+        self._over: Sequence[tuple[Mapping[str, str], _Ready]] = ()
+        # For each set of own texts, those that were shown, as they are shown here.
+        self._made_of: WeakKeyDictionary[OwnTexts, _Ready] = WeakKeyDictionary()
+        self._between = between
         self._escaped: Callable[[object], str] = escape if html else str
+        self._isolated = _always_isolated if language.direction == "rtl" else _isolated_from_the_right
         self._joined: Callable[[list[str]], str] = _join_html if html else "".join
         self._form = FORM[language]
         self._around_clock = lru_cache(_MOST_DAYS)(self._made_around_clock)
 
     def __call__(self, key: str, **values: object) -> str:
-        made = self._ready.get(key) or self._prepared(key)
+        made = (self._over and self._own(key, PLAIN)) or self._ready.get(key) or self.prepared(key)
         if isinstance(made, _Forms):
             count = values["count"]
             assert isinstance(count, int)  # noqa: S101 - a bug in a template: nothing but a number can be counted
-            return self(made.keys[self._form(count)], **values)
+            return self(made.key(count), **values)
         if isinstance(made, str):
             return made
+        return self._filled(made, values)
+
+    def paragraphs(self, key: str, **values: object) -> str:
+        made = self._over and self._own(key, PARAGRAPHS)
+        if made:
+            return made if isinstance(made, str) else self._filled(made, values)
+        return "" if key in OWN_ALONE else self(key, **values)
+
+    def wear(self, *own: OwnTexts) -> None:
+        self._over = [(texts, self._made_of.setdefault(one, ({}, {}))) for one in own if (texts := one.of(self.language))]
+
+    def has_own(self, key: str) -> bool:
+        return any(key in texts for texts, _ in self._over)
+
+    def _own(self, key: str, shown: int) -> str | Pieces | None:
+        for texts, ready in self._over:
+            if key in texts:
+                made = ready[shown].get(key)
+                if made is None:
+                    made = ready[shown][key] = self._made(key, texts[key], shown)
+                if made is not UNFIT:
+                    return made
+        return None
+
+    def _made(self, key: str, text: str, shown: int) -> str | Pieces:
+        """Ready to be filled in. A text of older rules gives way to ours if it has a placeholder that ours has not, for which there is no
+        value, or lacks one: then it hides what the reader must not miss.
+        """
+        if placeholders(text) != placeholders(self._texts.get(key, "")):
+            return UNFIT
+
+        if not self._on_page:
+            # A page makes no links of words; programs that show mails do.
+            text = unlinked_words(text)
+        kept = partial(self._kept_together, key, spaces=text.count(" "))
+        if shown is PARAGRAPHS:
+            made = in_paragraphs(text, kept, self._escaped, self._between, html=self._html)
+        else:
+            made = on_one_line(text, kept, self._escaped)
+        return made if made.names or made is UNFIT else self._joined(made.literals)
+
+    def _filled(self, made: Pieces, values: Mapping[str, object]) -> str:
         parts = [made.literals[0]]
         for name, literal in zip(made.names, made.literals[1:], strict=True):
             value = values[name]
-            parts += (self._escaped(self.moment(value) if isinstance(value, datetime) else value), literal)
+            parts += (self.moment(value) if isinstance(value, datetime) else self._isolated(value, self._escaped(value)), literal)
         return self._joined(parts)
+
+    def isolated(self, value: object) -> str:
+        return self._joined([self._isolated(value, self._escaped(value))])
 
     def moment(self, at: datetime) -> str:
         at = at.astimezone(UTC)
@@ -82,10 +151,13 @@ class Catalogue:
     def _made_around_clock(self, year: int, month: int, day: int) -> tuple[str, str]:
         """A moment of this day, before and after its clock. A list shows many moments of few days."""
         first = self("time.first_of_month") if day == 1 else str(day)
-        before, _, after = self("time.moment", day=first, month=self(f"time.month.{month}"), year=year, clock=_CLOCK, zone="UTC").partition(
-            _CLOCK
-        )
+        told = self("time.moment", day=first, month=self(f"time.month.{month}"), year=year, clock=_CLOCK, zone="UTC")
+        # A date is all ours, so there is nothing to keep apart.
+        before, _, after = told.replace(_ISOLATE, "").replace(_END, "").partition(_CLOCK)
         return before, after
+
+    def listed(self, things: Iterable[str]) -> str:
+        return COMMA[self.language].join(things)
 
     def ago(self, at: datetime, now: datetime) -> str:
         seconds = (now - at).total_seconds()
@@ -96,21 +168,43 @@ class Catalogue:
                 return self(f"time.ago.{unit}", count=int(seconds // length))
         return self("time.ago.now")
 
-    def _prepared(self, key: str) -> "str | _Pieces | _Forms":
+    def prepared(self, key: str) -> "str | Pieces | _Forms":
+        """The text as it can be put together. English and what falls back on it share it."""
+        known = self._ready.get(key)
+        if known is not None:
+            return known
         text = self._texts.get(key)
-        made: str | _Pieces | _Forms
+        made: str | Pieces | _Forms
         if text is None:
-            made = _Forms(key, self._texts)
+            made = _Forms(key, self._texts, self._form)
             if OTHER not in made.keys:
-                raise LookupError(f"There is no text {key}")
+                if self._english is None:
+                    raise LookupError(f"There is no text {key}")
+                made = self._english.prepared(key)
         else:
-            if self._on_page and (text.count(" ") >= _SENTENCE or key.endswith(".title")):
-                text = _SHORT_PART.sub("\\1\u2060", text)
-            made = _Pieces(text, self._escaped)
+            made = Pieces.of(self._kept_together(key, text, text.count(" ")), self._escaped)
             if not made.names:
-                made = made.literals[0]
+                made = self._joined(made.literals)
         self._ready[key] = made
         return made
+
+    def _kept_together(self, key: str, words: str, spaces: int) -> str:
+        """The words, of a text with so many spaces."""
+        together = self._on_page and (spaces >= _SENTENCE or key.endswith(".title"))
+        return _SHORT_PART.sub("\\1\u2060", words) if together else words
+
+
+def _always_isolated(value: object, written: str) -> str:
+    """Among words from right to left, nearly every value runs the other way: names, addresses, links. A number needs nothing: it joins the
+    sentence as it is, with its sign for per cent.
+    """
+    return written if isinstance(value, int) else f"{_ISOLATE}{written}{_END}"
+
+
+def _isolated_from_the_right(value: object, written: str) -> str:
+    """Among words from left to right, few values run the other way. An element is left to the template, which puts names into `<bdi>`."""
+    is_other = isinstance(value, str) and not value.isascii() and not hasattr(value, "__html__") and _FROM_THE_RIGHT.search(value)
+    return f"{_ISOLATE}{written}{_END}" if is_other else written
 
 
 def _join_html(parts: list[str]) -> str:

@@ -3,16 +3,17 @@ takes twenty times as long, and the first person to see a page waits for it.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from importlib.resources import files
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-from core.domain.languages import Language
+from core.domain.languages import CONSOLE_LANGUAGES, Language
 
 _SECTION: Final = re.compile(r"\[([a-z_0-9.]+)\]")
 # No escapes, and so no straight quotation marks and no backslashes: what stands there is what is shown.
+_NAME: Final = re.compile(rb'\n([a-z_0-9.]+) = "')
 _TEXT: Final = re.compile(r'([a-z_0-9.]+) = "([^"\\]+)"')
 
 
@@ -20,9 +21,39 @@ class UnreadableCatalogue(Exception):
     """A line of a shipped catalogue is not in the form that all have. A test of ours finds it first."""
 
 
-def shipped(language: Language, beside: Path | None = None) -> dict[str, str]:
-    """The texts of a language, by dotted key: its own file, and its sections of the files that stand beside the pages in this folder."""
-    texts = read(files(__package__).joinpath(f"{language}.toml").read_text(encoding="utf-8"))
+class Sections(Mapping[str, str]):
+    """The texts of one file, which stays as it is: a text is looked for in its section when somebody asks for it. As dictionaries, the
+    files of the ten further languages would take five MiB of each process, and a catalogue asks only once for each text.
+    """
+
+    def __init__(self, source: bytes) -> None:
+        parts = source.split(b"\n[")
+        self._sections: Final = {name.decode(): lines for name, _, lines in (part.partition(b"]") for part in parts[1:])}
+
+    def __getitem__(self, key: str) -> str:
+        section, _, name = key.partition(".")
+        start = f'\n{name} = "'.encode()
+        _, found, rest = self._sections.get(section, b"").partition(start)
+        if not found:
+            raise KeyError(key)
+        return rest[: rest.index(b'"')].decode()
+
+    def __iter__(self) -> Iterator[str]:
+        return (f"{section}.{name.decode()}" for section, lines in self._sections.items() for name in _NAME.findall(lines))
+
+    def __len__(self) -> int:
+        return sum(len(_NAME.findall(lines)) for lines in self._sections.values())
+
+
+def shipped(language: Language, beside: Path | None = None) -> Mapping[str, str]:
+    """The texts of a language, by dotted key: its own file and, of the languages of the console, its sections of the files that stand
+    beside the pages in this folder. The other languages have one file each, so that whoever translates has one to send in; what that
+    file lacks, or the whole file, English tells.
+    """
+    own = files(__package__).joinpath(f"{language}.toml")
+    if language not in CONSOLE_LANGUAGES:
+        return Sections(own.read_bytes() if own.is_file() else b"")
+    texts = read(own.read_text(encoding="utf-8"))
     for source in sources(beside):
         texts |= read(spoken(language, source.read_text(encoding="utf-8")), texts)
     return texts

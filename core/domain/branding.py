@@ -1,20 +1,26 @@
-"""Branding: the name, logo and colour that an organization lends to mails and pages."""
+"""Branding: the name, looks, languages and own texts that an organization lends to mails and pages."""
 
+import json
 import re
 from collections.abc import Sequence
+from datetime import datetime
+from enum import StrEnum
+from functools import lru_cache
 from typing import Final
 
+from core.domain.languages import Language, restored_languages
 from core.domain.lines import one_line
-from core.frozen import Frozen
+from core.domain.looks.colors import READABLE, VISIBLE, contrast, worst_contrast
+from core.domain.texts.own_texts import NO_OWN_TEXTS, OwnTexts
+from core.frozen import Frozen, values_of
 
 LONGEST_NAME: Final = 100
-# The contrasts that WCAG 2.2 demands at level AA: for text (1.4.3), and for parts that people must recognise, such as the edge of a field
-# (1.4.11).
-READABLE: Final = 4.5
-VISIBLE: Final = 3.0
 _WHITE: Final = "#ffffff"
 _BLACK: Final = "#000000"
 _COLOR: Final = re.compile(r"#[0-9a-f]{6}")
+_LONGEST_MAILED: Final = 40
+# What mail programs make a link of.
+_LEADS_SOMEWHERE: Final = re.compile(r"[@/\\]|\w\.\w")
 _DIGEST: Final = re.compile(r"[0-9a-f]{64}")
 
 
@@ -29,6 +35,52 @@ class BrandLinks(Frozen):
 NO_LINKS: Final = BrandLinks()
 
 
+class Font(StrEnum):
+    """The families of type that pages may have. All are on people's systems already: a page loads no fonts."""
+
+    SYSTEM = "system"
+    HUMANIST = "humanist"
+    GEOMETRIC = "geometric"
+    SERIF = "serif"
+    SLAB = "slab"
+    MONO = "mono"
+
+
+CORNERS: Final = (0, 4, 12)
+"""How round buttons, fields and cards may be, in pixels."""
+
+
+class Look(Frozen):
+    """The looks beyond logo and colour. Pictures are named by their digests."""
+
+    dark_logo: str | None = None
+    """For dark pages. None: the logo, on a light ground of its own."""
+    favicon: str | None = None
+    background: str | None = None
+    """Behind the cards of a flow. Text never stands on it."""
+    second_color: str | None = None
+    """Of links. None: the first colour, where it can be read."""
+    corner: int | None = None
+    """One of `CORNERS`. None: ours."""
+    font: Font | None = None
+    """None: the system's."""
+    notice_from: str | None = None
+    """From when the own notice stands above the sign-in, in ISO 8601; None: from the moment that it has a text."""
+    notice_until: str | None = None
+
+    def has_notice_at(self, now: datetime) -> bool:
+        begun = self.notice_from is None or datetime.fromisoformat(self.notice_from) <= now
+        return begun and (self.notice_until is None or now < datetime.fromisoformat(self.notice_until))
+
+    def as_text(self) -> str | None:
+        """As it is stored: one line that is the same for equal looks. None where everything is ours."""
+        own = {name: value for name, value in values_of(self).items() if value is not None}
+        return json.dumps(own, sort_keys=True) if own else None
+
+
+PLAIN: Final = Look()
+
+
 class Branding(Frozen):
     """The name and looks that a page shows. `logo` is a path of ours. A page loads nothing from another server, because that server would
     learn who reads the page.
@@ -38,6 +90,12 @@ class Branding(Frozen):
     logo: str | None = None
     color: str = "#0f5f5c"
     links: BrandLinks = NO_LINKS
+    look: Look = PLAIN
+    languages: tuple[Language, ...] = ()
+    """The languages that the organization speaks, its first one first; none: all of ours."""
+    texts: OwnTexts = NO_OWN_TEXTS
+    texts_are_approved: bool = False
+    """Whether a platform owner has said yes to these very texts."""
 
     @property
     def ink(self) -> str:
@@ -51,21 +109,90 @@ class Branding(Frozen):
 
     def may_write_on(self, *grounds: str) -> bool:
         """Whether links in the brand colour can be read on all of these colours."""
-        return all(contrast(self.color, ground) >= READABLE for ground in grounds)
+        return worst_contrast(self.color, grounds) >= READABLE
 
     def stands_out_on(self, *grounds: str) -> bool:
         """Whether the edge of a button in the brand colour can be seen on all of these colours."""
-        return all(contrast(self.color, ground) >= VISIBLE for ground in grounds)
+        return worst_contrast(self.color, grounds) >= VISIBLE
 
 
 POSTERN: Final = Branding("Postern")
 
 
-def branding(name: str, logo_digest: str | None, color: str | None, links: Sequence[str | None] | None = None) -> Branding:
-    """The usable part of what an organization has stored. `links` are the addresses for help, privacy and terms, in this order."""
+class NamedApplication(Frozen):
+    """An application that a page or a mail names, with its picture."""
+
+    name: str
+    logo: str | None = None
+    """A path of ours."""
+
+    @property
+    def may_be_mailed(self) -> bool:
+        """Whether the name may stand in a mail to somebody who has not asked for it. Nobody but the organization has looked at the name, so
+        one that is an address, or reads like a message, stays on our pages.
+        """
+        return len(self.name) <= _LONGEST_MAILED and not _LEADS_SOMEWHERE.search(self.name)
+
+
+def named_application(kept: Sequence[str | None] | None) -> NamedApplication | None:
+    """`kept` has the name and the digest of the logo. None for none."""
+    if kept is None:
+        return None
+    name, logo = kept
+    digest = _digest(logo)
+    return NamedApplication(one_line(name or ""), None if digest is None else logo_path(digest))
+
+
+class Dress(Frozen):
+    """What an organization has stored of its branding besides name, logo and colour, as one look-up brings it."""
+
+    help_url: str | None
+    privacy_url: str | None
+    terms_url: str | None
+    look: str | None
+    languages: str | None
+    texts_digest: str | None
+    approved_texts: str | None = None
+    """The digest of the texts that a platform owner has said yes to."""
+
+
+def branding(
+    name: str, logo_digest: str | None, color: str | None, dress: Sequence[str | None] | None = None, texts: OwnTexts = NO_OWN_TEXTS
+) -> Branding:
+    """The usable part of what an organization has stored. `dress` has the fields of `Dress`, in their order; None where all are unset.
+    `texts` are those that the dress names.
+    """
     shown = one_line(name)[:LONGEST_NAME] or POSTERN.name
-    logo = logo_path(logo_digest) if logo_digest and _DIGEST.fullmatch(logo_digest) else None
-    return Branding(shown, logo, brand_color(color or "") or POSTERN.color, NO_LINKS if links is None else BrandLinks(*links))
+    digest = _digest(logo_digest)
+    logo = None if digest is None else logo_path(digest)
+    own_color = brand_color(color or "") or POSTERN.color
+    if dress is None:
+        return Branding(shown, logo, own_color)
+    worn = Dress(*dress)
+    links = BrandLinks(worn.help_url, worn.privacy_url, worn.terms_url)
+    approved = worn.texts_digest is not None and worn.texts_digest == worn.approved_texts
+    return Branding(shown, logo, own_color, links, look_of(worn.look), restored_languages(worn.languages), texts, approved)
+
+
+@lru_cache(maxsize=512)
+def look_of(kept: str | None) -> Look:
+    """The usable part of stored looks. A newer process may have stored more than this one knows."""
+    said = {} if kept is None else json.loads(kept)
+    return Look(
+        dark_logo=_digest(said.get("dark_logo")),
+        favicon=_digest(said.get("favicon")),
+        background=_digest(said.get("background")),
+        second_color=brand_color(said.get("second_color") or ""),
+        # The number itself: `false` and 4.0 are equal to one of them, and no sheet has such a name.
+        corner=next((corner for corner in CORNERS if corner == said.get("corner")), None),
+        font=Font(said["font"]) if said.get("font") in set(Font) else None,
+        notice_from=said.get("notice_from"),
+        notice_until=said.get("notice_until"),
+    )
+
+
+def _digest(kept: str | None) -> str | None:
+    return kept if kept is not None and _DIGEST.fullmatch(kept) else None
 
 
 def brand_color(text: str) -> str | None:
@@ -79,18 +206,11 @@ def logo_path(digest: str) -> str:
     return f"/logos/{digest}"
 
 
-def contrast(one: str, other: str) -> float:
-    """The contrast of two colours in the form #rrggbb, as WCAG 2.2 defines it: from 1, for the same colour, to 21."""
-    dark, light = sorted((_luminance(one), _luminance(other)))
-    return (light + 0.05) / (dark + 0.05)
+def mailed_logo(digest: str | None) -> str:
+    """The path of an application's logo, as mails about the application show it. Empty when it has none."""
+    return "" if digest is None else logo_path(digest)
 
 
-def _luminance(color: str) -> float:
-    """The relative luminance, as WCAG 2.2 defines it."""
-    red, green, blue = (_linear(int(color[at : at + 2], 16) / 255) for at in (1, 3, 5))
-    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
-
-
-def _linear(channel: float) -> float:
-    linear: float = channel / 12.92 if channel <= 0.04045 else ((channel + 0.055) / 1.055) ** 2.4
-    return linear
+def dark_logo(branding: Branding) -> str | None:
+    """The path of the logo for dark grounds, beside a logo for light ones."""
+    return logo_path(branding.look.dark_logo) if branding.logo and branding.look.dark_logo else None

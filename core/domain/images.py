@@ -12,12 +12,15 @@ from core.frozen import Frozen
 # A camera writes a few dozen segments, and an editor a few hundred. More would only cost processor time.
 _MOST_SEGMENTS: Final = 500
 _PNG: Final = b"\x89PNG\r\n\x1a\n"
+_MOVING_IN_PNG: Final = frozenset((b"acTL", b"fcTL", b"fdAT"))
 # PNG's critical chunks, transparency, colours, pixel shape, and the frames of animations (PNG, third edition, sections 11 and 12). Texts,
 # EXIF and times are absent from the list.
-_DRAWN_IN_PNG: Final = frozenset(
-    (b"IHDR", b"PLTE", b"IDAT", b"IEND", b"tRNS", b"cHRM", b"gAMA", b"iCCP", b"sBIT", b"sRGB", b"cICP", b"bKGD", b"pHYs")
-) | {b"acTL", b"fcTL", b"fdAT"}
-_DRAWN_IN_WEBP: Final = frozenset((b"VP8 ", b"VP8L", b"VP8X", b"ALPH", b"ANIM", b"ANMF", b"ICCP"))
+_DRAWN_IN_PNG: Final = (
+    frozenset((b"IHDR", b"PLTE", b"IDAT", b"IEND", b"tRNS", b"cHRM", b"gAMA", b"iCCP", b"sBIT", b"sRGB", b"cICP", b"bKGD", b"pHYs"))
+    | _MOVING_IN_PNG
+)
+_MOVING_IN_WEBP: Final = frozenset((b"ANIM", b"ANMF"))
+_DRAWN_IN_WEBP: Final = frozenset((b"VP8 ", b"VP8L", b"VP8X", b"ALPH", b"ICCP")) | _MOVING_IN_WEBP
 _DRAWN_IN_FRAME: Final = frozenset((b"VP8 ", b"VP8L", b"ALPH"))
 _FRAME_HEAD: Final = 16
 # The flags of VP8X that announce EXIF and XMP.
@@ -70,6 +73,13 @@ def without_metadata(media_type: str, content: bytes) -> bytes:
             parts = b"".join(_drawn_parts(content[12:], _DRAWN_IN_WEBP))
             return b"RIFF" + (len(parts) + 4).to_bytes(4, "little") + b"WEBP" + parts
     raise BrokenImage
+
+
+def is_animated(media_type: str, content: bytes) -> bool:
+    """Whether a picture that has come through `without_metadata` moves. JPEG knows no animations."""
+    if media_type == "image/png":
+        return any(chunk[4:8] in _MOVING_IN_PNG for chunk in _drawn_chunks(content))
+    return media_type == "image/webp" and any(part[:4] in _MOVING_IN_WEBP for part in _drawn_parts(content[12:], _DRAWN_IN_WEBP))
 
 
 def _drawn_chunks(content: bytes) -> Iterator[bytes]:

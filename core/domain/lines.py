@@ -11,6 +11,8 @@ LONGEST_TYPED: Final = 2000
 _JOINER: Final = "\u2060"
 # What mail programs make links of: `https://`, `www.`, and words with a dot between letters.
 _LINKING: Final = re.compile(r"(?<=:)(?=//)|(?<=[^\W_])(?=\.[^\W\d_])")
+# An address of mail, with marks around it. A path may have an @, too: a program that finds a host before it makes a link.
+_MAIL: Final = re.compile(r"[(<\"'«„“]*[\w.!#$%&'*+=^`{|}~-]+@[\w.-]+[)>\"'»“”.,;:!?…]*")
 _MARKUP: Final = re.compile(r"[<>]|://|\bwww\.|\]\(", re.IGNORECASE)
 _JOINERS: Final = "\u200c\u200d"
 # So many marks stand on one letter at most. Tibetan, the deepest of the living scripts, stacks six; dozens cover the lines around them.
@@ -31,7 +33,7 @@ def unlinked(text: str) -> str:
     """The text as no program takes it for a link, and as it was to the eye. A word joiner stands within `://`, and before a dot that a
     letter follows. Addresses of mail stay as they are, because people copy them.
     """
-    return " ".join(word if "@" in word and "//" not in word else _LINKING.sub(_JOINER, word) for word in text.split(" "))
+    return " ".join(word if _MAIL.fullmatch(word) else _LINKING.sub(_JOINER, word) for word in text.split(" "))
 
 
 def has_markup(line: str) -> bool:

@@ -8,7 +8,6 @@ from uuid import UUID
 from actors.account_mails import account_mailer
 from actors.audit_linker import AuditLinker
 from actors.billing_reconciler import BillingReconciler
-from actors.database_watcher import DatabaseWatcher
 from actors.dispatcher import DeliveryDispatcher
 from actors.foreign_hashes import ForeignHashWatcher
 from actors.janitor import Janitor
@@ -28,6 +27,7 @@ from actors.sweepers.domain_checker import domain_checker
 from actors.sweepers.due_sweepers import (
     invitation_sweeper,
     login_counter,
+    own_text_comparer,
     registration_sweeper,
     saml_certificate_watcher,
     subscription_expirer,
@@ -37,6 +37,8 @@ from actors.sweepers.storage_watcher import StorageWatcher
 from actors.tellers.afar_requests import afar_request_teller
 from actors.tellers.displaced_sessions import displaced_session_teller
 from actors.tellers.owner_notices import owner_notifier
+from actors.watchers.database_watcher import DatabaseWatcher
+from actors.watchers.installation_words_reader import InstallationWordsReader
 from adapters.postgres.upkeep import housekeeping
 from adapters.postgres.upkeep.deleted_organizations import PostgresDeletedOrganizations
 from adapters.postgres.upkeep.deleted_profile_fields import PostgresDeletedProfileFields
@@ -50,6 +52,7 @@ from core.domain.record.event_types import WEBHOOK_TOPIC
 from core.domain.services import services as services_domain
 from core.domain.tenancy import organizations as organizations_domain
 from core.domain.tenancy import profile_fields as profile_fields_domain
+from core.domain.texts.own_texts import INSTALLATION_TEXTS_TOPIC
 from core.usecases.purge import Purge
 from entrypoints.assembly.federation import Federation
 from entrypoints.assembly.foundation import Foundation
@@ -100,6 +103,9 @@ def assemble_actors(
         afar_request_teller(federation.afar_requests, workplace),
         owner_notifier(tenancy.owner_notices, workplace),
         reencrypter(foundation.reencryption, workplace),
+        InstallationWordsReader(
+            foundation.installation_words, Mailbox.rung_by(foundation.doorbell, INSTALLATION_TEXTS_TOPIC), spread=spread
+        ),
         identity.presence,
         *(() if identity.password_filter is None else (PasswordFilterWatcher(identity.password_filter, metrics),)),
         ForeignHashWatcher(identity.foreign_hashes, spread=spread),
@@ -128,6 +134,7 @@ def assemble_actors(
         registration_sweeper(identity.unverified_accounts, doubt=doubt, spread=spread),
         DeliveryDispatcher("webhook_dispatcher", tenancy.deliveries, webhook_mailbox, metrics=metrics, spread=spread, traces=traces),
         DeliveryDispatcher("logout_dispatcher", federation.deliveries, logout_mailbox, metrics=metrics, spread=spread, traces=traces),
+        own_text_comparer(tenancy.own_texts, spread=spread),
         domain_checker("domain_checker", tenancy.domains, metrics=metrics, spread=spread),
         domain_checker("domain_route_checker", tenancy.domain_routes, metrics=metrics, spread=spread),
         domain_checker("resource_host_checker", services.resource_servers, metrics=metrics, spread=spread),

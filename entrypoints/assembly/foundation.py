@@ -31,6 +31,7 @@ from adapters.postgres.jobs import PostgresJobQueue
 from adapters.postgres.rate_limits import PostgresBuckets
 from adapters.postgres.server_secrets import PostgresServerSecrets
 from adapters.postgres.statements import Statements
+from adapters.postgres.texts.own_texts import PostgresInstallationWords
 from adapters.postgres.unit_of_work import Stores, unit_of_work
 from adapters.postgres.upkeep.sealed_columns import PostgresSealedColumns
 from adapters.saml.directories import XmlServiceProviderDocuments
@@ -50,6 +51,7 @@ from core.frozen import Frozen
 from core.usecases.dead_jobs import GivenUpJobs
 from core.usecases.encryption import Reencryption
 from core.usecases.identity.locking.lock_links import LockLinks
+from core.usecases.installation_words import KeptInstallationWords
 from core.usecases.key_care import KeyCare
 from core.usecases.key_proofs import KeyProofs
 from core.usecases.signing_keys import SigningKeys, stored
@@ -85,6 +87,7 @@ from ports.server_secrets import KeptSecrets
 from ports.services.published_keys import KeySets
 from ports.system import Ids, Secrets, System
 from ports.tenancy.mail_servers import OrganizationPost
+from ports.texts import ShippedWords
 from ports.tokens import TokenSigner, TokenVerifier
 from ports.unit_of_work import UnitOfWorkFactory
 
@@ -110,6 +113,8 @@ class Foundation(Frozen, kw_only=True):
     server_secrets: KeptSecrets
     email_syntax: EmailSyntax
     brandings: Brandings
+    installation_words: KeptInstallationWords
+    shipped_words: ShippedWords
     mail_templates: MailTemplates
     lock_links: LockLinks
     mail: MailTransport
@@ -183,6 +188,7 @@ async def open_foundation(settings: Settings) -> AsyncIterator[Foundation]:
         ldap_directories = LdapOnFirstUse(dialer.connect, trust.context)
         signing_keys = SigningKeys(new_unit_of_work, CryptoKeyMaker(keyring), clock, known_keys)
         server_secrets = PostgresServerSecrets(pool, keyring, clock)
+        installation_words = KeptInstallationWords(PostgresInstallationWords(pool), clock)
         yield Foundation(
             version=_version(),
             public_url=settings.public_url,
@@ -202,7 +208,9 @@ async def open_foundation(settings: Settings) -> AsyncIterator[Foundation]:
             server_secrets=server_secrets,
             email_syntax=LibraryEmailSyntax(),
             brandings=PostgresBrandings(pool),
-            mail_templates=ShippedMailTemplates(ShippedTexts(), settings.public_url, lock_links),
+            installation_words=installation_words,
+            mail_templates=ShippedMailTemplates(ShippedTexts(), settings.public_url, lock_links, installation_words),
+            shipped_words=ShippedTexts(),
             lock_links=lock_links,
             mail=mail,
             outbound=outbound,

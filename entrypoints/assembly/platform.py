@@ -37,6 +37,7 @@ from core.usecases.platform.platform_users import PlatformUsers
 from core.usecases.platform.proposals import Proposals
 from core.usecases.platform.risk_policies import InstallationRiskPolicies
 from core.usecases.platform.searches import Searches
+from core.usecases.platform.text_approvals import TextApprovals
 from core.usecases.platform.todos import OpenTodos
 from entrypoints.assembly.foundation import Foundation
 from entrypoints.assembly.identity import Identity
@@ -66,6 +67,7 @@ class Platform(Frozen, kw_only=True):
     configurations: Configurations
     further_providers: FurtherProviders
     proposals: Proposals
+    text_approvals: TextApprovals
 
 
 def assemble_platform(settings: Settings, foundation: Foundation, identity: Identity) -> Platform:
@@ -120,6 +122,7 @@ def assemble_platform(settings: Settings, foundation: Foundation, identity: Iden
         analytics=Analytics(PostgresAnalytics(pool), FairTurns(), clock),
         login_counter=PostgresLoginCounter(pool),
         storage=PostgresStorageSamples(pool),
+        text_approvals=TextApprovals(new_unit_of_work, foundation.stores.text_approvals, foundation.shipped_words, foundation.metrics),
         todos=OpenTodos(PostgresTodos(pool), clock),
         frames=Frames(PostgresFrames(pool), clock),
         expiries=Expiries(PostgresExpiries(pool), clock),

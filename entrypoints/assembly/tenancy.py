@@ -66,6 +66,10 @@ from core.usecases.tenancy.siem_export import SiemExport
 from core.usecases.tenancy.sign_in_rules import OrganizationSignInRules
 from core.usecases.tenancy.teams import Teams
 from core.usecases.tenancy.terms.terms import TermsVersions
+from core.usecases.tenancy.texts.mail_previews import MailPreviews
+from core.usecases.tenancy.texts.notices import Notices
+from core.usecases.tenancy.texts.own_texts import OwnTextChanges
+from core.usecases.tenancy.texts.spoken_languages import OrganizationLanguages
 from core.usecases.tenancy.upstream_providers import OrganizationUpstreamProviders
 from core.usecases.tenancy.webhook_deliveries import WebhookDeliveries, WebhookReceivers
 from core.usecases.tenancy.webhooks import Webhooks
@@ -99,6 +103,10 @@ class Tenancy(Frozen, kw_only=True):
     key_tokens: KeyTokens
     trusted_issuers: TrustedIssuers
     branding: OrganizationBranding
+    spoken_languages: OrganizationLanguages
+    own_texts: OwnTextChanges
+    notices: Notices
+    mail_previews: MailPreviews
     domains: Domains
     domain_routes: DomainRoutes
     join_requests: JoinRequests
@@ -148,6 +156,7 @@ def assemble_tenancy(settings: Settings, foundation: Foundation, identity: Ident
         templates=foundation.mail_templates,
         metrics=foundation.metrics,
         clock=clock,
+        text_hosts=settings.text_hosts,
     )
     connection_keys = ConnectionKeys(RsaCertificates(), foundation.keyring, system)
     directory_surveys = DirectorySurveys(identity.connection_lookup, foundation.ldap_directories, foundation.keyring)
@@ -272,7 +281,11 @@ def assemble_tenancy(settings: Settings, foundation: Foundation, identity: Ident
             new_unit_of_work, stores.trusted_issuers, foundation.assertions, system=system, own_issuer=settings.public_url
         ),
         management_key_presence=key_presence,
+        mail_previews=MailPreviews(new_unit_of_work, foundation.brandings, foundation.mail_templates, foundation.links, foundation.clock),
+        notices=Notices(new_unit_of_work, stores.notices),
+        own_texts=OwnTextChanges(new_unit_of_work, stores.own_texts, foundation.shipped_words, system, settings.text_hosts),
         branding=OrganizationBranding(new_unit_of_work, stores.looks, foundation.outbound, ids),
+        spoken_languages=OrganizationLanguages(new_unit_of_work, stores.spoken_languages),
         domains=Domains(new_unit_of_work, stores.domains, proofs, system=system),
         domain_routes=DomainRoutes(
             new_unit_of_work,

@@ -194,6 +194,7 @@ class PosternApplication(DispatchedApplication):
     def serve(self, postern: Postern) -> None:
         """Answer requests from now on."""
         settings, routes = self._settings, self._served.routes
+        shipped_pages().speak_for(postern.foundation.installation_words)
         addresses, tracing = ClientAddresses(settings.trusted_proxies), postern.foundation.tracing
         self.dispatcher = Dispatcher(
             routes,

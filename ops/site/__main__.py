@@ -33,7 +33,7 @@ _INDEX: Final = {
         "docs/guides/first-organization",
         "docs/guides/protect-your-app",
     ),
-    "Guides": ("docs/guides/*",),
+    "Guides": ("docs/guides/*", "docs/guides/looks/*"),
     "Applications": (
         "docs/guides/applications/*",
         "docs/guides/apis/*",

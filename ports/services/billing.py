@@ -100,12 +100,15 @@ class PortalAccess(Frozen):
 
 
 class Reader(Frozen):
-    """The person who gets a mail about a subscription, with the names of the service and its organization."""
+    """The person who gets a mail about a subscription, with the names of the service and its organization, and the digest of the
+    service's logo.
+    """
 
     email: Email
     language: Language | None
     organization_name: str
     service_name: str
+    service_logo: str | None
 
 
 class BillingStore(Protocol):

@@ -3,9 +3,10 @@
 from datetime import datetime
 from typing import Protocol
 
-from core.domain.identifiers import ClientId, OrganizationId, ServiceId
+from core.domain.identifiers import ClientId, LogoId, OrganizationId, ServiceId
 from core.domain.pages import Listed
 from core.domain.services.services import RegisteredService, Service, ServiceList, ServiceType, ServiceUsage
+from core.domain.tenancy.look_pictures import Logo
 from core.domain.tenancy.metadata import Metadata
 from core.domain.tenancy.organizations import Organization
 from core.frozen import Frozen
@@ -47,6 +48,9 @@ class ServiceStore(Protocol):
 
     async def save(self, service: Service) -> None:
         """Saves everything but id, organization, slug, client id and creation. Metadata that are None stay as they are. After `hold`."""
+
+    async def replace_logo(self, service: Service, logo: Logo | None, id: LogoId) -> None:  # noqa: A002 - the noun's own word
+        """Keeps the picture that the service names, and says when it changed. With None, removes the logo. After `hold`."""
 
     async def keep_client_id(self, service: ServiceId, kept: ClientId | None) -> ClientId | None:
         """The client id that counts from now on: `kept`, or the service's own one. None when another service has it, and then the unit of

@@ -3,7 +3,8 @@
 from typing import Protocol
 
 from core.domain.identifiers import LogoId, OrganizationId
-from core.domain.tenancy.branding import Logo, OrganizationLook
+from core.domain.tenancy.branding import OrganizationLook
+from core.domain.tenancy.look_pictures import Logo, LookPicture
 
 
 class LookStore(Protocol):
@@ -15,9 +16,18 @@ class LookStore(Protocol):
         """None when there is no such organization."""
 
     async def logo(self, digest: str) -> Logo | None:
-        """The logo of an active organization, or of a further provider. None when none of them has a logo with this digest."""
+        """A picture of an active organization's looks, of one of its services, or of a further provider. None when none of them has one
+        with this digest.
+        """
 
-    async def save(self, organization: OrganizationId, look: OrganizationLook) -> None: ...
+    async def save(self, organization: OrganizationId, look: OrganizationLook) -> None:
+        """Saves everything but the logo itself."""
 
-    async def replace_logo(self, organization: OrganizationId, logo: Logo | None, id: LogoId) -> None:  # noqa: A002 - the noun's own word
-        """With None, removes the logo."""
+    async def replace_picture(
+        self,
+        organization: OrganizationId,
+        kind: LookPicture,
+        picture: Logo | None,
+        id: LogoId,  # noqa: A002 - the noun's own word
+    ) -> None:
+        """With None, removes the picture. What names a picture other than the logo is saved with the looks."""

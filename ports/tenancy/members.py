@@ -26,6 +26,7 @@ class KnownMember(Frozen):
     membership: Membership
     capabilities: frozenset[Capability]
     organization_is_active: bool
+    organization_name: str
     is_unconfirmed_owner: bool = False
     """See `UnconfirmedOwnership`."""
 

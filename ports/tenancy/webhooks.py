@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Protocol
 
+from core.domain.branding import POSTERN, Branding
 from core.domain.email import Email
 from core.domain.identifiers import OrganizationId, UserId, WebhookId
 from core.domain.languages import Language
@@ -17,7 +18,9 @@ class Owner(Frozen):
     user: UserId
     email: Email
     language: Language | None
-    organization_name: str
+    branding: Branding = POSTERN
+    is_own: bool = False
+    """Whether they belong to the organization by their own act."""
 
 
 class WebhookStore(Protocol):

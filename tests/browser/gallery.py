@@ -9,6 +9,7 @@ from entrypoints.http.machinery.headers import PagePolicy, answer_headers
 from entrypoints.http.pages import HTML, shipped_pages
 from entrypoints.http.pages.declaring import WITH_FORM
 from tests.http.running_server import Handler, Receive, Send
+from tests.pictures import checked_png
 
 _POLICY: Final[PagePolicy] = WITH_FORM
 
@@ -26,7 +27,10 @@ class Shown(Protocol):
 def gallery(states: Sequence[Shown]) -> Handler:
     async def handle(scope: Any, _receive: Receive, send: Send) -> None:
         _, *asset, name = scope["path"].split("/")
-        if asset:
+        if asset == ["logos"]:
+            # A digest says what the picture is like: the height in tens, and a colour.
+            content, media_type = checked_png(int(name[:2]) * 10, f"#{name[2:8]}"), "image/png"
+        elif asset:
             found = shipped_pages().asset(asset[-1], name)
             assert found is not None, f"a page asks for {scope['path']}"
             content, media_type = found

@@ -91,7 +91,9 @@ PROBES: Final = r"""(() => {
         // Lines for programs break anywhere.
         if (text.parentElement.closest("pre") || text.data.trimStart().startsWith("{")) continue;
         const isPart = [text.previousSibling, text.nextSibling].some(one => one && one.localName === "wbr");
-        for (const part of text.data.matchAll(isPart ? /[^\s-]+/g : /[^\s-]*@[^\s-]*/g)) {
+        // Chinese and Japanese break behind nearly every letter, and write names without spaces around them.
+        const letter = "[^\\s\\p{Script=Han}\\p{Script=Hiragana}\\p{Script=Katakana}\\p{Script=Hangul}\\u3000-\\u303f\\uff00-\\uffef\\-]";
+        for (const part of text.data.matchAll(new RegExp(isPart ? `${letter}+` : `${letter}*@${letter}*`, "gu"))) {
           const range = document.createRange();
           range.setStart(text, part.index);
           range.setEnd(text, part.index + part[0].length);

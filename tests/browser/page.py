@@ -158,7 +158,9 @@ class Page:
         metrics = await self._ask("Page.getLayoutMetrics")
         size = metrics["cssContentSize"] if whole else _extent(metrics["cssVisualViewport"])
         clip = {"x": 0, "y": 0, "width": size["width"], "height": size["height"], "scale": 1}
-        taken = await self._ask("Page.captureScreenshot", **kind, clip=clip, captureBeyondViewport=True)
+        # Chromium moves a page from right to left aside when it reaches beyond a window that shows all of it.
+        beyond = size["height"] > metrics["cssVisualViewport"]["clientHeight"]
+        taken = await self._ask("Page.captureScreenshot", **kind, clip=clip, captureBeyondViewport=beyond)
         return base64.b64decode(taken["data"])
 
     async def evaluate(self, expression: str) -> Any:

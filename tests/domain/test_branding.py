@@ -3,8 +3,9 @@
 import pytest
 from hypothesis import given, strategies
 
-from core.domain.branding import LONGEST_NAME, POSTERN, READABLE, Branding, branding, contrast
-from core.domain.lines import one_line
+from core.domain.branding import LONGEST_NAME, PLAIN, POSTERN, Branding, Font, Look, NamedApplication, branding, look_of, named_application
+from core.domain.lines import one_line, unlinked
+from core.domain.looks.colors import READABLE, contrast
 
 DIGEST = "0f" * 32
 
@@ -116,3 +117,73 @@ def test_a_pale_colour_is_neither_for_links_nor_for_edges(color: str, links: boo
 )
 def test_a_name_is_told_by_its_first_letter(name: str, initial: str) -> None:
     assert Branding(name).initial == initial
+
+
+FULL = Look(
+    dark_logo=DIGEST,
+    favicon=DIGEST,
+    background=DIGEST,
+    second_color="#a01040",
+    corner=4,
+    font=Font.SLAB,
+    notice_from="2026-11-27T00:00:00Z",
+)
+
+
+def test_looks_come_back_as_they_were_stored() -> None:
+    assert look_of(FULL.as_text()) == FULL
+    assert branding("Acme", None, None, (None, None, None, FULL.as_text(), None, None)).look == FULL
+    assert look_of(None) == PLAIN
+    assert PLAIN.as_text() is None
+
+
+@pytest.mark.parametrize(
+    "kept",
+    [
+        '{"second_color": "red;}body{display:none}"}',
+        '{"background": "x);}"}',
+        '{"dark_logo": "../../x"}',
+        '{"favicon": "https://evil.example"}',
+        '{"corner": 5}',
+        '{"font": "comic"}',
+        '{"of_a_newer_release": true}',
+        "{}",
+    ],
+)
+def test_what_no_page_can_use_is_left_out(kept: str) -> None:
+    assert look_of(kept) == PLAIN
+
+
+@pytest.mark.parametrize(
+    ("name", "may"),
+    [
+        ("Shop", True),
+        ("Shop 2.0 beta", False),
+        ("https://evil.example", False),
+        ("Win at evil.example", False),
+        ("a@evil", False),
+        ("x" * 40, True),
+        ("x" * 41, False),
+        ("Dr. Shop", True),
+    ],
+)
+def test_a_name_that_leads_somewhere_is_not_mailed_to_strangers(name: str, may: bool) -> None:
+    assert NamedApplication(name).may_be_mailed is may
+
+
+def test_an_application_is_named_with_its_picture() -> None:
+    assert named_application(None) is None
+    assert named_application(["Shop\u202e", None]) == NamedApplication("Shop")
+    assert named_application(["Shop", DIGEST]) == NamedApplication("Shop", f"/logos/{DIGEST}")
+    assert named_application(["Shop", "../x"]) == NamedApplication("Shop")
+
+
+@pytest.mark.parametrize("address", ["ada@x.example", "ada.b+c@x.example", "(ada@x.example),", "“ada@x.example”"])
+def test_an_address_of_mail_stays_as_it_is(address: str) -> None:
+    assert unlinked(f"Ask {address} now") == f"Ask {address} now"
+
+
+@pytest.mark.parametrize("name", ["evil.example/@login", "evil.example/?a@b", "a@b.example/evil.example", "evil.example:@x"])
+def test_a_name_with_an_at_sign_in_a_path_is_no_address_of_mail(name: str) -> None:
+    """Mail programs make links of these."""
+    assert "evil.example" not in unlinked(name)

@@ -100,6 +100,7 @@ EXEMPT: Final[Mapping[str, Exempt]] = {
     "a person makes it by refusing a request, which has an address of its own (0215)": {"create": ("blocked client",)},
     "the log says blocked and unblocked, which is what people call it": {"audit": ("blocked client",)},
     "terms are withdrawn, and the log says so: each version stays": {"audit": ("terms",)},
+    "a text is taken back by null in a change, and its page is found by its name": {"delete": ("own text",), "search": ("own text",)},
     "it lives a day, and its link names it": {"search": ("proposal",)},
     "an organization has one at most, at a place of its own": {"search": ("mail server", "own credentials at a provider", "terms")},
     "people have searches of their own, by address and name (0136)": {"search": ("member", "end user", "join request")},

@@ -20,6 +20,7 @@ from itertools import chain
 from pkgutil import walk_packages
 
 import core.domain
+from core.domain.languages import CONSOLE_LANGUAGES, Language
 from core.frozen import Frozen
 from tests.places import MIGRATIONS, ROOT
 
@@ -29,8 +30,10 @@ _FLOORS = ("core", "ports", "adapters", "actors", "entrypoints")
 # What nothing but an identity assertion does here.
 _ONE_WORD = frozenset({"issues"})
 _CONDITION = re.compile(r"\s*(where|and|or|join|left join|order by|on|when|case)\b")
-# Sentences that refuse a value, by the name of its field.
-_REFUSALS = "entrypoints/http/pages/texts/refusals.toml"
+# Sentences that refuse a value, by the name of its field. A further language has them in its one file.
+_REFUSALS = frozenset(
+    {"entrypoints/http/pages/texts/refusals.toml", *(f"adapters/texts/{one}.toml" for one in Language if one not in CONSOLE_LANGUAGES)}
+)
 _NAME = re.compile(r"[\w.%()]+")
 _WORD = re.compile(r"\w+")
 # In a statement: a value under another name, a function of it, and its end.
@@ -141,7 +144,7 @@ def _of_texts(names: Collection[str]) -> Iterator[tuple[str, Line]]:
             place = file.relative_to(ROOT).as_posix()
             for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
                 key, equals, _ = line.partition(" = ")
-                if equals and place != _REFUSALS:
+                if equals and place not in _REFUSALS:
                     yield from ((name, Line(place, number, line)) for name in key.split(".") if name in names)
 
 

@@ -13,7 +13,7 @@ from adapters.postgres.platform.configuration import objects
 from adapters.postgres.tables.declaring import Table
 from adapters.postgres.tables.every import TABLES
 from adapters.texts.reading import shipped
-from core.domain.languages import Language
+from core.domain.languages import CONSOLE_LANGUAGES, Language
 from core.domain.platform.searches import ThingKind
 from core.domain.record.event_types import EVENT_TYPES, EventType
 from core.frozen import Frozen
@@ -65,7 +65,7 @@ def house() -> House:
         commands=frozenset(str(one) for verbs in verbs_of(ROUTES).values() for one in verbs.values()),
         pages=frozenset(one.path for one in ALL_PAGES if one.method == "GET"),
         events={one.name: one for one in EVENT_TYPES},
-        texts={language: shipped(language, PAGES) for language in Language},
+        texts={language: shipped(language, PAGES) for language in CONSOLE_LANGUAGES},
         kinds=BY_ID,
         exported=frozenset((*objects._STATEMENTS, *objects._OF_PLATFORM)),
         found=f"{searches._OF_ORGANIZATION}{searches._EVERYWHERE}",

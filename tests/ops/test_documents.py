@@ -44,8 +44,10 @@ def alternatives(path: str) -> list[str]:
 
 
 def paths(text: str) -> Iterator[str]:
-    """The paths in backticks that begin with a folder of the repository, also as a word of a command."""
-    folders = {folder.name for folder in ROOT.iterdir() if folder.is_dir()}
+    """The paths in backticks that begin with a folder of the repository, also as a word of a command. What commands and tests write into
+    `build` is not there before.
+    """
+    folders = {folder.name for folder in ROOT.iterdir() if folder.is_dir()} - {"build"}
     for code in CODE.findall(text):
         for word in code.split():
             if word.partition("/")[0] in folders and "/" in word and not PATTERN.search(word):

@@ -291,6 +291,7 @@ BODIES: Mapping[str, Asked] = {
     "POST /api/organizations/{org_slug}/upstream-providers/{provider_id}/activate": lambda _: {"digest": "0" * 64},
     "POST /api/organizations/{org_slug}/setup-links/{link_id}/drafts/{draft_id}/activate": lambda _: {"digest": "0" * 64},
     "POST /api/organizations/{org_slug}/upstream-providers/{provider_id}/succeed": lambda _: {"provider_id": str(uuid4())},
+    "POST /api/organizations/{org_slug}/mails/{mail}/send-to-me": lambda _: {},
     "POST /api/organizations/{org_slug}/webhooks/{webhook_id}/replay": lambda _: {"since": "2026-01-01T00:00:00Z"},
     "POST /api/organizations/{org_slug}/services/{service_slug}/claims": lambda _: {"name": "x", "source": "plan", "into": ["saml"]},
     "PATCH /api/organizations/{org_slug}/services/{service_slug}/claims/{claim_id}": lambda _: {"name": "taken"},
@@ -325,8 +326,19 @@ WITHOUT_IDS = {
     "DELETE /api/organizations/{org_slug}/siem",
     "PATCH /api/organizations/{org_slug}",
     "PATCH /api/organizations/{org_slug}/branding",
+    "PATCH /api/organizations/{org_slug}/languages",
+    "PATCH /api/organizations/{org_slug}/texts",
+    "PUT /api/organizations/{org_slug}/texts",
+    "PUT /api/organizations/{org_slug}/notice",
     "PUT /api/organizations/{org_slug}/branding/logo",
     "DELETE /api/organizations/{org_slug}/branding/logo",
+    # Its body is a picture; `tests/http/tenancy/looks/test_service_logos.py` tries it from another organization.
+    "PUT /api/organizations/{org_slug}/services/{service_slug}/logo",
+    *(
+        f"{method} /api/organizations/{{org_slug}}/branding/{picture}"
+        for method in ("PUT", "DELETE")
+        for picture in ("dark-logo", "favicon", "background")
+    ),
     "POST /api/organizations/{org_slug}/billing/portal",
     "PATCH /api/organizations/{org_slug}/sign-in-rules",
     # What its rules and exceptions name decides about sign-ins to this organization alone.
@@ -407,7 +419,7 @@ KEPT = (
     "proposals",
     "directory_runs",
 )
-OF_SERVICE = ("client_secrets", "plans", "api_keys", "user_keys", "service_claims", "service_roles", "permissions")
+OF_SERVICE = ("client_secrets", "service_logos", "plans", "api_keys", "user_keys", "service_claims", "service_roles", "permissions")
 
 
 def state(street: TwoFurnishedOrganizations, scene: FurnishedOrganization) -> Mapping[str, Any]:
@@ -478,6 +490,8 @@ def reads(scene: FurnishedOrganization, *, of: FurnishedOrganization) -> list[st
     lists = [one.path for one in IN_ORGANIZATION if one.method == "GET" and one not in WITH_IDS]
     # A search without a word is refused.
     lists.remove("/api/organizations/{org_slug}/search")
+    # A preview is one of something.
+    lists.remove("/api/organizations/{org_slug}/texts/preview")
     filtered = [
         f"members?role={of.role.slug}",
         f"members?search={of.member.email}",
@@ -492,6 +506,8 @@ def reads(scene: FurnishedOrganization, *, of: FurnishedOrganization) -> list[st
         f"sign-ins?person={of.member.email}",
         f"sign-ins?service_id={of.service.id}",
         "services?service_type=web&limit=10&offset=0",
+        "texts/preview?mail=invitation",
+        "texts/preview?on_page=sign_in",
     ]
     single = [
         f"members/{of.member.user}",
@@ -536,6 +552,9 @@ async def test_no_answer_contains_anything_of_another(
                         "risk-policies/report",
                         "risk-events",
                         "terms",
+                        "languages",
+                        "texts",
+                        "notice",
                     ),
                 )
             )

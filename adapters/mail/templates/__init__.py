@@ -4,34 +4,34 @@ installation.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
-from textwrap import TextWrapper
 from typing import Any, Final, Literal
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from adapters.compiled_templates import CompiledTemplates
-from core.domain.branding import POSTERN, Branding
+from adapters.mail.lines import FILL
+from core.domain.branding import POSTERN, Branding, dark_logo
 from core.domain.identifiers import UserId
 from core.domain.identity.locking.account_locks import LOCKING_MAILS
-from core.domain.languages import DEFAULT, Language
+from core.domain.languages import Language, spoken_language
 from core.domain.lines import one_line, unlinked
 from core.domain.mail import Mail
+from core.domain.texts.own_texts import NO_OWN_TEXTS, InstallationWords, OwnTexts
 from core.frozen import replace
 from ports.mail_templates import LockLinkMaker
-from ports.texts import Text, Texts
+from ports.texts import SpokenInstallationWords, Text, Texts, WearingText
 
+_NO_WORDS: Final = InstallationWords()
 _SUBJECT: Final = "Subject: "
 # Several empty lines in a row. They remain where a template leaves out a part of the text.
 _GAP: Final = re.compile(r"\n{3,}")
 _LONGEST_VALUE: Final = 300
 # Values of ours, and those that somebody copies: a link, a code, the record and the name of a domain, an address.
 _COPIED: Final = frozenset({"link", "code", "domain", "record", "host", "new_email", "address"})
-# Links and addresses stay on one line. Non-breaking spaces, as French uses them, are no places to break at.
-_wrapper: Final = TextWrapper(width=79, break_long_words=False, break_on_hyphens=False)
 
 # The layout is in the first folder. All folders are searched, because a use case names its mail without the family.
 _HERE: Final = Path(__file__).parent
@@ -47,15 +47,27 @@ class ShippedMailTemplates:
     `lock_links`, no mail locks an account.
     """
 
-    def __init__(self, texts: Texts, origin: str, lock_links: LockLinkMaker | None = None) -> None:
+    def __init__(
+        self, texts: Texts, origin: str, lock_links: LockLinkMaker | None = None, words: SpokenInstallationWords | None = None
+    ) -> None:
+        """Without `words`, the installation has no texts of its own."""
         self._texts = texts
+        self._words = words
         self._origin = origin
         self._lock_links = lock_links
 
     def mail(
-        self, name: str, to: str, *, account: UserId | None, language: Language | None, branding: Branding = POSTERN, **values: Value
+        self,
+        name: str,
+        to: str,
+        *,
+        account: UserId | None,
+        language: Language | None,
+        branding: Branding = POSTERN,
+        carries_own_texts: bool = False,
+        **values: Value,
     ) -> Mail:
-        spoken = language or DEFAULT
+        spoken = spoken_language(language, branding.languages)
         plain, html = self._texts.of(spoken), self._texts.html(spoken)
         given = {
             # Only some mails have these values.
@@ -68,14 +80,36 @@ class ShippedMailTemplates:
             **{one: _shown(value, plain, is_copied=one in _COPIED) for one, value in values.items()},
             "to": _shown(to, plain, is_copied=True),
             "branding": replace(branding, name=unlinked(branding.name)),
+            "dark_logo": dark_logo(branding),
+            "links": _links(branding, plain) if self._carries_links(carries_own_texts=carries_own_texts) else [],
             "origin": self._origin,
             "language": spoken,
         }
-        text = _rendered("txt", name, plain, given)
+        own = self._own(branding, carries_own_texts=carries_own_texts)
+        text = _rendered("txt", name, plain, given, own)
         subject, _, text = text.partition("\n")
         subject = subject.removeprefix(_SUBJECT)
         text = _GAP.sub("\n\n", text.strip()) + "\n"
-        return Mail(to, subject, text, _rendered("html", name, html, {**given, "subject": subject}), spoken, account)
+        return Mail(to, subject, text, _rendered("html", name, html, {**given, "subject": subject}, own), spoken, account)
+
+    def _carries_links(self, *, carries_own_texts: bool) -> bool:
+        """Whether the foot has the organization's links. They lead wherever an administrator likes, and a path can be read like a message.
+        No platform owner has said yes to them: they are no part of the texts' digest.
+        """
+        return self._spoken().rules.carry_in_mails(approved=False, is_own=carries_own_texts)
+
+    def _spoken(self) -> InstallationWords:
+        return _NO_WORDS if self._words is None else self._words.current
+
+    def _own(self, branding: Branding, *, carries_own_texts: bool) -> list[OwnTexts]:
+        """The own texts that stand over ours, the nearest first."""
+        spoken, own = self._spoken(), []
+        approved = branding.texts_are_approved
+        if branding.texts is not NO_OWN_TEXTS and spoken.rules.carry_in_mails(approved=approved, is_own=carries_own_texts):
+            own.append(branding.texts)
+        if spoken.texts is not NO_OWN_TEXTS:
+            own.append(spoken.texts)
+        return own
 
     def _lock_link(self, name: str, to: str, account: UserId | None) -> str:
         if self._lock_links is None or account is None or name not in LOCKING_MAILS:
@@ -83,18 +117,29 @@ class ShippedMailTemplates:
         return self._lock_links.issue(account, to, name)
 
 
-def _rendered(form: Form, name: str, text: Text, given: Mapping[str, Any]) -> str:
+def _rendered(form: Form, name: str, text: WearingText, given: Mapping[str, Any], own: Sequence[OwnTexts]) -> str:
     branding: Branding = given["branding"]
 
     def branded(plain: str, named: str, **values: object) -> str:
         """The text `named` if an organization brands the mail, and otherwise the text `plain`."""
-        return text(plain, **values) if branding.name == POSTERN.name else text(named, organization=branding.name, **values)
+        return said(text, plain, named, **values)
 
-    return _templates(form, text).get_template(f"{name}.jinja").render({**given, "branded": branded})
+    def branded_paragraphs(plain: str, named: str, **values: object) -> str:
+        return said(text.paragraphs, plain, named, **values)
+
+    def said(saying: Callable[..., str], plain: str, named: str, **values: object) -> str:
+        return saying(plain, **values) if branding.name == POSTERN.name else saying(named, organization=branding.name, **values)
+
+    template = _templates(form, text).get_template(f"{name}.jinja")
+    text.wear(*own)
+    try:
+        return template.render({**given, "branded": branded, "branded_paragraphs": branded_paragraphs})
+    finally:
+        text.wear()
 
 
 @cache
-def _templates(form: Form, text: Text) -> Environment:
+def _templates(form: Form, text: WearingText) -> Environment:
     """Imported macros see only the globals of the environment, so each language has an environment with its own globals."""
     templates = Environment(
         loader=FileSystemLoader(_FOLDERS),
@@ -106,9 +151,22 @@ def _templates(form: Form, text: Text) -> Environment:
         keep_trailing_newline=True,
         bytecode_cache=_COMPILED[form],
     )
-    templates.globals |= {"text": text, "layout": f"layout.{form}", "parts": f"parts.{form}"}
-    templates.filters["filled"] = _wrapper.fill
+    # Outlook knows no logical properties, so a template aligns by `start`, and asks for the direction where two sides differ.
+    direction = text.language.direction
+    templates.globals |= {"text": text, "direction": direction, "start": "right" if direction == "rtl" else "left"}
+    templates.globals |= {"paragraphs": text.paragraphs, "layout": f"layout.{form}", "parts": f"parts.{form}"}
+    templates.filters["filled"] = partial(_filled, FILL[text.language])
     return templates
+
+
+def _links(branding: Branding, text: Text) -> list[tuple[str, str]]:
+    links = branding.links
+    named = ((links.help_url, "common.help"), (links.privacy_url, "common.privacy"), (links.terms_url, "common.terms"))
+    return [(address, text(key)) for address, key in named if address]
+
+
+def _filled(fill: Callable[[str], str], text: str) -> str:
+    return "\n\n".join(fill(paragraph) for paragraph in text.split("\n\n"))
 
 
 def _shown(value: Value, text: Text, *, is_copied: bool) -> str | bool | None:
@@ -118,7 +176,7 @@ def _shown(value: Value, text: Text, *, is_copied: bool) -> str | bool | None:
     if isinstance(value, datetime):
         return text.moment(value)
     if isinstance(value, tuple):
-        return ", ".join([str(_shown(one, text, is_copied=False)) for one in value])
+        return text.listed([str(_shown(one, text, is_copied=False)) for one in value])
     if isinstance(value, str):
         line = one_line(value)
         line = line if len(line) <= _LONGEST_VALUE else f"{line[:_LONGEST_VALUE]}…"

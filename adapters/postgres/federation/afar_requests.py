@@ -221,7 +221,8 @@ _WAITS: Final[LiteralString] = f"""
 
 _WAITING: Final[LiteralString] = f"""
     select afar_requests.id, afar_requests.user_id as user, organizations.id as organization, services.id as service,
-           services.oauth_client_id as client, services.name as service_name, organizations.name as organization_name, services.is_agent,
+           services.oauth_client_id as client, services.name as service_name, services.logo_digest as service_logo,
+           organizations.name as organization_name, services.is_agent,
            afar_requests.scopes, afar_requests.identifier, coalesce(resource_servers.name, '') as api, afar_requests.foreign_scopes,
            array(
                select scope.own ->> 'description'

@@ -7,17 +7,18 @@ from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
-from adapters.postgres.branding import links_of
+from adapters.postgres.branding import dress_of
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.identity.factors.mfa import has_second_factor, second_factor_due_in
 from adapters.postgres.identity.proofs.sign_in_policy import is_assigned
 from adapters.postgres.identity.sessions.doors import is_kept_out_of_service
 from adapters.postgres.identity.sessions.liveness import AUTHENTICATES
 from adapters.postgres.identity.terms.demands import terms_due
-from adapters.postgres.statements import ask, tell
+from adapters.postgres.statements import ask, first, tell
 from adapters.postgres.storable import storable, storable_text
+from adapters.postgres.texts.own_texts import bring, worn
 from adapters.postgres.ties import counts_for, is_own_member
-from core.domain.branding import branding
+from core.domain.branding import logo_path
 from core.domain.federation.oauth.authorization_steps import RequestingApplication, SignedInPerson
 from core.domain.federation.oauth.authorizations import Registered
 from core.domain.federation.oauth.unplaced_clients import UnplacedClient
@@ -38,6 +39,7 @@ class EncounterRow(Frozen):
     service_slug: str
     service_name: str
     service_type: str
+    service_logo: str | None
     redirect_uris: list[str]
     post_logout_redirect_uris: list[str]
     sign_in_policy: str
@@ -51,7 +53,7 @@ class EncounterRow(Frozen):
     organization_is_active: bool
     logo_digest: str | None
     primary_color: str | None
-    links: list[str | None] | None
+    dress: list[str | None] | None
     session_hours: int | None
     user_id: UUID | None
     session_id: UUID | None
@@ -99,7 +101,8 @@ class EncounterRow(Frozen):
             trusted=self.trusted,
             is_agent=self.is_agent,
             agents_allowed=self.agents_allowed,
-            branding=branding(self.organization_name, self.logo_digest, self.primary_color, self.links),
+            logo=None if self.service_logo is None else logo_path(self.service_logo),
+            branding=worn(self.organization_name, self.logo_digest, self.primary_color, self.dress),
             session_lifetime=session_lifetime(self.session_hours),
         )
 
@@ -135,13 +138,13 @@ class PostgresEncounters:
         return await self._asked(FIND, client, caller, {})
 
     async def find_in_session(self, client: ClientId, session: SessionId, user: UserId, email: str) -> AuthorizationEncounter | None:
-        rows = await ask(self._pool, EncounterRow, FIND, {"client": client, "user": user, "session": session})
-        return AuthorizationEncounter(rows[0].application(), rows[0].signed_in(email)) if rows else None
+        row = await self._row(FIND, {"client": client, "user": user, "session": session})
+        return None if row is None else AuthorizationEncounter(row.application(), row.signed_in(email))
 
     async def find_named(self, organization: str, service: str) -> AuthorizationEncounter | None:
         named = {"organization": storable_text(organization), "service": storable_text(service), "user": None, "session": None}
-        rows = await ask(self._pool, EncounterRow, _FIND_NAMED, named)
-        return rows[0].encounter(None) if rows else None
+        row = await self._row(_FIND_NAMED, named)
+        return None if row is None else row.encounter(None)
 
     async def find_unplaced(self, client: UnplacedClient, caller: Caller | None) -> AuthorizationEncounter | None:
         met = await self._asked(_FIND_UNPLACED, client.id, caller, {"row": Jsonb(storable(_as_row(client)))})
@@ -154,8 +157,14 @@ class PostgresEncounters:
         self, statement: LiteralString, client: ClientId, caller: Caller | None, more: Mapping[str, Any]
     ) -> AuthorizationEncounter | None:
         who = {"user": None, "session": None} if caller is None else {"user": caller.user, "session": caller.session}
-        rows = await ask(self._pool, EncounterRow, statement, {"client": client, **who, **more})
-        return rows[0].encounter(caller) if rows else None
+        row = await self._row(statement, {"client": client, **who, **more})
+        return None if row is None else row.encounter(caller)
+
+    async def _row(self, statement: LiteralString, parameters: Mapping[str, Any]) -> EncounterRow | None:
+        row = first(await ask(self._pool, EncounterRow, statement, parameters))
+        if row is not None:
+            await bring(self._pool, row.dress)
+        return row
 
 
 class PostgresPushedRequests:
@@ -199,13 +208,13 @@ def _as_row(client: UnplacedClient) -> Mapping[str, Json]:
 # proof, `created_at` stands in for the time of the proof.
 ENCOUNTER: Final[LiteralString] = f"""
            services.oauth_client_id as client_id, services.id as service_id, services.slug as service_slug, services.name as service_name,
-           services.service_type,
+           services.service_type, services.logo_digest as service_logo,
            services.redirect_uris, services.post_logout_redirect_uris, services.sign_in_policy, services.trusted, services.is_agent,
            organizations.agents = 'allowed' as agents_allowed,
            {AUTHENTICATES} as authenticates,
            organizations.id as organization_id, organizations.slug as organization_slug, organizations.name as organization_name,
            organizations.status = 'active' as organization_is_active, organizations.logo_digest, organizations.primary_color,
-           {links_of("organizations")} as links,
+           {dress_of("organizations")} as dress,
            least(organizations.session_hours, services.session_lifetime_hours) as session_hours,
            sessions.user_id, sessions.id as session_id, coalesce(sessions.proved_at, sessions.created_at) as proved_at,
            sessions.stated_at, sessions.refuses_applications, sessions.authenticated_by,

@@ -12,6 +12,7 @@ from adapters.postgres.rows import IdRow
 from adapters.postgres.statements import Statements, first
 from adapters.postgres.storable import storable_text
 from adapters.postgres.transaction import Transaction
+from core.domain.branding import logo_path
 from core.domain.federation.oauth.agents import AgentGrant, AgentReach
 from core.domain.federation.oauth.consents import AllowedResource, ApplicationAccess, Consent
 from core.domain.identifiers import AgentGrantId, ClientId, ConsentId, OrganizationId, ResourceServerId, ServiceId, UserId
@@ -19,7 +20,13 @@ from core.domain.services.client_ids import document_host, is_open
 
 
 def _access(
-    *, client_id: str, is_agent: bool, scopes: list[str] | None, resources: Sequence[Mapping[str, Any]], **columns: Any
+    *,
+    client_id: str,
+    is_agent: bool,
+    scopes: list[str] | None,
+    resources: Sequence[Mapping[str, Any]],
+    logo_digest: str | None,
+    **columns: Any,
 ) -> ApplicationAccess:
     client, allowed = ClientId(client_id), [_allowed(**row) for row in resources]
     return ApplicationAccess(
@@ -28,6 +35,7 @@ def _access(
         document_host=document_host(client),
         is_open=is_open(client),
         agent=client if is_agent else None,
+        logo=None if logo_digest is None else logo_path(logo_digest),
         **columns,
     )
 
@@ -215,7 +223,7 @@ _RESOURCES: Final[LiteralString] = f"""
 
 _ACCESS: Final[LiteralString] = f"""
     select services.id as service, services.org_id as organization, organizations.name as organization_name, services.slug,
-           services.name, services.oauth_client_id as client_id, services.is_agent,
+           services.name, services.oauth_client_id as client_id, services.is_agent, services.logo_digest,
            consents.scopes, consents.granted_at, consents.saml_entity_id, coalesce(living.sessions, 0) as sessions,
            living.last_used_at,
            coalesce(({_RESOURCES}), '[]') as resources

@@ -5,16 +5,17 @@ from datetime import datetime
 from typing import Any, Final, LiteralString
 from uuid import UUID
 
-from adapters.postgres.branding import links_of
+from adapters.postgres.branding import dress_of
 from adapters.postgres.federation.clients import CLIENT, ITS_SERVICE, ClientRow
 from adapters.postgres.identity.sessions.audiences import audiences, granted_audiences, kept_audiences, open_audiences
 from adapters.postgres.identity.sessions.liveness import lost_nothing_since
 from adapters.postgres.identity.sessions.profile_columns import PROFILE, profile
 from adapters.postgres.rows import IdRow
-from adapters.postgres.statements import Statements
+from adapters.postgres.statements import Statements, first
 from adapters.postgres.storable import storable_address, storable_text
+from adapters.postgres.texts.own_texts import bring, worn
 from adapters.postgres.transaction import Transaction
-from core.domain.branding import branding
+from core.domain.branding import logo_path
 from core.domain.federation.oauth.clients import AuthenticationMethod, ClientCredentials
 from core.domain.federation.oauth.demands import scope_demand, strongest
 from core.domain.federation.oauth.device_flow import (
@@ -74,13 +75,14 @@ class _Entered(Frozen):
     service_id: UUID
     service_slug: str
     service_name: str
+    service_logo: str | None
     organization_id: UUID
     organization_slug: str
     is_open: bool
     name: str
     logo_digest: str | None
     primary_color: str | None
-    links: list[str | None] | None
+    dress: list[str | None] | None
     session_hours: int | None
     resources: Sequence[Mapping[str, Any]]
 
@@ -100,7 +102,8 @@ class _Entered(Frozen):
             created_at=self.created_at,
             expires_at=self.expires_at,
             user=None if self.user_id is None else UserId(self.user_id),
-            branding=branding(self.name, self.logo_digest, self.primary_color, self.links),
+            branding=worn(self.name, self.logo_digest, self.primary_color, self.dress),
+            logo=None if self.service_logo is None else logo_path(self.service_logo),
             session_lifetime=session_lifetime(self.session_hours),
         )
 
@@ -172,12 +175,17 @@ class DeviceCodeRows:
         return polls[0] if polls else None
 
     async def find_entered(self, user_code_hmac: bytes) -> EnteredCode | None:
-        rows = await self._statements.ask(_Entered, _FIND_ENTERED, {"user_code_hmac": user_code_hmac})
-        return rows[0].entered() if rows else None
+        return await self._entered(_FIND_ENTERED, {"user_code_hmac": user_code_hmac})
 
     async def find(self, code: DeviceCodeId) -> EnteredCode | None:
-        rows = await self._statements.ask(_Entered, _FIND, {"id": code})
-        return rows[0].entered() if rows else None
+        return await self._entered(_FIND, {"id": code})
+
+    async def _entered(self, statement: LiteralString, parameters: Mapping[str, Any]) -> EnteredCode | None:
+        row = first(await self._statements.ask(_Entered, statement, parameters))
+        if row is None:
+            return None
+        await bring(self._statements, row.dress)
+        return row.entered()
 
     async def approve(self, code: DeviceCodeId, user: UserId, session: SessionId, at: datetime) -> bool:
         return bool(await self._statements.ask(IdRow, _APPROVE, {"id": code, "user": user, "session": session, "at": at}))
@@ -272,11 +280,12 @@ _POLL: Final[LiteralString] = f"""
 _ENTERED: Final[LiteralString] = f"""
     select device_codes.id, device_codes.state, device_codes.scopes, host(device_codes.address) as address, device_codes.user_agent,
            device_codes.created_at, device_codes.expires_at, device_codes.user_id, services.id as service_id,
-           services.slug as service_slug, services.name as service_name, organizations.id as organization_id,
-           organizations.slug as organization_slug, organizations.status = 'active' as is_open, organizations.name,
+           services.slug as service_slug, services.name as service_name, services.logo_digest as service_logo,
+           organizations.id as organization_id, organizations.slug as organization_slug,
+           organizations.status = 'active' as is_open, organizations.name,
            organizations.logo_digest, organizations.primary_color,
            least(organizations.session_hours, services.session_lifetime_hours) as session_hours,
-           {links_of("organizations")} as links,
+           {dress_of("organizations")} as dress,
            coalesce(
                (
                    select jsonb_agg(

@@ -29,15 +29,18 @@ from adapters.postgres.rows import CountRow, IdRow
 from adapters.postgres.statements import only
 from adapters.postgres.tables.every import MOVED
 from adapters.postgres.tables.moving import IdMeaning
+from adapters.postgres.tenancy.texts.own_texts import OwnTextRows
 from adapters.postgres.transaction import Transaction
 from core.domain.email import Email
 from core.domain.errors import BadRequest
 from core.domain.identifiers import AuditEntryId, OrganizationId, TierId, UserId
 from core.domain.platform.moving import ARRIVED, AuditProof, FileHead, MovedPeople, NamedPerson, TableReport, UnfitFile, is_bearable
 from core.domain.record.audit_chains import ChainHead, Unlinked, linked
+from core.domain.tenancy.texts.own_texts import digest_of
 from core.frozen import Frozen
 from ports.encryption import KeyRing
 from ports.identity.accounts import EmailSyntax
+from ports.texts import ShippedWords
 
 Row = dict[str, msgspec.Raw]
 _LINKED_AT_ONCE: Final = 500
@@ -59,6 +62,7 @@ class ArrivalMeans(Frozen):
     email_syntax: EmailSyntax
     issuer: str
     is_zone: Callable[[str], bool]
+    shipped_words: ShippedWords
 
 
 class ArrivalTerms(Frozen):
@@ -116,7 +120,7 @@ class ArrivingOrganization:
         self._keyring = means.keyring
         self._email_syntax = means.email_syntax
         self._is_zone = means.is_zone
-        self._receiver = Receiver(means.issuer, means.email_syntax)
+        self._receiver = Receiver(means.issuer, means.email_syntax, means.shipped_words)
         self._decoders = {table.name: decoders_of(table) for table in tables}
         self._checked: Counter[str] = Counter()
         self._organization = head.organization
@@ -247,6 +251,8 @@ class ArrivingOrganization:
             advance(self._rows[table.name])
         await self._ask(USERS, people.BIND, self._given(people.BIND))
         await self._ask("memberships", people.UNCONFIRMED, self._given(people.UNCONFIRMED))
+        texts, organization = OwnTextRows(self._transaction), OrganizationId(self._organization)
+        await texts.save_digest(organization, digest_of(await texts.list(organization)))
         return told
 
     async def link(self, key: bytes, proof: AuditProof) -> ChainHead:

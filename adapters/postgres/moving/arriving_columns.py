@@ -192,6 +192,19 @@ def _transport(value: str) -> None:
         raise BadRequest(f"each one of {', '.join(TRANSPORTS)}")
 
 
+def _text_key(value: str) -> None:
+    if not _TEXT_KEY.fullmatch(value):
+        raise BadRequest("must be the key of a text")
+
+
+def _language_code(value: str) -> None:
+    """Of any language: a newer release speaks more."""
+    if not _LANGUAGE_CODE.fullmatch(value):
+        raise BadRequest("must be the code of a language")
+
+
+_TEXT_KEY: Final = re.compile(r"[a-z0-9_.]{1,80}")
+_LANGUAGE_CODE: Final = re.compile(r"[a-z]{2,8}")
 _SHA256: Final = re.compile(r"[0-9a-f]{64}")
 _LONGEST_PREFIX: Final = 80
 _LONGEST_WORD: Final = 100
@@ -214,6 +227,7 @@ _OF_TENANCY: Final[Mapping[str, Mapping[str, Rule | OtherCheck]]] = {
         **dict.fromkeys(("device_trust_days", "mfa_grace_days", "session_hours", "invitation_domains", "shortest_password"), ROW),
         **dict.fromkeys(("session_idle_minutes", "most_sessions", "registration_domains"), ROW),
         **dict.fromkeys(("help_url", "privacy_url", "terms_url"), ROW),
+        **dict.fromkeys(("look", "languages"), ROW),
         "admin_factor": AdminFactor,
         "all_factor": AllFactor,
         "metadata_clients": MetadataClients,
@@ -226,6 +240,7 @@ _OF_TENANCY: Final[Mapping[str, Mapping[str, Rule | OtherCheck]]] = {
         "registered_clients": RegisteredClients,
     },
     "memberships": {"role": STATEMENT, "came_by": MembershipOrigin},
+    "organization_texts": {"key": _text_key, "language": _language_code, "text": ROW, "based_on": ROW},
     "invitations": {"email": ROW, "email_key": ROW, "role": STATEMENT, "status": InvitationStatus},
     "former_members": {},
     "team_members": {},
@@ -253,6 +268,7 @@ _OF_TENANCY: Final[Mapping[str, Mapping[str, Rule | OtherCheck]]] = {
         "from_name": _kept(sender_name),
     },
     "logos": {"digest": ROW, "media_type": ROW},
+    "look_pictures": {"kind": _one_of("dark_logo", "favicon", "background"), "digest": ROW, "media_type": ROW},
     "domains": {"domain": _kept(domain_name)},
     "domain_routes": {
         "domain": _kept(route_domain),
@@ -289,6 +305,7 @@ _OF_SERVICES: Final[Mapping[str, Mapping[str, Rule | OtherCheck]]] = {
         **dict.fromkeys(("name", "service_type", "codehost_scopes", "websuite_scopes", "officesuite_scopes", "redirect_uris"), ROW),
         **dict.fromkeys(("device_activation_uri", "post_logout_redirect_uris", "backchannel_logout_uri", "jwks", "jwks_uri"), ROW),
         "frontchannel_logout_uri": ROW,
+        "logo_digest": _digest,
         "profile": SecurityProfile,
         "sign_in_policy": SignInPolicy,
         **dict.fromkeys(("id_token_alg", "access_token_alg"), TokenAlgorithm),
@@ -307,6 +324,7 @@ _OF_SERVICES: Final[Mapping[str, Mapping[str, Rule | OtherCheck]]] = {
     },
     "api_keys": {"name": _NAME, "prefix": _PREFIX, "permissions": _each(Permission, _MOST_WORDS)},
     "user_keys": {"name": _NAME, "prefix": _PREFIX, "scopes": _SCOPES},
+    "service_logos": {"digest": ROW, "media_type": ROW},
     "user_key_settings": dict.fromkeys(("prefix", "most_keys", "longest_days"), ROW),
     "proxies": {
         "rules": lambda lines: list(proxies.checked(proxies.ProxySettings(rules=lines)).rules),

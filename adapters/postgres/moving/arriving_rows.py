@@ -13,7 +13,7 @@ from typing import Any, Final, Protocol
 from uuid import UUID
 
 from adapters.postgres.moving.arriving_columns import COLUMNS, OtherCheck, certificate
-from core.domain.branding import brand_color
+from core.domain.branding import brand_color, look_of
 from core.domain.claims import ClaimPlace, ClaimSource, ServiceClaim
 from core.domain.email import Email
 from core.domain.errors import BadRequest, Refusal
@@ -26,6 +26,8 @@ from core.domain.identity.upstream.connections import ProviderKind, SamlSettings
 from core.domain.identity.upstream.ldap.credentials import require_no_credential
 from core.domain.identity.upstream.ldap.settings import LdapSettings, ldap_issuer, usable_ldap
 from core.domain.images import image_of
+from core.domain.languages import DEFAULT, Language
+from core.domain.lines import has_markup
 from core.domain.outbound.destinations import NotADestination, destination
 from core.domain.outbound.key_sets import client_keys, keys_destination
 from core.domain.outbound.metadata_clients import LONGEST_HOST
@@ -49,9 +51,16 @@ from core.domain.services.user_keys import checked as checked_key_settings
 from core.domain.tenancy.branding import LARGEST_LOGO, MOST_PIXELS
 from core.domain.tenancy.keys.trusted_issuers import TrustedIssuerSettings
 from core.domain.tenancy.keys.trusted_issuers import made as trusted_issuer
+from core.domain.tenancy.look_pictures import LookPicture, PictureBounds, look_picture
 from core.domain.tenancy.profile_fields import FieldKind, FieldPrompt, FieldRule, FieldWriter, ProfileField, checked_field
 from core.domain.tenancy.sign_in_rules import SignInRulesChange
+from core.domain.tenancy.texts.notices import NoticeTimes
+from core.domain.tenancy.texts.spoken_languages import spoken_languages
+from core.domain.texts.open_texts import FOOTER, OPEN
+from core.domain.texts.reading import links
+from core.domain.texts.rules import LONGEST, OwnText, TextRules, checked_texts
 from core.frozen import Frozen, names_of, replace
+from ports.texts import ShippedWords
 
 Values = Mapping[str, Any]
 _NIL: Final = UUID(int=0)
@@ -68,6 +77,7 @@ class Receiver(Frozen):
 
     issuer: str
     syntax: AddressSyntax
+    shipped: ShippedWords
 
 
 def require_fit(table: str, row: Values, receiver: Receiver) -> None:
@@ -87,7 +97,7 @@ def _require(column: str, rule: Callable[[Any], object], value: Any) -> None:
         raise BadRequest(_beginning(column, refusal.message)) from None
     except NotADestination as refusal:
         raise BadRequest(_beginning(column, f"an address {refusal}")) from None
-    except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError):
         raise BadRequest(_beginning(column, "a value is of the wrong type, or not one of those that there are")) from None
 
 
@@ -98,7 +108,11 @@ def _beginning(column: str, message: str) -> str:
 def _organization(row: Values, receiver: Receiver) -> None:
     if row["primary_color"] is not None and brand_color(row["primary_color"]) is None:
         raise BadRequest("primary_color: must be a colour like #0f5f5c")
+    if row["look"] is not None:
+        _require("look", _require_look, row["look"])
     _require_addresses(row, "help_url", "privacy_url", "terms_url")
+    if row["languages"] is not None:
+        spoken_languages(str(row["languages"]).split(","))
     names = (
         *("mfa_grace_days", "device_trust_days", "session_hours", "session_idle_minutes", "most_sessions"),
         *("invitation_domains", "shortest_password", "registration_domains"),
@@ -112,6 +126,13 @@ def _organization(row: Values, receiver: Receiver) -> None:
 
 # What the rules of the whole row compare has to be what it is elsewhere.
 _SETTING_WORDS: Final[Mapping[str, Callable[[Any], Any]]] = {"profile": SecurityProfile, "assertion_audience": AssertionAudience}
+
+
+def _require_look(kept: str) -> None:
+    look = look_of(kept)
+    begins, ends = NoticeTimes.of(look).checked().stored()
+    if replace(look, notice_from=begins, notice_until=ends).as_text() != kept:
+        raise BadRequest("has something that looks do not have, or not in the form that they are kept in")
 
 
 def _service(row: Values, _receiver: Receiver) -> None:
@@ -210,6 +231,22 @@ def _picture(row: Values, _receiver: Receiver) -> None:
         raise BadRequest("digest: is that of another picture")
 
 
+def _look_picture(row: Values, receiver: Receiver) -> None:
+    _picture(row, receiver)
+    content = bytes.fromhex(row["content"].removeprefix("\\x"))
+    _require("content", partial(_require_bare, bounds=LookPicture(row["kind"]).bounds), content)
+
+
+def _require_bare(content: bytes, bounds: PictureBounds) -> None:
+    """Uploads keep what is drawn, and nothing else. So what arrives has nothing else."""
+    if look_picture(content, bounds).content != content:
+        raise BadRequest("has something that is not drawn")
+
+
+def _service_logo(row: Values, receiver: Receiver) -> None:
+    _look_picture({**row, "kind": LookPicture.LOGO}, receiver)
+
+
 def _upstream_provider(row: Values, _receiver: Receiver) -> None:
     settings: SamlSettings | None = row["saml"]
     described: LdapSettings | None = row["ldap"]
@@ -252,6 +289,31 @@ def _invitation(row: Values, receiver: Receiver) -> None:
 def _mail_server(row: Values, receiver: Receiver) -> None:
     if not _address(receiver, row["from_email"], "from_email").address.isascii():
         raise BadRequest("from_email: must be in ASCII")
+
+
+def _own_text(row: Values, receiver: Receiver) -> None:
+    """A text of a key or language that is not here is kept, and shown nowhere; it meets the rules of a footer. Whether a link's domain is
+    proved here is asked later.
+    """
+    if not _TEXT_KEY.fullmatch(row["key"]) or not _TEXT_LANGUAGE.fullmatch(row["language"]):
+        raise BadRequest("key, language: must be a name of a text, and a code of a language")
+    ours_then = row["based_on"]
+    if len(ours_then) > LONGEST or has_markup(ours_then) or not all(one.isprintable() or one in _FIXED_SPACES for one in ours_then):
+        raise BadRequest("based_on: must be a text of ours")
+    language = Language.of(row["language"])
+    key = row["key"] if language is not None and row["key"] in OPEN else FOOTER
+    language = language or DEFAULT
+    ours = {one: receiver.shipped.written(one) for one in (language, DEFAULT)}
+    rules = TextRules(ours, ours[DEFAULT], [destination(link.address).host for link in links(row["text"])])
+    (kept,) = checked_texts([OwnText(key, language, row["text"])], rules)
+    if kept.text != row["text"]:
+        raise BadRequest("text: must be as it is kept")
+
+
+_TEXT_KEY: Final = re.compile(r"[a-z0-9_.]{1,80}")
+_TEXT_LANGUAGE: Final = re.compile(r"[a-z]{2,3}")
+# French has them before its marks.
+_FIXED_SPACES: Final = "\u00a0\u202f"
 
 
 def _profile_field(row: Values, _receiver: Receiver) -> None:
@@ -298,10 +360,13 @@ _ROWS: Final[Mapping[str, Callable[[Values, Receiver], None]]] = {
     "service_claims": _claim,
     "saml_configurations": _saml,
     "logos": _picture,
+    "look_pictures": _look_picture,
+    "service_logos": _service_logo,
     "pictures": _picture,
     "upstream_providers": _upstream_provider,
     "invitations": _invitation,
     "mail_servers": _mail_server,
+    "organization_texts": _own_text,
     "all_profile_fields": _profile_field,
     "user_key_settings": _user_key_settings,
     "trusted_issuers": _trusted_issuer,

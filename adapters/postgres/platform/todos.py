@@ -112,6 +112,7 @@ COUNTED: Final[LiteralString] = "\nunion all\n".join(
                and (upstream_providers.id is null or upstream_providers.state = 'tested' and upstream_providers.activated_at is null)
             """,
         ),
+        counted("texts", "select from organization_texts where org_id = %(organization)s and outdated"),
         counted(
             "keys",
             """

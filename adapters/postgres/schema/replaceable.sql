@@ -1,4 +1,4 @@
--- edition 7
+-- edition 8
 --
 -- The views and functions that nothing in the schema is built on: no index, default, check or trigger uses them. A change of them is a change
 -- of this file, and no migration: raise the number in the first line, and `migrate` replaces all of them, after the migrations and in one
@@ -16,7 +16,7 @@ create or replace view organizations as
            help_url, privacy_url, terms_url, admin_factor, admin_required_since, metadata_clients, metadata_hosts, agents, agents_since,
            registered_clients, shortest_password, breached_at_sign_in, session_idle_minutes, most_sessions, risk_policies, risk_exceptions,
            risk_counts_since, registration_policy, registration_domains, all_factor, all_factor_role_id, all_required_since, passkey_offers,
-           asks_terms, afar_since
+           asks_terms, afar_since, look, languages, texts_digest, approved_texts
       from all_organizations
      where deleted_at is null;
 
@@ -26,7 +26,7 @@ create or replace view services as
            backchannel_logout_uri, backchannel_logout_session_required, jwks_uri, jwks_fetched_at, credential_removed_at, metadata,
            assertion_audience, access_token_alg, kept_client_id, coalesce(kept_client_id, client_id::text) as oauth_client_id,
            is_agent, agent_since, session_lifetime_hours, session_idle_minutes, most_sessions, dpop_bound_access_tokens,
-           frontchannel_logout_uri, frontchannel_logout_session_required, profile
+           frontchannel_logout_uri, frontchannel_logout_session_required, profile, logo_digest
       from all_services
      where deleted_at is null;
 

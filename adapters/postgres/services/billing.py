@@ -96,6 +96,7 @@ class _Reader(Frozen):
     language: str | None
     organization_name: str
     service_name: str
+    service_logo: str | None
 
 
 class BillingRows(OnTransaction):
@@ -161,7 +162,7 @@ class BillingRows(OnTransaction):
         if not rows:
             return None
         row = rows[0]
-        return Reader(Email(row.email), Language.of(row.language), row.organization_name, row.service_name)
+        return Reader(Email(row.email), Language.of(row.language), row.organization_name, row.service_name, row.service_logo)
 
     async def offer(self, organization_slug: str, service_slug: str, plan: UUID, user: UserId) -> PlanOffer | None:
         parameters = {
@@ -427,7 +428,8 @@ _SETTLE: Final = """
 """
 
 _READER: Final = """
-    select users.email, users.language, organizations.name as organization_name, services.name as service_name
+    select users.email, users.language, organizations.name as organization_name, services.name as service_name,
+           services.logo_digest as service_logo
       from users
       join services on services.id = %(service)s
       join organizations on organizations.id = services.org_id

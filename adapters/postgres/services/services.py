@@ -13,7 +13,7 @@ from adapters.postgres.statements import ask, first, only
 from adapters.postgres.storable import storable, storable_text
 from adapters.postgres.tenancy.organizations import ORGANIZATION, TIER
 from adapters.postgres.transaction import OnPool, OnStatements
-from core.domain.identifiers import ClientId, OrganizationId, ServiceId
+from core.domain.identifiers import ClientId, LogoId, OrganizationId, ServiceId
 from core.domain.pages import MOST_COUNTED, Listed
 from core.domain.services.client_ids import shown
 from core.domain.services.services import (
@@ -25,6 +25,7 @@ from core.domain.services.services import (
     ServiceUsage,
     service_usage,
 )
+from core.domain.tenancy.look_pictures import Logo
 from core.domain.tenancy.organizations import Organization
 from ports.services.services import KeptMetadata
 
@@ -34,7 +35,7 @@ SERVICE: Final = Columns(
     named={"organization": "org_id", "client_id": "oauth_client_id"},
     apart=("metadata",),
     texts=("name",),
-    derived=("client_id",),
+    derived=("client_id", "logo_digest"),
     # Of a metadata client, the address of its document.
     turned={"client_id": (shown, str)},
     prefix="service_",
@@ -87,6 +88,18 @@ class ServiceRows(OnStatements):
 
     async def save(self, service: Service) -> None:
         await self._statements.tell(_SAVE, _values(service))
+
+    async def replace_logo(self, service: Service, logo: Logo | None, id: LogoId) -> None:  # noqa: A002 - the noun's own word
+        parameters = {
+            "id": id,
+            "service": service.id,
+            "at": service.updated_at,
+            "digest": None if logo is None else logo.digest,
+            "media_type": None if logo is None else logo.media_type,
+            "content": None if logo is None else logo.content,
+        }
+        await self._statements.tell(_POINT_AT_LOGO, parameters)
+        await self._statements.tell(_REMOVE_LOGO if logo is None else _KEEP_LOGO, parameters)
 
     async def keep_client_id(self, service: ServiceId, kept: ClientId | None) -> ClientId | None:
         try:
@@ -178,6 +191,18 @@ _SAVE: Final[LiteralString] = f"""
           returning id
          )
     {_RECEIVER}
+"""
+
+_POINT_AT_LOGO: Final = "update services set logo_digest = %(digest)s, updated_at = %(at)s where id = %(service)s"
+
+_REMOVE_LOGO: Final = "delete from service_logos where service_id = %(service)s"
+
+_KEEP_LOGO: Final = """
+    insert into service_logos (id, service_id, digest, media_type, content, created_at)
+    values (%(id)s, %(service)s, %(digest)s, %(media_type)s, %(content)s, now())
+        on conflict (service_id) do update
+       set id = excluded.id, digest = excluded.digest, media_type = excluded.media_type, content = excluded.content,
+           created_at = excluded.created_at
 """
 
 _KEEP_CLIENT_ID: Final = """

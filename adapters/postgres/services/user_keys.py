@@ -321,7 +321,7 @@ _SAVE_SETTINGS: Final[LiteralString] = f"""
 """
 
 _PLACES: Final[LiteralString] = f"""
-    select services.id as service, services.slug as service_slug, services.name as service_name,
+    select services.id as service, services.slug as service_slug, services.name as service_name, services.logo_digest as service_logo,
            organizations.id as organization, organizations.slug as organization_slug, organizations.name as organization_name,
            {_SETTING},
            coalesce(

@@ -158,6 +158,14 @@ TABLES: Final = (
         moves="A host is set again where its domain is proved",
         ends=Ends.ONE,
     ),
+    Table(
+        "service_logos",
+        opens=NO_CREDENTIAL,
+        whose=SERVICE,
+        holds=(plain(FACT, "digest", "media_type", "content"),),
+        moves=Moved(),
+        ends=Ends.ONE,
+    ),
     Table("user_key_settings", opens=NO_CREDENTIAL, whose=SERVICE, holds=(plain(FACT, "prefix"),), moves=Moved(), ends=Ends.ONE),
     Table(
         "client_secrets",
@@ -256,6 +264,7 @@ TABLES: Final = (
                 "post_logout_redirect_uris",
                 "backchannel_logout_uri",
                 "frontchannel_logout_uri",
+                "logo_digest",
             ),
             plain(OPAQUE, "document_digest"),
         ),

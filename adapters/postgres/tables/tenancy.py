@@ -129,6 +129,34 @@ TABLES: Final = (
         ends=Ends.CASCADES,
     ),
     Table(
+        "organization_texts",
+        opens=NO_CREDENTIAL,
+        whose=ORGANIZATION,
+        holds=(plain(FACT, "key", "language", "text", "based_on"), plain(OPAQUE, "compared_with")),
+        # No proof of a domain moves, so links are words until their domains are proved here.
+        moves=Moved(leaves=("unlinked", "outdated", "compared_with"), sets={"unlinked": "position('](https://' in row.text) > 0"}),
+        ends=Ends.ROWS,
+        until="nothing: the installation's stay until they are taken back",
+    ),
+    Table(
+        "text_approval_rules",
+        opens=NO_CREDENTIAL,
+        whose=INSTALLATION,
+        holds=(),
+        moves=THE_INSTALLATIONS,
+        ends=THE_INSTALLATIONS,
+        until="nothing: it has one row at most",
+    ),
+    Table(
+        "installation_texts",
+        opens=NO_CREDENTIAL,
+        whose=INSTALLATION,
+        holds=(plain(OPAQUE, "digest"),),
+        moves=THE_INSTALLATIONS,
+        ends=THE_INSTALLATIONS,
+        until="nothing: it has one row at most",
+    ),
+    Table(
         "teams",
         opens=NO_CREDENTIAL,
         whose=ORGANIZATION,
@@ -285,6 +313,14 @@ TABLES: Final = (
         ends=Ends.ROWS,
     ),
     Table(
+        "look_pictures",
+        opens=NO_CREDENTIAL,
+        whose=ORGANIZATION,
+        holds=(plain(WORD, "kind"), plain(FACT, "digest", "media_type", "content")),
+        moves=Moved(),
+        ends=Ends.ROWS,
+    ),
+    Table(
         "domains",
         opens=NO_CREDENTIAL,
         whose=ORGANIZATION,
@@ -421,6 +457,10 @@ TABLES: Final = (
                 "privacy_url",
                 "terms_url",
                 "logo_digest",
+                "look",
+                "languages",
+                "texts_digest",
+                "approved_texts",
                 "rejection_reason",
                 "suspension_reason",
                 "invitation_domains",
@@ -434,8 +474,10 @@ TABLES: Final = (
         moves=Moved(
             # The platform here decides who is let in, and how large it may be.
             leaves=(
+                # It is made of the texts that arrive.
+                "texts_digest",
                 *("approved_at", "approved_by", "rejected_at", "rejection_reason", "suspended_at", "suspension_reason"),
-                *("max_services", "max_users", "member_count", "tier_id", "deleted_at"),
+                *("max_services", "max_users", "member_count", "tier_id", "deleted_at", "approved_texts"),
                 # Their networks and people are those of another installation; an owner writes them anew.
                 *("risk_policies", "risk_exceptions", "risk_counts_since"),
             ),

@@ -5,17 +5,18 @@ from datetime import datetime
 from typing import Any, Final, LiteralString
 from uuid import UUID
 
-from adapters.postgres.branding import links_of
+from adapters.postgres.branding import dress_of
 from adapters.postgres.identity.addresses import may_answer
 from adapters.postgres.identity.sessions.liveness import SESSION_LIVES
 from adapters.postgres.rows import IdRow
-from adapters.postgres.statements import first_made
+from adapters.postgres.statements import first, first_made
 from adapters.postgres.tenancy.keys.management_keys import OF_KEY, OWES_SECOND_FACTOR
 from adapters.postgres.tenancy.relations import RELATIONS_OF_MEMBER
-from adapters.postgres.tenancy.roles import gives_service_roles
+from adapters.postgres.tenancy.roles import application_of, gives_service_roles
+from adapters.postgres.texts.own_texts import bring, worn
 from adapters.postgres.ties import has_name, is_own_member, shown_name
 from adapters.postgres.transaction import OnStatements
-from core.domain.branding import branding
+from core.domain.branding import named_application
 from core.domain.email import Email
 from core.domain.identifiers import InvitationId, ManagementKeyId, OrganizationId, RoleId, SessionId, UserId, first_id
 from core.domain.identity.accounts import Account
@@ -78,6 +79,7 @@ class _Prospect(Frozen):
     name: str
     logo_digest: str | None
     primary_color: str | None
+    dress: list[str | None] | None
     inviter_id: UUID
     inviter_email: str
     inviter_created_at: datetime
@@ -100,7 +102,7 @@ class _Prospect(Frozen):
         if self.lapsed_id is not None and self.lapsed_email is not None and self.lapsed_role is not None and self.lapsed_at is not None:
             lapsed = Lapsed(InvitationId(self.lapsed_id), organization, Email(self.lapsed_email), self.lapsed_role, self.lapsed_at)
         inviter = Inviter(UserId(self.inviter_id), Email(self.inviter_email), self.inviter_created_at, self.inviter_name)
-        looks = branding(self.name, self.logo_digest, self.primary_color)
+        looks = worn(self.name, self.logo_digest, self.primary_color, self.dress)
         held = grantable_of(self.inviter_relations)
         language = Language.of(self.language)
         return Prospect(
@@ -134,7 +136,7 @@ class _Offer(_Invitation):
     name: str
     logo_digest: str | None
     primary_color: str | None
-    links: list[str | None] | None
+    dress: list[str | None] | None
     is_active: bool
     member_count: int
     max_users: int | None
@@ -161,6 +163,7 @@ class _Offer(_Invitation):
     is_in_use: bool
     inviter: str | None
     shortest_password: int | None
+    application: list[str | None] | None
 
     def offer(self, *, on_behalf: bool = False) -> InvitationOffer:
         # A built-in role has no id, and its name says what it permits. An organization's own role never has a built-in name.
@@ -168,7 +171,7 @@ class _Offer(_Invitation):
         return InvitationOffer(
             self.invitation(),
             self.slug,
-            branding(self.name, self.logo_digest, self.primary_color, self.links),
+            worn(self.name, self.logo_digest, self.primary_color, self.dress),
             self.is_active,
             self.member_count,
             user_limit(self.max_users, self.default_max_users),
@@ -183,6 +186,7 @@ class _Offer(_Invitation):
             self.is_in_use,
             self.inviter or "",
             self.shortest_password,
+            named_application(self.application),
         )
 
     def _backing(self, *, on_behalf: bool) -> frozenset[Capability]:
@@ -247,7 +251,11 @@ class InvitationRows(OnStatements):
 
     async def find(self, which: ByToken | ById) -> InvitationOffer | None:
         statement = _FIND_BY_TOKEN if isinstance(which, ByToken) else _FIND_BY_ID
-        return first_made(await self._statements.ask(_Offer, statement, {**_parameters(which), "manager": None}), _Offer.offer)
+        row = first(await self._statements.ask(_Offer, statement, {**_parameters(which), "manager": None}))
+        if row is None:
+            return None
+        await bring(self._statements, row.dress)
+        return row.offer()
 
     async def list(
         self, organization: OrganizationId, status: InvitationStatus | None, at: datetime, page: Page
@@ -270,22 +278,20 @@ class InvitationRows(OnStatements):
     async def prospect(self, organization: OrganizationId, inviter: UserId, email: Email, at: datetime) -> Prospect | None:
         await self._statements.tell(_HOLD_ORGANIZATION, {"organization": organization})
         await self._statements.tell(_HOLD_INVITER, {"inviter": inviter})
-        return first_made(
-            await self._statements.ask(
-                _Prospect,
-                _PROSPECT,
-                {
-                    "organization": organization,
-                    "inviter": inviter,
-                    "email_key": email.key,
-                    "at": at,
-                    "others_to_address": MOST_TO_ONE_ADDRESS - 1,
-                    "others": MOST_IN_ALL - 1,
-                    "first": first_id(at - WITHIN),
-                },
-            ),
-            lambda row: row.prospect(organization),
-        )
+        parameters = {
+            "organization": organization,
+            "inviter": inviter,
+            "email_key": email.key,
+            "at": at,
+            "others_to_address": MOST_TO_ONE_ADDRESS - 1,
+            "others": MOST_IN_ALL - 1,
+            "first": first_id(at - WITHIN),
+        }
+        row = first(await self._statements.ask(_Prospect, _PROSPECT, parameters))
+        if row is None:
+            return None
+        await bring(self._statements, row.dress)
+        return row.prospect(organization)
 
     async def add(self, invitation: Invitation) -> bool:
         added = await self._statements.ask(
@@ -320,10 +326,8 @@ class InvitationRows(OnStatements):
 
     async def _hold(self, which: ByToken | ById, manager: UserId | None) -> InvitationOffer | None:
         statement = _HOLD_BY_TOKEN if isinstance(which, ByToken) else _HOLD_BY_ID
-        return first_made(
-            await self._statements.ask(_Offer, statement, {**_parameters(which), "manager": manager}),
-            lambda row: row.offer(on_behalf=manager is not None),
-        )
+        row = first(await self._statements.ask(_Offer, statement, {**_parameters(which), "manager": manager}))
+        return None if row is None else row.offer(on_behalf=manager is not None)
 
     async def close(self, invitation: InvitationId, status: InvitationStatus, at: datetime) -> None:
         await self._statements.tell(_CLOSE, {"id": invitation, "status": status.value, "at": at})
@@ -372,7 +376,7 @@ _PROSPECT: Final[LiteralString] = f"""
               where org_id = %(organization)s and email_key = %(email_key)s and status = 'pending' and expires_at <= %(at)s
           returning id, email, role, expires_at
          )
-  select wanted.name, wanted.logo_digest, wanted.primary_color, wanted.invitation_domains,
+  select wanted.name, wanted.logo_digest, wanted.primary_color, {dress_of("wanted")} as dress, wanted.invitation_domains,
          users.id as inviter_id, users.email as inviter_email, users.created_at as inviter_created_at,
          {_inviter_name("wanted.id")} as inviter_name,
          case when users.deactivated_at is null then {RELATIONS_OF_MEMBER} else '{{}}'::text[] end as inviter_relations,
@@ -452,7 +456,7 @@ _HOLD_INVITER: Final = "select from users where id = %(inviter)s for key share"
 _SELECT_OFFER: Final[LiteralString] = f"""
     select {_INVITATION},
            organizations.slug, organizations.name, organizations.logo_digest, organizations.primary_color,
-           {links_of("organizations")} as links,
+           {dress_of("organizations")} as dress,
            organizations.status = 'active' as is_active, organizations.member_count,
            organizations.invitation_domains, organizations.shortest_password, organizations.max_users, tiers.default_max_users,
            array(
@@ -482,7 +486,7 @@ _SELECT_OFFER: Final[LiteralString] = f"""
            ) as inviter_owes_second_factor,
            coalesce(invitations.mailed_digest = %(digest)s::bytea, false) as by_mail,
            (select roles.name from roles where roles.id = invitations.role_id) as role_name,
-           {gives_service_roles("invitations.role_id")} as gives_service_roles,
+           {gives_service_roles("invitations.role_id")} as gives_service_roles, {application_of("invitations.role_id")} as application,
            users.id is not null and (
                users.password_hash is not null
                or exists (select from passkeys where passkeys.user_id = users.id)

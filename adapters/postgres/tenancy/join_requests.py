@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final, LiteralString
 
+from adapters.postgres.branding import dress_of
 from adapters.postgres.columns import Columns
 from adapters.postgres.identity.accounts import ACCOUNT
 from adapters.postgres.identity.realms.domains import awaits_role, was_turned_away
@@ -11,8 +12,8 @@ from adapters.postgres.rows import IdRow
 from adapters.postgres.statements import first
 from adapters.postgres.storable import storable_text
 from adapters.postgres.tenancy.owners import administrators
+from adapters.postgres.texts.own_texts import bring, worn
 from adapters.postgres.transaction import OnStatements
-from core.domain.branding import branding
 from core.domain.identifiers import JoinRequestId, OrganizationId, UserId
 from core.domain.pages import Page
 from core.domain.tenancy.domain_routes import JoinPolicy
@@ -27,7 +28,7 @@ def _about(columns: dict[str, Any]) -> Mapping[str, Any]:
     """A person, an organization, and the person's request there. The rest stays in `columns`."""
     return {
         "account": ACCOUNT.taken(columns),
-        "branding": branding(columns.pop("org_name"), columns.pop("logo_digest"), columns.pop("primary_color")),
+        "branding": worn(columns.pop("org_name"), columns.pop("logo_digest"), columns.pop("primary_color"), columns.pop("dress")),
         "user_limit": user_limit(columns.pop("max_users"), columns.pop("default_max_users")),
         "request": JOIN_REQUEST.taken_or_none(columns),
     }
@@ -62,7 +63,11 @@ class JoinRequestRows(OnStatements):
         parameters = {"user": user, "domain": storable_text(domain)}
         await self._statements.tell(_HOLD, parameters)
         await self._statements.tell(_HOLD_CANDIDATE, parameters)
-        return first(await self._statements.ask(_candidate, _CANDIDATE, parameters))
+        row = first(await self._statements.ask(dict[str, Any], _CANDIDATE, parameters))
+        if row is None:
+            return None
+        await bring(self._statements, row["dress"])
+        return _candidate(**row)
 
     async def add(self, request: JoinRequest) -> bool:
         return bool(await self._statements.ask(IdRow, _ADD, JOIN_REQUEST.values(request)))
@@ -70,7 +75,11 @@ class JoinRequestRows(OnStatements):
     async def find(self, organization: OrganizationId, request: JoinRequestId) -> Asking | None:
         parameters = {"organization": organization, "id": request}
         await self._statements.tell(_HOLD_ASKING, parameters)
-        return first(await self._statements.ask(_asking, _FIND, parameters))
+        row = first(await self._statements.ask(dict[str, Any], _FIND, parameters))
+        if row is None:
+            return None
+        await bring(self._statements, row["dress"])
+        return _asking(**row)
 
     async def close(self, request: JoinRequestId, status: JoinRequestStatus, by: UserId | None, at: datetime) -> None:
         await self._statements.tell(_CLOSE, {"id": request, "status": status.value, "by": by, "at": at})
@@ -99,6 +108,7 @@ _HOLD_ASKING: Final = """
 _ABOUT: Final[LiteralString] = f"""
            {ACCOUNT.names},
            organizations.name as org_name, organizations.logo_digest, organizations.primary_color,
+           {dress_of("organizations")} as dress,
            organizations.member_count, organizations.max_users, tiers.default_max_users,
            {JOIN_REQUEST.names}"""
 

@@ -50,13 +50,20 @@ MEMBERSHIP: Final = Columns(
 
 
 def _known(
-    *, relations: Sequence[str], is_unconfirmed_owner: bool, organization_is_active: bool, own_since: datetime | None, **columns: Any
+    *,
+    relations: Sequence[str],
+    is_unconfirmed_owner: bool,
+    organization_is_active: bool,
+    organization_name: str,
+    own_since: datetime | None,
+    **columns: Any,
 ) -> KnownMember:
     return KnownMember(
         ACCOUNT.taken(columns),
         MEMBERSHIP.row(own_since=own_since, **columns),
         capabilities_of(relations),
         organization_is_active,
+        organization_name,
         is_unconfirmed_owner,
     )
 
@@ -299,7 +306,8 @@ _FIND: Final[LiteralString] = f"""
            {MEMBERSHIP.names}, memberships.own_since,
            {RELATIONS_OF_MEMBER} as relations,
            {IS_UNCONFIRMED_OWNER} as is_unconfirmed_owner,
-           wanted.status = 'active' as organization_is_active
+           wanted.status = 'active' as organization_is_active,
+           wanted.name as organization_name
       from organizations as wanted
       join memberships on memberships.org_id = wanted.id
       join users on users.id = memberships.user_id

@@ -4,23 +4,38 @@ ownership that its owner has not confirmed.
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, Final, LiteralString
+from typing import Final, LiteralString
 from uuid import UUID
 
+from adapters.postgres.branding import dress_of
+from adapters.postgres.identity.addresses import is_proved
 from adapters.postgres.rows import IdRow
 from adapters.postgres.statements import Statements, first
-from adapters.postgres.ties import IS_UNCONFIRMED_OWNER, counts_for
+from adapters.postgres.texts.own_texts import bring, worn
+from adapters.postgres.ties import IS_UNCONFIRMED_OWNER, counts_for, is_own_member
 from adapters.postgres.transaction import OnTransaction, Transaction
 from core.domain.email import Email
 from core.domain.identifiers import OrganizationId, UserId
 from core.domain.languages import Language
 from core.domain.tenancy.members import Addressee, DeclinedOwnership, UnconfirmedOwnership
 from core.domain.tenancy.roles import BuiltInRole
+from core.frozen import Frozen
 from ports.tenancy.webhooks import Owner
 
 
-def _owner(*, email: str, language: str | None, **columns: Any) -> Owner:
-    return Owner(email=Email(email), language=Language.of(language), **columns)
+class _Owner(Frozen):
+    user: UUID
+    email: str
+    language: str | None
+    name: str
+    logo_digest: str | None
+    primary_color: str | None
+    dress: list[str | None] | None
+    is_own: bool
+
+    def owner(self) -> Owner:
+        looks = worn(self.name, self.logo_digest, self.primary_color, self.dress)
+        return Owner(UserId(self.user), Email(self.email), Language.of(self.language), looks, self.is_own)
 
 
 def _addressee(*, user: UUID, email: str, language: str | None) -> Addressee:
@@ -46,7 +61,10 @@ async def _in_roles(
     statements: Statements | Transaction, organization: OrganizationId, roles: Sequence[BuiltInRole], most: int | None
 ) -> Sequence[Owner]:
     parameters = {"organization": organization, "roles": [role.value for role in roles], "most": most}
-    return await statements.ask(_owner, _IN_ROLES, parameters)
+    rows = await statements.ask(_Owner, _IN_ROLES, parameters)
+    if rows:
+        await bring(statements, rows[0].dress)
+    return [row.owner() for row in rows]
 
 
 class OwnershipRows(OnTransaction):
@@ -75,8 +93,13 @@ class OwnershipRows(OnTransaction):
 
 MOST_ADDRESSEES: Final = 20
 
+# A tie is an own one here only if somebody has proved the address: a directory may change the address of a person whose membership was
+# their own act.
 _IN_ROLES: Final[LiteralString] = f"""
-    select users.id as user, users.email, users.language, organizations.name as organization_name
+    select users.id as user, users.email, users.language, organizations.name, organizations.logo_digest, organizations.primary_color,
+           {dress_of("organizations")} as dress, (
+               {is_proved()} and {is_own_member("told.org_id", "told.user_id")}
+           ) as is_own
       from memberships as told
       join users on users.id = told.user_id
       join organizations on organizations.id = told.org_id

@@ -8,6 +8,7 @@ from adapters.postgres.rows import CountRow, IdRow
 from adapters.postgres.statements import first, only
 from adapters.postgres.storable import storable_text
 from adapters.postgres.transaction import OnStatements
+from core.domain.branding import named_application
 from core.domain.identifiers import OrganizationId, RoleId
 from core.domain.tenancy.roles import Assignable, Role, built_in, capabilities_of, kept_permissions
 
@@ -18,9 +19,9 @@ def _role(*, permissions: Sequence[str], **columns: Any) -> Role:
     return ROLE.row(permissions=kept_permissions(permissions), **columns)
 
 
-def _assignable(*, gives_service_roles: bool, **columns: Any) -> Assignable:
+def _assignable(*, gives_service_roles: bool, application: list[str | None] | None, **columns: Any) -> Assignable:
     role = _role(**columns)
-    return Assignable(role.slug, role.id, capabilities_of(role.permissions), gives_service_roles)
+    return Assignable(role.slug, role.id, capabilities_of(role.permissions), gives_service_roles, named_application(application))
 
 
 class RoleRows(OnStatements):
@@ -66,6 +67,20 @@ def gives_service_roles(role: LiteralString) -> LiteralString:
     return f"exists (select from relations where relations.role_id = {role} and relations.object_type = 'service_role')"
 
 
+def application_of(role: LiteralString) -> LiteralString:
+    """Name and logo of the application whose roles are assigned to the role with this id, as `named_application` takes them. Null for a
+    role that gives none, or roles of several applications.
+    """
+    return f"""(
+               select array[min(services.name), min(services.logo_digest)]
+                 from relations
+                 join service_roles on service_roles.id = relations.object_id
+                 join services on services.id = service_roles.service_id
+                where relations.role_id = {role} and relations.object_type = 'service_role'
+               having count(distinct services.id) = 1
+           )"""
+
+
 _COLUMNS: Final[LiteralString] = f"""
            {ROLE.names},
            array(
@@ -76,7 +91,7 @@ _ROLE: Final[LiteralString] = f"select {_COLUMNS} from roles"
 _GET: Final[LiteralString] = f"{_ROLE} where roles.id = %(id)s and roles.org_id = %(organization)s"
 
 _FIND_BY_SLUG: Final[LiteralString] = f"""
-    select {_COLUMNS}, {gives_service_roles("roles.id")} as gives_service_roles
+    select {_COLUMNS}, {gives_service_roles("roles.id")} as gives_service_roles, {application_of("roles.id")} as application
       from roles
      where roles.org_id = %(organization)s and roles.slug = %(slug)s
 """

@@ -34,6 +34,8 @@ class Todo(StrEnum):
     """The delivery to the organization's SIEM fails."""
     SETUP_LINKS = "setup_links"
     """Things that were set up with a link, are tested, and wait for an owner."""
+    TEXTS = "texts"
+    """Own texts beneath which a release has changed ours."""
     KEYS = "keys"
     """Management keys, SCIM tokens and API keys that end soon."""
 

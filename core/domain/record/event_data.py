@@ -25,6 +25,7 @@ _TERMS: Final[Mapping[str, Json]] = {
     "features": ["export"],
     "billing_price_id": None,
 }
+_TEXTS_VERSION: Final = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
 _VERSION: Final[Mapping[str, Json]] = {"version": "2026-11", "address": "https://acme.example/terms"}
 _SUBSCRIPTION: Final[Mapping[str, Json]] = {
     "service_id": _ID,
@@ -413,6 +414,20 @@ EVENT_DATA: Final[Mapping[str, EventData]] = {
     "branding.updated": EventData(
         "The changed parts, each before and after.",
         {"changed": ["primary_color"], "old_primary_color": None, "new_primary_color": "#a01040"},
+    ),
+    "languages.updated": EventData(
+        "The languages before and after, the first one first; none: all that there are.",
+        {"changed": ["languages"], "old_languages": [], "new_languages": ["de", "ar"]},
+    ),
+    "notice.updated": EventData(
+        "From when until when the own notice stands above the sign-in, before and after; null is without a bound.",
+        {"before": {"begins_at": None, "ends_at": None}, "after": {"begins_at": _WHEN, "ends_at": None}},
+    ),
+    "texts.approved": EventData("The digest of the texts that a platform owner has approved.", {"version": _TEXTS_VERSION}),
+    "texts.approval_withdrawn": EventData("The digest of the texts that are approved no more.", {"version": _TEXTS_VERSION}),
+    "texts.updated": EventData(
+        "How many texts were changed, and the first of them by language and key, each before and after; null is our text.",
+        {"count": 1, "texts": [{"language": "de", "key": "sign_in.title", "before": None, "after": "Willkommen bei Acme"}]},
     ),
     "user.signup.success": EventData(
         "The way in which the account was created, and the service that created it.", {"provider": "password", "service_id": _ID}

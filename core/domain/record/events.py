@@ -103,6 +103,7 @@ class TargetType(StrEnum):
     PROVIDER = "provider"
     RISK_POLICIES = "risk_policies"
     TERMS = "terms"
+    TEXTS = "texts"
 
 
 class Target(Frozen):

@@ -174,6 +174,8 @@ class Service(ServiceSettings, kw_only=True):
     jwks_fetched_at: datetime | None = None
     agent_since: datetime | None = None
     """What people have allowed the agent before, and what it got by that, counts no more. None when all of it counts."""
+    logo_digest: str | None = None
+    """Of the picture that pages show for the application. None when there is none."""
     created_at: datetime
     updated_at: datetime
 
@@ -427,6 +429,15 @@ _FACTS: Final = (
 )
 
 
+def with_logo(service: Service, digest: str | None, now: datetime) -> Service:
+    """The same service where the picture is the same. Raises `BadRequest` for a service that its own document describes: people have to see
+    that nobody here vouches for it.
+    """
+    if digest is not None and service.service_type is ServiceType.METADATA:
+        raise BadRequest("Nobody has registered this application, so it has no logo here", words="logo_of_unregistered")
+    return service if digest == service.logo_digest else replace(service, logo_digest=digest, updated_at=now)
+
+
 def service_updated(before: Service, after: Service, actor: Actor) -> Event:
     """The event says what changed, with the earlier values of everything that decides where people are sent. Of the metadata
     it says only that they changed.
@@ -471,6 +482,8 @@ def _named(service: Service) -> dict[str, Json]:
 
 def _changed_names(before: Service, after: Service) -> list[Json]:
     names: list[Json] = [name for name in _COMPARED if getattr(before, name) != getattr(after, name)]
+    if before.logo_digest != after.logo_digest:
+        names.append("logo")
     return names if same_metadata(before.metadata, after.metadata) else [*names, "metadata"]
 
 

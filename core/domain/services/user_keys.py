@@ -153,6 +153,8 @@ class UserKeyPlace(Frozen, kw_only=True):
     service: ServiceId
     service_slug: str
     service_name: str
+    service_logo: str | None
+    """The digest of its logo."""
     organization: OrganizationId
     organization_slug: str
     organization_name: str

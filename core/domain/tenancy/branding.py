@@ -2,25 +2,28 @@
 pages.
 """
 
+from collections.abc import Sequence
 from datetime import timedelta
-from hashlib import sha256
-from typing import Final
+from typing import Any, Final
 
-from core.domain.branding import brand_color
+from core.domain.branding import CORNERS, PLAIN, Font, Look, brand_color
 from core.domain.changes import UNCHANGED, Unchanged
 from core.domain.errors import BadRequest
 from core.domain.identifiers import OrganizationId
-from core.domain.identity.profile.pictures import picture_of
 from core.domain.images import image_of
 from core.domain.json import Json
+from core.domain.looks.colors import LIGHT as LIGHT_GROUNDS
+from core.domain.looks.colors import ColorUse, PaleColor, nearest_color, pale_uses, worst_contrast
 from core.domain.outbound.destinations import NotADestination, OutboundDestination, destination
 from core.domain.record.events import Actor, Event, Target
-from core.frozen import Frozen
+from core.domain.tenancy.look_pictures import Logo, LookPicture
+from core.frozen import Frozen, replace
 
 LARGEST_LOGO: Final = 256 << 10
 MOST_PIXELS: Final = 4096
 TIMEOUT: Final = timedelta(seconds=10)
-_FIELDS: Final = ("logo_url", "primary_color", "help_url", "privacy_url", "terms_url")
+_OF_LOOK: Final = ("second_color", "corner", "font")
+_FIELDS: Final = ("logo_url", "primary_color", *_OF_LOOK, "help_url", "privacy_url", "terms_url")
 
 
 class OrganizationLook(Frozen):
@@ -31,17 +34,23 @@ class OrganizationLook(Frozen):
     terms_url: str | None = None
     logo_digest: str | None = None
     """The digest of the logo that pages show: fetched from `logo_url`, or uploaded."""
-
-
-class Logo(Frozen):
-    """The picture that pages show."""
-
-    media_type: str
-    content: bytes
+    look: Look = PLAIN
 
     @property
-    def digest(self) -> str:
-        return sha256(self.content).hexdigest()
+    def pale(self) -> Sequence[PaleColor]:
+        """What pages do not use the organization's own colour for. Ours suits every use."""
+        return () if self.primary_color is None else pale_uses(self.primary_color)
+
+    def digest_of(self, kind: LookPicture) -> str | None:
+        digest: str | None = self.logo_digest if kind is LookPicture.LOGO else getattr(self.look, kind.value)
+        return digest
+
+    def with_picture(self, kind: LookPicture, digest: str | None) -> "OrganizationLook":
+        """An uploaded logo takes the place of one that was fetched, so its address is no more."""
+        if kind is LookPicture.LOGO:
+            return replace(self, logo_url=None, logo_digest=digest)
+        named: dict[str, Any] = {kind.value: digest}
+        return replace(self, look=replace(self.look, **named))
 
 
 class LookChange(Frozen):
@@ -52,6 +61,9 @@ class LookChange(Frozen):
     help_url: str | Unchanged | None = UNCHANGED
     privacy_url: str | Unchanged | None = UNCHANGED
     terms_url: str | Unchanged | None = UNCHANGED
+    second_color: str | Unchanged | None = UNCHANGED
+    corner: int | Unchanged | None = UNCHANGED
+    font: Font | Unchanged | None = UNCHANGED
 
     def require_something(self) -> None:
         if all(isinstance(getattr(self, field), Unchanged) for field in _FIELDS):
@@ -61,11 +73,17 @@ class LookChange(Frozen):
         """Raises `BadRequest`."""
         return OrganizationLook(
             look.logo_url if isinstance(self.logo_url, Unchanged) else self.logo_url,
-            look.primary_color if isinstance(self.primary_color, Unchanged) else _color(self.primary_color),
+            look.primary_color if isinstance(self.primary_color, Unchanged) else _color("primary_color", self.primary_color),
             look.help_url if isinstance(self.help_url, Unchanged) else _link("help_url", self.help_url),
             look.privacy_url if isinstance(self.privacy_url, Unchanged) else _link("privacy_url", self.privacy_url),
             look.terms_url if isinstance(self.terms_url, Unchanged) else _link("terms_url", self.terms_url),
             look.logo_digest,
+            replace(
+                look.look,
+                second_color=look.look.second_color if isinstance(self.second_color, Unchanged) else _second_color(self.second_color),
+                corner=look.look.corner if isinstance(self.corner, Unchanged) else _corner(self.corner),
+                font=look.look.font if isinstance(self.font, Unchanged) else self.font,
+            ),
         )
 
 
@@ -97,19 +115,11 @@ def logo_of(status: int, content: bytes) -> Logo:
     raise BadRequest("logo_url: there is no PNG, JPEG, WebP or GIF picture", words="picture_unknown")
 
 
-def uploaded_logo(content: bytes, declared: str = "") -> Logo:
-    """The picture without its metadata, as pictures of people are kept. `declared` is the media type that the sender stated, if they did.
-    Raises `BadRequest` and `PayloadTooLarge`.
-    """
-    picture = picture_of(content, declared)
-    return Logo(picture.media_type, picture.content)
-
-
-def logo_changed(organization: OrganizationId, before: OrganizationLook, actor: Actor) -> Event:
-    """A logo was uploaded, or removed. The address that the logo before was fetched from is no more."""
-    changed: list[Json] = ["logo"]
+def picture_changed(organization: OrganizationId, kind: LookPicture, before: OrganizationLook, actor: Actor) -> Event:
+    """A picture was uploaded, or removed. The address that a logo before was fetched from is no more."""
+    changed: list[Json] = [kind.value]
     details: dict[str, Json] = {"changed": changed}
-    if before.logo_url is not None:
+    if kind is LookPicture.LOGO and before.logo_url is not None:
         changed.append("logo_url")
         details |= {"old_logo_url": before.logo_url, "new_logo_url": None}
     return Event("branding.updated", actor, Target("organization", str(organization)), organization, details)
@@ -121,7 +131,7 @@ def branding_updated(
     changed: list[Json] = []
     details: dict[str, Json] = {"changed": changed}
     for field in _FIELDS:
-        was, now = getattr(before, field), getattr(after, field)
+        was, now = (getattr(one.look if field in _OF_LOOK else one, field) for one in (before, after))
         if was != now or (new_logo and field == "logo_url"):
             changed.append(field)
             details |= {f"old_{field}": was, f"new_{field}": now}
@@ -141,10 +151,31 @@ def _link(field: str, text: str | None) -> str | None:
     return text.strip()
 
 
-def _color(text: str | None) -> str | None:
+def _color(field: str, text: str | None) -> str | None:
     if text is None:
         return None
     color = brand_color(text.strip())
     if color is None:
-        raise BadRequest("primary_color: must be a colour like #0f5f5c", words="color_malformed")
+        raise BadRequest(f"{field}: must be a colour like #0f5f5c", words="color_malformed")
     return color
+
+
+def _second_color(text: str | None) -> str | None:
+    """The colour of links has to be read on light grounds. On dark ones, pages take the nearest colour that can be read there: no colour
+    can be read on both.
+    """
+    color = _color("second_color", text)
+    if color is None or worst_contrast(color, LIGHT_GROUNDS) >= ColorUse.LINKS.needed:
+        return color
+    nearest = nearest_color(color, LIGHT_GROUNDS, ColorUse.LINKS.needed)
+    raise BadRequest(
+        f"second_color: links in {color} cannot be read on light ground; the nearest colour that can is {nearest}",
+        words="color_pale",
+        values={"nearest": nearest},
+    )
+
+
+def _corner(pixels: int | None) -> int | None:
+    if pixels is not None and pixels not in CORNERS:
+        raise BadRequest(f"corner: must be one of {', '.join(map(str, CORNERS))}", words="corner_unknown")
+    return pixels

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final
 
-from core.domain.branding import Branding
+from core.domain.branding import Branding, NamedApplication
 from core.domain.email import Email
 from core.domain.errors import BadRequest, Forbidden, InvitationExpired, OrganizationNotActive, TeamLimitExceeded
 from core.domain.identifiers import InvitationId, ManagementKeyId, OrganizationId, RoleId, UserId
@@ -181,6 +181,8 @@ class InvitationOffer(Frozen):
     """The name of the person who invites, if the organization may see it, otherwise the address. Empty when the account is gone."""
     shortest_password: int | None = None
     """How long the organization's members' passwords must be. None for what the installation asks for."""
+    application: NamedApplication | None = None
+    """The application that the offered role is for, if it is for one."""
 
     @property
     def password_standing(self) -> PasswordStanding:

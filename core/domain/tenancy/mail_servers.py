@@ -5,6 +5,7 @@ account are not among them, whatever organization's name they show. Their links 
 and the operator of a mail server can read the mails.
 """
 
+import unicodedata
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Final
@@ -22,6 +23,7 @@ from core.domain.secrets import Secret
 from core.frozen import Frozen
 
 ORGANIZATION_MAIL_JOB: Final = "mail.organization"
+_BY_OWN_SERVER: Final = "by_own_server"
 # After so long without a success, the installation's server takes over.
 PATIENCE: Final = timedelta(hours=1)
 # After a failure the server is not tried for so long. So a server that hangs keeps a worker busy only now and then.
@@ -68,17 +70,28 @@ class MailServer(MailServerSettings, kw_only=True):
 
 
 class OrganizationMail(Frozen):
+    """Which server sends a mail is decided when it leaves, so the job has both forms. `mail` may leave through either server.
+    `by_own_server` says the same in own words of the organization, which nobody has said yes to: it never leaves through the
+    installation's server.
+    """
+
     mail: Mail
     organization: OrganizationId
+    by_own_server: Mail | None = None
 
     def as_job(self) -> NewJob:
-        return NewJob(ORGANIZATION_MAIL_JOB, {**self.mail.as_job().payload, "organization": str(self.organization)}, sealed=True)
+        payload = {**self.mail.as_job().payload, "organization": str(self.organization)}
+        if self.by_own_server is not None:
+            payload[_BY_OWN_SERVER] = dict(self.by_own_server.as_job().payload)
+        return NewJob(ORGANIZATION_MAIL_JOB, payload, sealed=True)
 
     @classmethod
     def of_job(cls, payload: Mapping[str, Json]) -> "OrganizationMail":
         """Raises `NoMail`."""
         try:
-            return cls(Mail.of_job(payload), OrganizationId(UUID(str(payload.get("organization")))))
+            own = payload.get(_BY_OWN_SERVER)
+            by_own_server = Mail.of_job(own) if isinstance(own, Mapping) else None
+            return cls(Mail.of_job(payload), OrganizationId(UUID(str(payload.get("organization")))), by_own_server)
         except ValueError:
             raise NoMail from None
 
@@ -122,6 +135,28 @@ def sender_name(text: str | None) -> str | None:
     if len(name) > LONGEST_FROM_NAME or "=?" in name:
         raise BadRequest(f"from_name: at most {LONGEST_FROM_NAME} characters", words="text_too_long", values={"most": LONGEST_FROM_NAME})
     return name or None
+
+
+def require_name_of(organization: str, sender: str | None) -> None:
+    """Nobody writes in the name of another: the sender's name is the organization's name, or begins with it. How letters are composed, and
+    whether they are small, makes no difference. Raises `BadRequest`.
+    """
+    begins, name = _folded(sender or organization), _folded(organization)
+    if not begins.startswith(name) or _goes_on(begins[len(name) : len(name) + 1]):
+        raise BadRequest(
+            f"from_name: must be the organization's name, or begin with it: {organization}",
+            words="sender_name",
+            values={"name": organization},
+        )
+
+
+def _goes_on(letter: str) -> bool:
+    """Whether a word goes on with it: "Payroll" does not begin with "Pay". Japanese and Chinese have no spaces between words."""
+    return letter.isdecimal() or letter.lower() != letter.upper()
+
+
+def _folded(name: str) -> str:
+    return unicodedata.normalize("NFC", " ".join(name.split()).casefold())
 
 
 def mail_server_configured(server: MailServer, actor: Actor) -> Event:

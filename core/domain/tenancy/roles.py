@@ -8,6 +8,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Final
 
+from core.domain.branding import NamedApplication
 from core.domain.errors import BadRequest, Forbidden
 from core.domain.identifiers import OrganizationId, RoleId
 from core.domain.json import Json
@@ -103,6 +104,8 @@ class Assignable(Frozen):
     """Roles of services are assigned to this role of the organization's own. False for built-in roles: to assign something to plain members
     is to let every manager of members give it, and admins may manage services themselves.
     """
+    application: NamedApplication | None = None
+    """The application whose roles, and nobody else's, are assigned to this role: who is invited with it is invited for the application."""
 
     @property
     def needed(self) -> frozenset[Capability]:

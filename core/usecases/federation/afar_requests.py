@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 from typing import Final, NamedTuple
 
 from core.domain.audiences import TokenAudience
+from core.domain.branding import mailed_logo
 from core.domain.errors import BadRequest, Forbidden, RateLimited, ReauthenticationRequired, SecondFactorRequired, TermsRequired
 from core.domain.federation.afar.afar_requests import (
     ASKS_OF_CLIENT,
@@ -143,6 +144,7 @@ class AfarRequests(Frozen):
                 account=waiting.user,
                 language=person.language,
                 application=waiting.service_name,
+                application_logo=mailed_logo(waiting.service_logo),
                 organization=waiting.organization_name,
                 api=waiting.api or waiting.identifier or "",
                 says=tuple(waiting.says),

@@ -58,7 +58,7 @@ class AccountMails(Frozen):
         is_due = account is not None and permitted and kind.is_due(account, asked.asked_at)
         if not await self._has_turn(asked, known=is_due) or await self.buckets.take(ACCOUNT_MAILS, f"{kind}:{account_key(email)}") > 0:
             return False
-        branding = await self.brandings.find(organization) if organization else None
+        lent = await self.brandings.find_for(organization, user) if organization else None
         address, language = email, asked.language
         if account is not None and is_due:
             address, language = account.email, account.language or language
@@ -70,7 +70,15 @@ class AccountMails(Frozen):
         issued = mailed_token(token, kind.purpose, user, address, self.system.clock.now())
         issued, code = await self._with_code(issued, asked)
         mail = self.templates.mail(
-            kind.value, address.address, account=user, language=language, branding=branding or POSTERN, link=link, code=code
+            kind.value,
+            address.address,
+            account=user,
+            language=language,
+            branding=POSTERN if lent is None else lent.branding,
+            # Whoever registers an address of somebody else may have ties to an organization, too.
+            carries_own_texts=lent is not None and lent.is_own and account is not None and account.address_is_proved,
+            link=link,
+            code=code,
         )
         async with self.unit_of_work() as uow:
             await uow.accounts.hold(user)

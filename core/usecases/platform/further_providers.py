@@ -24,7 +24,7 @@ from core.domain.identity.upstream.further_settings import FurtherKind, FurtherS
 from core.domain.identity.upstream.providers import ClientAtProvider
 from core.domain.record.events import Actor
 from core.domain.secrets import Secret
-from core.domain.tenancy.branding import Logo, uploaded_logo
+from core.domain.tenancy.look_pictures import LOGO_BOUNDS, Logo, look_picture
 from core.frozen import Frozen, replace
 from core.usecases.identity.upstream.further_offers import FurtherOffers
 from ports.encryption import CannotOpen, KeyRing
@@ -138,7 +138,7 @@ class FurtherProviders(Frozen):
 
     async def put_logo(self, key: str, content: bytes, actor: Actor, *, declared: str = "") -> FurtherProvider:
         """Sets an uploaded picture as the logo. Raises `BadRequest`, `PayloadTooLarge` and `NotFound`."""
-        return await self._replace_logo(key, uploaded_logo(content, declared), actor)
+        return await self._replace_logo(key, look_picture(content, LOGO_BOUNDS, declared), actor)
 
     async def remove_logo(self, key: str, actor: Actor) -> None:
         """Does nothing when there is no logo. Raises `NotFound`."""

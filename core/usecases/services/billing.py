@@ -8,7 +8,7 @@ from typing import Final
 
 import structlog
 
-from core.domain.branding import Branding
+from core.domain.branding import Branding, mailed_logo
 from core.domain.errors import Overloaded, Unauthorized, Unavailable
 from core.domain.identifiers import SubscriptionId
 from core.domain.secrets import Secret
@@ -253,6 +253,7 @@ class Billing(Frozen):
                 language=reader.language,
                 branding=Branding(reader.organization_name),
                 service=reader.service_name,
+                application_logo=mailed_logo(reader.service_logo),
                 plan=plan,
             )
             await uow.jobs.add(mail.as_job())

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from core.domain.errors import BadRequest, Conflict, NotFound, OrganizationNotActive, found
-from core.domain.identifiers import ClientId, PlanId, ServiceId
+from core.domain.identifiers import ClientId, LogoId, PlanId, ServiceId
 from core.domain.identity.session_limits.reach import SessionReach
 from core.domain.json import Json
 from core.domain.outbound.key_sets import PATIENCE
@@ -27,7 +27,9 @@ from core.domain.services.services import (
     service_created,
     service_deleted,
     service_updated,
+    with_logo,
 )
+from core.domain.tenancy.look_pictures import LOGO_BOUNDS, Logo, look_picture
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
 from core.frozen import Frozen
@@ -119,6 +121,28 @@ class OrganizationServices(Frozen):
             await uow.services.save(after)
             if after.profile is not before.profile:
                 await uow.services.end_requests(before.id)
+            await uow.record(service_updated(before, after, actor))
+            await uow.commit()
+        return after
+
+    async def put_logo(self, member: Member, slug: str, content: bytes, actor: Actor, *, declared: str = "") -> Service:
+        """Sets the picture that pages and mails show for the service. Raises `BadRequest`, `PayloadTooLarge`, `NotFound`, and `Forbidden`
+        when the caller may no longer manage services.
+        """
+        return await self._replace_logo(member, slug, look_picture(content, LOGO_BOUNDS, declared), actor)
+
+    async def remove_logo(self, member: Member, slug: str, actor: Actor) -> None:
+        """Does nothing when there is none. Raises `NotFound` and `Forbidden`."""
+        await self._replace_logo(member, slug, None, actor)
+
+    async def _replace_logo(self, member: Member, slug: str, logo: Logo | None, actor: Actor) -> Service:
+        async with self.unit_of_work() as uow:
+            await hold_rights(uow, member, Capability.SERVICES_MANAGE)
+            before = found(await uow.services.hold(member.organization, slug), NO_SUCH_SERVICE)
+            after = with_logo(before, None if logo is None else logo.digest, self.system.clock.now())
+            if after is before:
+                return before
+            await uow.services.replace_logo(after, logo, LogoId(self.system.ids.new()))
             await uow.record(service_updated(before, after, actor))
             await uow.commit()
         return after

@@ -5,6 +5,7 @@ organization set the bounds and end keys.
 from collections.abc import Callable, Collection, Sequence
 from typing import TypeVar
 
+from core.domain.branding import mailed_logo
 from core.domain.errors import BadRequest, NotFound, Unauthorized, found
 from core.domain.identifiers import ApiKeyId, OrganizationId, ServiceId, UserId, UserKeyId
 from core.domain.identity.callers import Caller
@@ -141,6 +142,7 @@ class UserKeys(Frozen):
             language=person.language or (actor.language if by_person else None),
             called=key.name,
             application=place.service_name,
+            application_logo=mailed_logo(place.service_logo),
             organization=place.organization_name,
             by_application=not by_person,
             when=key.created_at,

@@ -1,4 +1,4 @@
-"""Branding: the logo and the colour of an organization, chosen by members with permission."""
+"""Branding: the pictures, colours and type of an organization, chosen by members with permission."""
 
 from core.domain.changes import UNCHANGED
 from core.domain.errors import found
@@ -7,15 +7,14 @@ from core.domain.record.events import Actor
 from core.domain.tenancy.branding import (
     LARGEST_LOGO,
     TIMEOUT,
-    Logo,
     LookChange,
     OrganizationLook,
     branding_updated,
-    logo_changed,
     logo_destination,
     logo_of,
-    uploaded_logo,
+    picture_changed,
 )
+from core.domain.tenancy.look_pictures import Logo, LookPicture, look_picture
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
 from core.frozen import Frozen, replace
@@ -57,34 +56,32 @@ class OrganizationBranding(Frozen):
                 return before
             await uow.looks.save(member.organization, after)
             if change.logo_url is not UNCHANGED:
-                await uow.looks.replace_logo(member.organization, logo, LogoId(self.ids.new()))
+                await uow.looks.replace_picture(member.organization, LookPicture.LOGO, logo, LogoId(self.ids.new()))
                 after = replace(after, logo_digest=None if logo is None else logo.digest)
             await uow.record(branding_updated(member.organization, before, after, actor, new_logo=logo is not None))
             await uow.commit()
         return after
 
-    async def put_logo(self, member: Member, content: bytes, actor: Actor, *, declared: str = "") -> OrganizationLook:
-        """Sets an uploaded picture as the logo, in place of one that was fetched. Raises `BadRequest`, `PayloadTooLarge`, and `Forbidden`
-        when the caller may no longer change the branding.
+    async def put_picture(self, member: Member, kind: LookPicture, content: bytes, actor: Actor, *, declared: str = "") -> OrganizationLook:
+        """Sets an uploaded picture. An uploaded logo takes the place of one that was fetched. Raises `BadRequest`, `PayloadTooLarge`, and
+        `Forbidden` when the caller may no longer change the branding.
         """
-        logo = uploaded_logo(content, declared)
-        return await self._replace(member, logo, actor)
+        return await self._replace(member, kind, look_picture(content, kind.bounds, declared), actor)
 
-    async def remove_logo(self, member: Member, actor: Actor) -> None:
-        """Does nothing when there is no logo. Raises `Forbidden`."""
-        await self._replace(member, None, actor)
+    async def remove_picture(self, member: Member, kind: LookPicture, actor: Actor) -> None:
+        """Does nothing when there is none. Raises `Forbidden`."""
+        await self._replace(member, kind, None, actor)
 
-    async def _replace(self, member: Member, logo: Logo | None, actor: Actor) -> OrganizationLook:
+    async def _replace(self, member: Member, kind: LookPicture, picture: Logo | None, actor: Actor) -> OrganizationLook:
         async with self.unit_of_work() as uow:
             await hold_rights(uow, member, Capability.SETTINGS_MANAGE)
             before = _found(await uow.looks.find(member.organization))
-            digest = None if logo is None else logo.digest
-            if digest == before.logo_digest and before.logo_url is None:
+            after = before.with_picture(kind, None if picture is None else picture.digest)
+            if after == before:
                 return before
-            after = replace(before, logo_url=None, logo_digest=digest)
             await uow.looks.save(member.organization, after)
-            await uow.looks.replace_logo(member.organization, logo, LogoId(self.ids.new()))
-            await uow.record(logo_changed(member.organization, before, actor))
+            await uow.looks.replace_picture(member.organization, kind, picture, LogoId(self.ids.new()))
+            await uow.record(picture_changed(member.organization, kind, before, actor))
             await uow.commit()
         return after
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
 
+from core.domain.branding import NamedApplication
 from core.domain.email import Email
 from core.domain.errors import BadRequest, Forbidden, InvitationExpired, NotFound, RateLimited, found
 from core.domain.identifiers import InvitationId, MembershipId, OrganizationId, UserId
@@ -35,7 +36,6 @@ from core.domain.tenancy.invitations import (
     revoked,
 )
 from core.domain.tenancy.listed_tokens import LISTED_TOKEN_LIFETIME, ListedToken, read_listed_token
-from core.domain.tenancy.mail_servers import OrganizationMail
 from core.domain.tenancy.members import Member, Membership, MembershipOrigin
 from core.domain.tenancy.roles import BuiltInRole, Capability
 from core.frozen import Frozen, replace
@@ -44,6 +44,7 @@ from core.usecases.identity.account_passwords import AccountPasswords, FittingPa
 from core.usecases.identity.accounts import Accounts
 from core.usecases.identity.profiles import Profiles
 from core.usecases.tenancy.rights import hold_rights
+from core.usecases.tenancy.texts.organization_mails import organization_mail
 from ports.mail_templates import MailTemplates
 from ports.server_secrets import ServerSecrets
 from ports.system import System
@@ -142,18 +143,22 @@ class Invitations(Frozen):
             )
             if not await uow.invitations.add(invitation):
                 raise BadRequest("email: this address has a pending invitation; revoke it first", words="already_invited")
-            mail = self.templates.mail(
+            # The choice of the server is made here: a server that is set up a moment later must not get a link that proves an address.
+            mail = organization_mail(
+                self.templates,
+                member.organization,
                 "invitation",
                 email.address,
                 account=None,
                 language=prospect.language or actor.language,
                 branding=prospect.branding,
+                is_own=False,
                 link=self.links.invitation(token if prospect.has_mail_server else mailed),
                 inviter=prospect.inviter.email.address,
                 until=invitation.expires_at,
+                **_named(offered.application),
             )
-            # The choice of the server is made here: a server that is set up a moment later must not get a link that proves an address.
-            await uow.jobs.add(OrganizationMail(mail, member.organization).as_job() if prospect.has_mail_server else mail.as_job())
+            await uow.jobs.add(mail.as_job() if prospect.has_mail_server else mail.mail.as_job())
             await uow.record(invited(invitation, actor))
             await uow.commit()
         return Issued(invitation, prospect.inviter, token)
@@ -398,3 +403,10 @@ def _answering(presented: PresentedInvitation, actor: Actor) -> Actor:
     whose address it is.
     """
     return replace(actor, user=presented.user, impersonator=presented.impersonator)
+
+
+def _named(application: NamedApplication | None) -> dict[str, str]:
+    """The mail goes to an address that nobody has proved, so not every name may stand in it."""
+    if application is None or not application.may_be_mailed:
+        return {"application": "", "application_logo": ""}
+    return {"application": application.name, "application_logo": application.logo or ""}

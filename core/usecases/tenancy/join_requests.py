@@ -24,11 +24,11 @@ from core.domain.tenancy.join_requests import (
     joined_by_domain,
     joined_by_request,
 )
-from core.domain.tenancy.mail_servers import OrganizationMail
 from core.domain.tenancy.members import Member, Membership, MembershipOrigin
 from core.domain.tenancy.roles import BuiltInRole, Capability
 from core.frozen import Frozen
 from core.usecases.tenancy.rights import hold_rights
+from core.usecases.tenancy.texts.organization_mails import organization_mail
 from ports.mail_templates import MailTemplates
 from ports.metrics import Metrics
 from ports.system import System
@@ -111,16 +111,19 @@ class JoinByDomain(Frozen):
         if not candidate.is_mailed(now):
             return
         for administrator in await uow.join_requests.administrators(candidate.organization):
-            mail = self.templates.mail(
+            mail = organization_mail(
+                self.templates,
+                candidate.organization,
                 "join_requested",
                 administrator.email.address,
                 account=administrator.user,
                 language=administrator.language,
                 branding=candidate.branding,
+                is_own=administrator.is_own,
                 person=email.address,
                 domain=candidate.domain,
             )
-            await uow.jobs.add(OrganizationMail(mail, candidate.organization).as_job())
+            await uow.jobs.add(mail.as_job())
 
 
 class JoinRequests(Frozen):
@@ -157,14 +160,16 @@ class JoinRequests(Frozen):
             if not await uow.members.add(membership):
                 raise NotFound(_UNKNOWN)
             await uow.record_all([joined_by_request(asking.request, actor), join_approved(asking.request, actor)])
-            mail = self.templates.mail(
+            mail = organization_mail(
+                self.templates,
+                member.organization,
                 "join_approved",
                 asking.account.email.address,
                 account=asking.account.id,
                 language=asking.account.language,
                 branding=asking.branding,
             )
-            await uow.jobs.add(OrganizationMail(mail, member.organization).as_job())
+            await uow.jobs.add(mail.as_job())
             await uow.commit()
 
     async def decline(self, member: Member, request: JoinRequestId, actor: Actor) -> None:

@@ -8,7 +8,6 @@ from typing import Final
 
 import structlog
 
-from core.domain.branding import Branding
 from core.domain.errors import BadRequest, found
 from core.domain.identifiers import JobId, MailServerId, OrganizationId
 from core.domain.mail import Mail
@@ -27,13 +26,14 @@ from core.domain.tenancy.mail_servers import (
     mail_server_recovered,
     mail_server_removed,
     mail_username,
+    require_name_of,
     sealing_context,
     sender_name,
 )
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
 from core.frozen import Frozen
-from core.usecases.tenancy.rights import hold_rights
+from core.usecases.tenancy.rights import hold_members, hold_rights, require_capability
 from ports.clock import Clock
 from ports.encryption import CannotOpen, KeyRing
 from ports.identity.accounts import EmailSyntax
@@ -90,8 +90,8 @@ class MailServers:
         return None if found is None else found.server
 
     async def configure(self, member: Member, actor: Actor, wanted: NewMailServer) -> MailServer:
-        """Set the organization's mail server, in place of an earlier one. Raises `BadRequest`, and `Forbidden` when the caller may no
-        longer change the settings.
+        """Set the organization's mail server, in place of an earlier one. Raises `BadRequest`, also when the sender's name is another's
+        than the organization's, and `Forbidden` when the caller may no longer change the settings.
         """
         now = self._clock.now()
         server = MailServer(
@@ -111,7 +111,9 @@ class MailServers:
             )
         sealed = self._keyring.seal(mail_password(wanted.password).reveal().encode(), sealing_context(server.id))
         async with self._unit_of_work() as uow:
-            await hold_rights(uow, member, Capability.SETTINGS_MANAGE)
+            acting, _ = await hold_members(uow, member)
+            require_capability(acting, Capability.SETTINGS_MANAGE)
+            require_name_of(acting.organization_name, server.from_name)
             await uow.mail_servers.save(server, sealed)
             await uow.record(mail_server_configured(server, actor))
             await uow.commit()
@@ -155,7 +157,7 @@ class MailServers:
         `MailTransport.send` does.
         """
         found = await self._lookup.find(wanted.organization)
-        if found is None or not await self._delivered(found, wanted.mail, id):
+        if found is None or not await self._delivered(found, wanted.by_own_server or wanted.mail, id):
             await self._installation.send(wanted.mail, id)
             self._metrics.organization_mail("installation")
 
@@ -215,7 +217,8 @@ class MailServers:
                     owner.email.address,
                     account=owner.user,
                     language=owner.language,
-                    branding=Branding(owner.organization_name),
+                    branding=owner.branding,
+                    carries_own_texts=owner.is_own,
                     host=fallen.host,
                 )
                 await uow.jobs.add(mail.as_job())

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from datetime import datetime
 
-from core.domain.branding import POSTERN, Branding
 from ports.mail_templates import MailTemplates
 from ports.tenancy.webhooks import Owner
 from ports.unit_of_work import UnitOfWork
@@ -18,7 +17,8 @@ async def tell_owners(
             owner.email.address,
             account=owner.user,
             language=owner.language,
-            branding=Branding(owner.organization_name) if owner.organization_name else POSTERN,
+            branding=owner.branding,
+            carries_own_texts=owner.is_own,
             **values,
         )
         await uow.jobs.add(mail.as_job())

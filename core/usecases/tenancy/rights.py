@@ -27,6 +27,7 @@ class Acting(Frozen):
     """Empty for a management key."""
     unconfirmed: UnconfirmedOwnership | None = None
     """The ownership that the caller, who acts in person, has not confirmed yet."""
+    organization_name: str = ""
 
     @property
     def is_owner(self) -> bool:
@@ -52,12 +53,12 @@ async def hold_members(
             raise Unauthorized("The management key is not valid")
         if not able.organization_is_active:
             raise OrganizationNotActive
-        return Acting(able.holder.capabilities, ""), known
+        return Acting(able.holder.capabilities, "", organization_name=able.holder.organization_name), known
     acting = known.get(member.user)
     if acting is None:
         raise Forbidden(NOT_A_MEMBER, words="not_a_member")
     require_standing(member, acting, in_any_state=in_any_state)
-    return Acting(acting.capabilities, acting.membership.role, _unconfirmed(member, acting)), known
+    return Acting(acting.capabilities, acting.membership.role, _unconfirmed(member, acting), acting.organization_name), known
 
 
 def require_standing(member: Member, known: KnownMember, *, in_any_state: bool = False) -> None:

@@ -5,13 +5,11 @@ from datetime import datetime
 
 import structlog
 
-from core.domain.branding import Branding
 from core.domain.errors import BadRequest, found
 from core.domain.identifiers import WebhookDeliveryId, WebhookId
 from core.domain.pages import Listed, Page
 from core.domain.record.deliveries import DeliveryOutcome
 from core.domain.secrets import Secret
-from core.domain.tenancy.mail_servers import OrganizationMail
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.webhook_deliveries import (
     MOST_REPLAYED,
@@ -27,6 +25,7 @@ from core.domain.tenancy.webhook_deliveries import (
 from core.domain.tenancy.webhooks import PATIENCE, webhook_destination, webhook_paused
 from core.frozen import Frozen
 from core.usecases.record.deliveries import OpenReceiver
+from core.usecases.tenancy.texts.organization_mails import organization_mail
 from core.usecases.tenancy.webhooks import held_active
 from ports.clock import Clock
 from ports.encryption import CannotOpen, KeyRing
@@ -122,16 +121,19 @@ class WebhookReceivers(Frozen):
                 return
             await uow.record(webhook_paused(paused, now - PATIENCE))
             for owner in await uow.webhooks.owners(paused.organization):
-                mail = self.templates.mail(
+                mail = organization_mail(
+                    self.templates,
+                    paused.organization,
                     "webhook_paused",
                     owner.email.address,
                     account=owner.user,
                     language=owner.language,
-                    branding=Branding(owner.organization_name),
+                    branding=owner.branding,
+                    is_own=owner.is_own,
                     webhook=paused.name,
                     host=webhook_destination(paused.url).host,
                 )
-                await uow.jobs.add(OrganizationMail(mail, paused.organization).as_job())
+                await uow.jobs.add(mail.as_job())
             await uow.commit()
         self.metrics.webhook_paused()
         log.warning("webhook_paused", webhook=str(webhook), organization=str(paused.organization))

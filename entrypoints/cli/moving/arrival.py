@@ -79,7 +79,9 @@ async def _take(postern: Postern, reader: FileReader, options: ImportOptions, re
     chain_key = await foundation.server_secrets.get(CHAIN_KEY)
     async with foundation.unit_of_work() as uow:
         assert isinstance(uow, PostgresUnitOfWork)  # noqa: S101 - for the type checker: there are no others
-        means = ArrivalMeans(foundation.keyring, foundation.email_syntax, foundation.public_url, postern.identity.profiles.is_zone)
+        means = ArrivalMeans(
+            foundation.keyring, foundation.email_syntax, foundation.public_url, postern.identity.profiles.is_zone, foundation.shipped_words
+        )
         async with arriving(uow.statements, means, head, wanted) as arrival:
             await _read(arrival, reader)
             await arrival.check()

@@ -68,6 +68,20 @@ def add_access_command(commands: "Commands[argparse.ArgumentParser]") -> None:
     access.add_argument("--can", dest="capability", default=None, help=_CAN)
 
 
+def add_text_commands(texts: "Commands[argparse.ArgumentParser]") -> None:
+    exported = command(
+        texts, "export", "configuration.texts", "print the open texts of a language in gettext's form (.po)", action="export"
+    )
+    exported.add_argument("--language", required=True, metavar="CODE", help="the language, such as de")
+    imported = command(
+        texts, "import", "configuration.texts", "take the own texts of a language from such a file: all of them, or none", action="import"
+    )
+    imported.add_argument("file", metavar="FILE", help="the file, or - for standard input")
+    for one in (exported, imported):
+        one.add_argument("--organization", metavar="SLUG", help="of this organization (default: of the installation)")
+    add_json(imported)
+
+
 def add_organization_commands(organization: "Commands[argparse.ArgumentParser]") -> None:
     for name, text in ORGANIZATION_COMMANDS.items():
         one = command(organization, name, "organization", text, action=name)

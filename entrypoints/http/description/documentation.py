@@ -74,7 +74,7 @@ _ALSO_CALLED: Final[Mapping[str, str]] = {
     "scim": "provisioning directory sync okta entra",
     "service-interface": "backend server check permission",
     "services": "applications apps clients client secret redirect uri rotate",
-    "settings": "branding logo colour smtp mail server custom domain",
+    "settings": "branding logo colour texts wording footer translation smtp mail server custom domain",
     "proposals": "assistant mcp agent approval change request",
     "setup-links": "onboarding admin portal customer",
     "siem": "splunk log forwarding stream",

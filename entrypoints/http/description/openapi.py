@@ -49,7 +49,7 @@ TAGS: Final[Mapping[str, str]] = {
     "end-users": "The people who use the services of an organization.",
     "service-interface": "The endpoints for a service's own servers, which authenticate with an API key of the service.",
     "organizations": "Organizations are tenants: each organization has its own people, roles and services.",
-    "settings": "An organization's own mail server, branding, domain, and clients at sign-in providers.",
+    "settings": "An organization's own mail server, branding, texts, domain, and clients at sign-in providers.",
     "connections": "An organization's own sign-in providers, by OpenID Connect or SAML: settings and tests.",
     "directory-runs": "Keep an organization in step with a directory by LDAP: its runs, and an owner's word about those that wait.",
     "provider-certificates": "The certificates of an organization's own SAML providers, and our own certificate for them.",

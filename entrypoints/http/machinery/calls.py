@@ -8,6 +8,7 @@ from typing import Any, Final, Generic
 
 from typing_extensions import TypeVar
 
+from core.domain.branding import Branding
 from core.domain.errors import Refusal
 from core.domain.identifiers import ClientId, UserId
 from core.domain.identity.browser_sessions import BrowserAccount
@@ -85,6 +86,7 @@ class Request:
         "shown_key",
         "size",
         "span",
+        "spoken",
         "status",
         "tell",
         "template",
@@ -127,6 +129,9 @@ class Request:
         self.limiter: Limiter | None = None
         # The `ui_locales` of the request's flow. The code that looks the flow up sets them.
         self.asked_languages: Sequence[str] = ()
+        # The languages of whoever the page belongs to, the first one first; none: all of ours. The endpoint states them, or
+        # `Call.speak_for` does.
+        self.spoken: Sequence[Language] = ()
         # Headers for the answer of the handler, and also for a refusal or an error.
         self.handed_over: Sequence[tuple[bytes, bytes]] = ()
         # Values for the log and the metrics.
@@ -228,13 +233,17 @@ class Request:
     @property
     def language(self) -> Language:
         """The language of a page that answers this request."""
-        return self.preferred_language or DEFAULT
+        return self._chosen(self.spoken) or DEFAULT
 
     @property
     def preferred_language(self) -> Language | None:
         """None when the request names no language that Postern has texts for."""
+        return self._chosen()
+
+    def _chosen(self, spoken: Sequence[Language] = ()) -> Language | None:
         setting = None if self.caller is None else self.caller.language
-        return chosen_language(self.asked_languages, setting, (self.header(b"accept-language") or b"").decode("latin-1"))
+        accepted = (self.header(b"accept-language") or b"").decode("latin-1")
+        return chosen_language(self.asked_languages, setting, accepted, spoken)
 
     @property
     def actor(self) -> Actor:
@@ -314,6 +323,10 @@ class Call(Generic[Body, Query, Path, Who]):
     @property
     def language(self) -> Language:
         return self.request.language
+
+    def speak_for(self, brand: Branding) -> None:
+        """The page belongs to this organization, so it speaks one of its languages; so does the page of a refusal from here on."""
+        self.request.spoken = brand.languages
 
     @property
     def client_address(self) -> str:

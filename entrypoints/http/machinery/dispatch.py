@@ -30,7 +30,7 @@ from entrypoints.http.machinery.decoding import ClientGone, LinkReader, QueryRea
 from entrypoints.http.machinery.endpoints import Endpoint
 from entrypoints.http.machinery.error_shapes import OURS, SCIM, Refusing
 from entrypoints.http.machinery.errors import BodyTimeout, refusal_of
-from entrypoints.http.machinery.headers import IN_LANGUAGE, HeaderList, PagePolicy, answer_headers
+from entrypoints.http.machinery.headers import HeaderList, PagePolicy, answer_headers, language_headers
 from entrypoints.http.machinery.limits import Limiter
 from entrypoints.http.machinery.own_forms import require_own_form
 from entrypoints.http.machinery.routing import Route, Router
@@ -230,6 +230,7 @@ class Dispatcher:
         if target is None:
             return self._without_target(request, route.allowed)
         request.quiet = target.endpoint.quiet
+        request.spoken = target.endpoint.speaks
         if target.immediate:
             return target.answered(target.endpoint.handler(Call(request, None, None, None, None), self._postern), request)
         return await self._answer(target, request, values, receive)
@@ -398,7 +399,7 @@ class _Target:
             return status, [*self._bodiless_headers, *extra], b""
         body = result if isinstance(result, bytes | Streamed) else _encode(result)
         if self.endpoint.translated:
-            extra = (*extra, *IN_LANGUAGE[request.language])
+            extra = (*extra, *language_headers(body, request.language))
         if extra and any(name == b"content-type" for name, _ in extra):
             return status, [*self._bodiless_headers, *extra], body
         return status, [*(self._headers if status < 400 else self._uncached_headers), *extra], body

@@ -13,6 +13,7 @@ from typing_extensions import Unpack
 
 from core.domain.errors import BadRequest, NotFound, PayloadTooLarge, RateLimited, ReauthenticationRequired, Refusal, UnsupportedMediaType
 from core.domain.identity.proofs import StepUp
+from core.domain.languages import Language
 from core.domain.rate_limits import RateLimit
 from core.domain.tenancy.keys.management_keys import PlatformCapability
 from core.domain.tenancy.roles import Capability
@@ -91,6 +92,8 @@ class Statement(TypedDict, total=False):
     """For probes and scrapes, which Postern logs at debug level, and answers even while the process is overloaded."""
     translated: bool
     """For a page in the language of its reader. The answer has the headers `Content-Language` and `Vary`."""
+    speaks: tuple[Language, ...]
+    """The languages of a page, the first one first; none: all of ours."""
     foreign: bool
     """For a page whose form other sites send, because a protocol requires this. The page must change nothing."""
     verb: str
@@ -128,6 +131,7 @@ class Endpoint(Frozen, kw_only=True):
     origins: Origins
     quiet: bool
     translated: bool
+    speaks: tuple[Language, ...]
     foreign: bool
     verb: str | None
     body_type: Any
@@ -275,6 +279,7 @@ def declare(method: str, path: str, stated: Statement, policy: PagePolicy | None
             origins=stated.get("origins", Origins.LISTED),
             quiet=stated.get("quiet", False),
             translated=stated.get("translated", False),
+            speaks=stated.get("speaks", ()),
             foreign=stated.get("foreign", False),
             verb=_verb(name, stated),
             body_type=body,

@@ -13,7 +13,7 @@ from core.domain.languages import DEFAULT, Language
 from entrypoints.http.machinery.calls import Request
 from entrypoints.http.machinery.errors import ErrorBody, NotAsDeclared, OfferedPuzzle, headers_of, status_of
 from entrypoints.http.machinery.fields import example
-from entrypoints.http.machinery.headers import IN_LANGUAGE, HeaderList, PagePolicy, answer_headers
+from entrypoints.http.machinery.headers import HeaderList, PagePolicy, answer_headers, language_headers
 
 Refused = Refusal | type[Refusal]
 """A raised refusal, or, for the OpenAPI description, the class of a refusal."""
@@ -141,4 +141,5 @@ class Refusing:
         if self._shape.kind is not None:
             return status_of(refusal), headers, _encode(self._shape.value(refusal, at))
         language = request.language
-        return status_of(refusal), [*headers, *IN_LANGUAGE[language]], self._shape.value(refusal, at, language, request.id)
+        body = self._shape.value(refusal, at, language, request.id)
+        return status_of(refusal), [*headers, *language_headers(body, language)], body

@@ -6,6 +6,7 @@ headers of all requests and answers.
 """
 
 import re
+from collections.abc import Sequence
 from functools import cache
 from typing import Final, Literal
 
@@ -111,8 +112,21 @@ def security_headers(*, https: bool) -> HeaderList:
     return headers
 
 
-IN_LANGUAGE: Final = {language: ((b"content-language", language.encode()), (b"vary", b"Accept-Language")) for language in Language}
-"""The headers of an answer in the reader's language. `Vary` makes a cache, if there is one, ask again for a reader of another language."""
+# `Vary` makes a cache, if there is one, ask again for a reader of another language.
+_IN_LANGUAGE: Final = {
+    language.tag.encode(): ((b"content-language", language.tag.encode()), (b"vary", b"Accept-Language")) for language in Language
+}
+# Where `shell.html` says the language of a page.
+_STATED: Final = re.compile(rb'<html lang="([A-Za-z-]+)"')
+_WHERE_STATED: Final = 80
+
+
+def language_headers(body: object, language: Language) -> Sequence[tuple[bytes, bytes]]:
+    """The headers of an answer to a reader of this language. A page says its language itself, and the header repeats it: the page of an
+    organization may speak another one than its reader's.
+    """
+    stated = _STATED.search(body, 0, _WHERE_STATED) if isinstance(body, bytes) else None
+    return _IN_LANGUAGE[language.tag.encode() if stated is None else stated[1]]
 
 
 def answer_headers(common: HeaderList, media_type: bytes | None, cache: str = NO_STORE, *, policy: PagePolicy | None = None) -> HeaderList:

@@ -41,6 +41,8 @@ PAGE_LOADS = RateLimit("page_loads", burst=400, seconds_per_request=0.2)
 INVITATION_ANSWERS = RateLimit("invitation_answers", burst=100, seconds_per_request=1)
 # For credentials that last until somebody revokes them.
 CREDENTIALS = RateLimit("credentials", burst=60, seconds_per_request=1)
+# Mails that people send to themselves, to see how their organization writes.
+OWN_MAILS = RateLimit("own_mails", burst=20, seconds_per_request=30)
 # Exporting and deleting all data about a person. Each request reads or changes thousands of rows.
 PRIVACY = RateLimit("privacy", burst=30, seconds_per_request=2)
 # Configuration documents. Each request reads everything that is set, and may change all of it. Each change also counts under the limits of
@@ -82,6 +84,7 @@ POLICIES = (
     PAGE_LOADS,
     INVITATION_ANSWERS,
     CREDENTIALS,
+    OWN_MAILS,
     PRIVACY,
     DOCUMENTS,
     CLIENT,

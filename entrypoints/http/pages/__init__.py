@@ -5,7 +5,9 @@ reader's language, `call.language`. Moments are shown by `{{ moment(at) }}` and 
 """
 
 import re
-from collections.abc import Mapping, MutableMapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
+from contextlib import contextmanager
+from datetime import datetime
 from functools import cache, lru_cache, partial
 from hashlib import sha256
 from importlib.resources import files
@@ -13,22 +15,28 @@ from pathlib import Path
 from secrets import token_hex
 from typing import Any, Final
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import ChainableUndefined, Environment, PackageLoader, StrictUndefined, Undefined
 from markupsafe import Markup, escape
 
 from adapters.compiled_templates import CompiledTemplates
 from adapters.texts import ShippedTexts
-from core.domain.branding import NO_LINKS, POSTERN, Branding
+from adapters.texts.catalogue import Catalogue
+from core.domain.branding import NO_LINKS, PLAIN, POSTERN, Branding, Look, logo_path
 from core.domain.identity.callers import Caller
-from core.domain.languages import Language
-from entrypoints.http.pages import colours
-from ports.texts import Text
+from core.domain.languages import Language, spoken_language
+from core.domain.texts.open_texts import NOTICE
+from core.domain.texts.own_texts import NO_OWN_TEXTS, InstallationWords, OwnTexts
+from core.frozen import replace
+from entrypoints.http.pages import previews
+from entrypoints.http.pages.look.worn_looks import WornLook
+from ports.texts import SpokenInstallationWords, Text
 
 HTML: Final = "text/html; charset=utf-8"
 FOREVER: Final = "public, max-age=31536000, immutable"
 _FILES: Final = files(__name__)
 _ASSET_TYPES: Final = {"css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8", "svg": "image/svg+xml"}
-_MOST_COLOURS: Final = 256
+_NO_WORDS: Final = InstallationWords()
+_MOST_LOOKS: Final = 256
 _MOST_LEAVING: Final = 256
 _MOST_DEVICES: Final = 256
 _WHERE_ADDRESSES_BREAK: Final = re.compile(r"(?<=[@.])(?=[^@.\d][^@.]{2})")
@@ -41,8 +49,7 @@ _COMMENTS: Final = re.compile(rb"/\*.*?\*/", re.DOTALL)
 _SPACES: Final = re.compile(rb" ?([{};,]) ?|(?<=\w)(:) ")
 # Somebody who wants light or dark pages in any case gets a stylesheet that does not ask the system.
 _IN_DARK: Final = re.compile(rb"@media ?\(prefers-color-scheme: ?dark\)")
-_COLOURED: Final = re.compile(r"pages-([0-9a-f]{6})\.css")
-_PREVIEWED: Final = re.compile(r"preview-([0-9a-f]{6})\.css")
+_OF_LOOK: Final = re.compile(r"(pages|preview)-([0-9a-z-]+)\.css")
 
 
 class Pages:
@@ -51,7 +58,8 @@ class Pages:
     def __init__(self) -> None:
         self._texts = ShippedTexts(Path(__file__).parent)
         self._compiled = CompiledTemplates()
-        self._templates: dict[Language, Environment] = {}
+        self._templates: dict[tuple[Language, type[Undefined]], Environment] = {}
+        self._words: SpokenInstallationWords | None = None
         self._assets = {file.name: file.read_bytes() for file in _FILES.iterdir() if file.name.rpartition(".")[2] in _ASSET_TYPES}
         tokens, frame, records = ((_FILES / "look" / f"{name}.css").read_bytes() for name in ("tokens", "frame", "records"))
         self._assets["pages.css"] = _without_comments(tokens + self._assets["pages.css"])
@@ -66,17 +74,50 @@ class Pages:
             self._assets[script] = _without_indents(self._assets[script])
         self._urls = {name: _url(name, content) for name, content in self._assets.items()}
         self.sign: Final = (_FILES / "postern.ico").read_bytes()
-        self._coloured = lru_cache(_MOST_COLOURS)(self._in_colour)
-        self._around_fields = lru_cache(_MOST_LEAVING)(self._made_around_fields)
+        self._kept_sheets: dict[str, tuple[str, bytes]] = {}
+        self._sheet_url = lru_cache(_MOST_LOOKS)(self._made_sheet_url)
+        # Those that were shown last are at the end.
+        self._around_fields: dict[tuple[object, ...], tuple[bytes, bytes]] = {}
 
     def page(self, template: str, language: Language, *, brand: Branding = POSTERN, **values: Any) -> bytes:
-        """Renders a template. `brand` is the branding of the organization that the page belongs to, if there is one."""
-        return self._in(language).get_template(template).render(brand=brand, **values).encode()
+        """Renders a template. `brand` is the branding of the organization that the page belongs to, if there is one: the page speaks one of
+        the organization's languages, whatever it was asked for.
+        """
+        spoken = spoken_language(language, brand.languages)
+        rendered = self._in(spoken).get_template(template)
+        with self._worn(self._texts.on_page(spoken, html=True), brand):
+            return rendered.render(brand=brand, **values).encode()
+
+    def speak_for(self, words: SpokenInstallationWords) -> None:
+        """From now on pages have the own texts of this installation."""
+        self._words = words
+
+    @property
+    def words(self) -> InstallationWords:
+        """What the installation says about own texts. A page that is kept is kept for these words."""
+        return _NO_WORDS if self._words is None else self._words.current
+
+    def _own(self, brand: Branding) -> list[OwnTexts]:
+        """The own texts that stand over ours, the nearest first."""
+        spoken, own = self.words, []
+        if brand.texts is not NO_OWN_TEXTS and spoken.rules.show_on_pages(approved=brand.texts_are_approved):
+            own.append(brand.texts)
+        if spoken.texts is not NO_OWN_TEXTS:
+            own.append(spoken.texts)
+        return own
+
+    @contextmanager
+    def _worn(self, text: Catalogue, brand: Branding) -> Iterator[None]:
+        text.wear(*self._own(brand))
+        try:
+            yield
+        finally:
+            text.wear()
 
     def outcome(self, name: str, language: Language, *, good: bool, onward: str = "", brand: Branding = POSTERN, **values: Any) -> bytes:
         """The page for an outcome, with the texts `<name>.title` and `<name>.text`. The button after a good outcome leads to `onward`."""
-        text = self.text(language)
-        title, explained = text(f"{name}.title", **values), text(f"{name}.text", **values)
+        title = self.text(language, brand)(f"{name}.title", **values)
+        explained = self.paragraphs(f"{name}.text", language, brand, **values)
         return self.said(title, explained, language, good=good, onward=onward, brand=brand)
 
     def said(
@@ -102,7 +143,15 @@ class Pages:
         self, language: Language, *, brand: Branding = POSTERN, action: str, fields: Mapping[str, str], title: str, label: str
     ) -> bytes:
         """The page whose form leads to another address. We render the page once for each address, and insert the fields each time."""
-        before, after = self._around_fields(language, brand, action, title, label)
+        spoken = self.words
+        # Kept for these texts of the brand and of the installation, by their digests alone: a set of texts is large.
+        named = brand if brand.texts is NO_OWN_TEXTS else replace(brand, texts=OwnTexts(brand.texts.digest))
+        what = (language, named, action, title, label, spoken.texts.digest, spoken.rules)
+        around = self._around_fields.pop(what, None) or self._made_around_fields(language, brand, action, title, label)
+        self._around_fields[what] = around
+        if len(self._around_fields) > _MOST_LEAVING:
+            del self._around_fields[next(iter(self._around_fields))]
+        before, after = around
         return before + "\n  ".join(_field(name, value) for name, value in fields.items()).encode() + after
 
     def _made_around_fields(self, language: Language, brand: Branding, action: str, title: str, label: str) -> tuple[bytes, bytes]:
@@ -113,44 +162,110 @@ class Pages:
         return before, after
 
     def stylesheet(self, brand: Branding) -> str:
-        """The address of our stylesheet in the brand's colour. Each colour has a whole stylesheet, so a page loads one and needs no inline
+        """The address of our stylesheet in the brand's looks. All looks have a whole stylesheet, so a page loads one and needs no inline
         style.
         """
-        return self._urls["pages.css"] if brand.color == POSTERN.color else self._coloured(brand.color)[0]
+        if brand.color == POSTERN.color and brand.look is PLAIN:
+            return self._urls["pages.css"]
+        return self._sheet_url(brand.color, brand.look)
+
+    def _made_sheet_url(self, color: str, look: Look) -> str:
+        worn = WornLook.of(color, look)
+        if worn == WornLook():
+            return self._urls["pages.css"]
+        name = f"pages-{worn.name}.css"
+        self._kept_sheets.pop(name, None)
+        self._kept_sheets[name] = self._sheet(name, worn)
+        if len(self._kept_sheets) > _MOST_LOOKS:
+            del self._kept_sheets[next(iter(self._kept_sheets))]
+        return self._kept_sheets[name][0]
+
+    def _sheet(self, name: str, worn: WornLook) -> tuple[str, bytes]:
+        content = self._assets["pages.css"] + worn.declarations()
+        return _url(name, content), content
 
     @staticmethod
-    def preview_stylesheet(color: str) -> str:
-        """The address of the stylesheet that shows this colour in the parts of a page with the class `preview`."""
-        return _previewed(color)[0]
+    def preview_stylesheet(color: str, look: Look) -> str:
+        """The address of the stylesheet that shows these looks in the parts of a page with the class `preview`."""
+        worn = WornLook.of(color, look)
+        return "" if worn == WornLook() else _previewed(worn)[0]
 
-    def text(self, language: Language) -> Text:
-        """The texts for Python code that writes on a page. A template escapes them, like every value."""
-        return self._texts.on_page(language, html=False)
+    def text(self, language: Language, brand: Branding = POSTERN) -> Text:
+        """The texts for Python code that writes on a page of this brand. A template escapes them, like every value."""
+        text, own = self._texts.on_page(spoken_language(language, brand.languages), html=False), self._own(brand)
+        return _Worn(text, own) if own else text
 
-    def _in(self, language: Language) -> Environment:
+    def paragraphs(self, key: str, language: Language, brand: Branding = POSTERN, **values: object) -> str:
+        """A text for an element of its own: HTML if somebody has put their own in place of ours, since it may have links, else plain."""
+        html = self._texts.on_page(spoken_language(language, brand.languages), html=True)
+        with self._worn(html, brand):
+            if html.has_own(key):
+                return html.paragraphs(key, **values)
+        return self.text(language, brand)(key, **values)
+
+    def preview(self, page: str, language: Language, brand: Branding) -> bytes | None:
+        """A page with made-up values, for those who look after its texts, whether anybody has said yes to these or not. None when there is
+        no such page.
+        """
+        looks = replace(brand, texts_are_approved=True)
+        text = self.text(language, looks)
+        if page in previews.OUTCOMES:
+            return self.outcome(page, language, good=True, brand=looks, **previews.MADE_UP)
+        if page in previews.LEAVING:
+            title, label = text(previews.LEAVING[page]), text("common.continue")
+            return self.page("leave.html", language, brand=looks, title=title, label=label, address="#")
+        if page == previews.STALE:
+            return self.said(text("parts.problem"), self.paragraphs("stale.text", language, looks), language, good=False, brand=looks)
+        template = previews.TEMPLATES.get(page)
+        if template is None:
+            return None
+        with self._worn(self._texts.on_page(language, html=True), looks):
+            return self._in(language, ChainableUndefined).get_template(template).render(brand=looks, **previews.MADE_UP).encode()
+
+    def _in(self, language: Language, undefined: type[Undefined] = StrictUndefined) -> Environment:
         """Imported macros see the globals of the environment, and not the values of the template. So each language has an environment of
         its own, and all share the compiled templates.
         """
-        made = self._templates.get(language)
+        made = self._templates.get((language, undefined))
         if made is None:
             made = _Environment(
                 loader=PackageLoader(__name__, "."),
                 autoescape=True,
-                undefined=StrictUndefined,
+                undefined=undefined,
                 trim_blocks=True,
                 lstrip_blocks=True,
                 auto_reload=False,
                 bytecode_cache=self._compiled,
             )
+            text = self._texts.on_page(language, html=True)
             made.filters["breakable"] = breakable
             made.filters["thin"] = thin
+            made.filters["isolated"] = text.isolated
             made.filters["breakable_addresses"] = breakable_addresses
-            text = self._texts.on_page(language, html=True)
             made.filters["device"] = lru_cache(_MOST_DEVICES)(partial(device_in, text))
             made.globals |= {"language": language, "text": text, "moment": text.moment, "ago": text.ago}
-            made.globals |= {"asset": self.asset_url, "stylesheet": self.stylesheet, "ours": POSTERN, "no_links": NO_LINKS}
-            self._templates[language] = made
+            made.globals |= {"paragraphs": text.paragraphs, "notice_above": partial(self._notice_above, text)}
+            made.globals |= {
+                "asset": self.asset_url,
+                "stylesheet": self.stylesheet,
+                "ours": POSTERN,
+                "no_links": NO_LINKS,
+                "picture": logo_path,
+            }
+            self._templates[language, undefined] = made
         return made
+
+    def _notice_above(self, text: Catalogue, brand: Branding) -> str:
+        """The own notice above a sign-in, while it stands there."""
+        own = self._own(brand)
+        if self._words is not None and not brand.look.has_notice_at(self._words.now()):
+            # Without its text, the installation's stands there: an organization's times say nothing about that.
+            own = [one for one in own if one is not brand.texts]
+        text.wear(*own)
+        try:
+            return text.paragraphs(NOTICE)
+        finally:
+            text.wear(*self._own(brand))
 
     def asset_url(self, name: str) -> str:
         """The asset's address. It changes with the content, so browsers may keep the asset."""
@@ -158,19 +273,16 @@ class Pages:
 
     def asset(self, digest: str, name: str) -> tuple[bytes, str] | None:
         """The asset's content and media type. None when there is no such asset, or when the asset has changed since the page was made."""
-        if coloured := _COLOURED.fullmatch(name):
-            url, content = self._coloured(f"#{coloured[1]}")
-        elif previewed := _PREVIEWED.fullmatch(name):
-            url, content = _previewed(f"#{previewed[1]}")
-        elif name in self._assets:
+        if name in self._assets:
             url, content = self._urls[name], self._assets[name]
+        elif name in self._kept_sheets:
+            url, content = self._kept_sheets[name]
+        elif (said := _OF_LOOK.fullmatch(name)) and (worn := WornLook.named(said[2])):
+            # Made anew, and not kept: whoever asks may have made the address up.
+            url, content = self._sheet(name, worn) if said[1] == "pages" else _previewed(worn)
         else:
             return None
         return (content, _ASSET_TYPES[name.rpartition(".")[2]]) if url == f"/assets/{digest}/{name}" else None
-
-    def _in_colour(self, color: str) -> tuple[str, bytes]:
-        content = self._assets["pages.css"] + colours.declarations(color)
-        return _url(f"pages-{color[1:]}.css", content), content
 
 
 def account_of(caller: Caller) -> dict[str, Any]:
@@ -178,9 +290,9 @@ def account_of(caller: Caller) -> dict[str, Any]:
     return {"email": caller.email.address, "person_name": caller.profile.shown_name or ""}
 
 
-def _previewed(color: str) -> tuple[str, bytes]:
-    content = colours.preview_declarations(color)
-    return _url(f"preview-{color[1:]}.css", content), content
+def _previewed(worn: WornLook) -> tuple[str, bytes]:
+    content = worn.declarations(".preview", ".preview", ".foot")
+    return _url(f"preview-{worn.name}.css", content), content
 
 
 def breakable(value: str | Markup) -> str | Markup:
@@ -237,6 +349,37 @@ def _url(name: str, content: bytes) -> str:
 def shipped_pages() -> Pages:
     """One instance for the process, since the addresses of the assets depend only on their content."""
     return Pages()
+
+
+class _Worn:
+    """Implements `ports.texts.Text` with own texts over the shipped ones."""
+
+    def __init__(self, text: Catalogue, own: Sequence[OwnTexts]) -> None:
+        self._text = text
+        self._own = own
+
+    @property
+    def language(self) -> Language:
+        return self._text.language
+
+    def __call__(self, key: str, **values: object) -> str:
+        self._text.wear(*self._own)
+        try:
+            return self._text(key, **values)
+        finally:
+            self._text.wear()
+
+    def isolated(self, value: object) -> str:
+        return self._text.isolated(value)
+
+    def moment(self, at: datetime) -> str:
+        return self._text.moment(at)
+
+    def listed(self, things: Iterable[str]) -> str:
+        return self._text.listed(things)
+
+    def ago(self, at: datetime, now: datetime) -> str:
+        return self._text.ago(at, now)
 
 
 class _Environment(Environment):

@@ -104,6 +104,8 @@ class PageStatement(TypedDict, total=False):
     """Whether other sites may send the form, as a protocol requires; then the handler must change nothing. Otherwise the form must be ours.
     """
     refuses: tuple[type[Refusal], ...]
+    speaks: tuple[Language, ...]
+    """The languages of the page, where it has not all of ours."""
     translated: bool
     """Whether the page is in its reader's language; true by default."""
     status: int
@@ -188,6 +190,7 @@ def _declare(method: str, path: str, stated: PageStatement) -> Callable[[Handler
         "produces": HTML,
         "tags": stated.get("tags", ()),
         "translated": stated.get("translated", True),
+        "speaks": stated.get("speaks", ()),
         "foreign": stated.get("foreign", False),
         "status": stated.get("status", 200),
         "also": stated.get("also", {}),

@@ -188,6 +188,7 @@ async def in_this_browser(call: AnyCall, postern: Postern, flow: str) -> Flow:
 
 def speak_as_asked(call: AnyCall, flow: Flow) -> None:
     call.request.asked_languages = flow.wanted.ui_locales
+    call.speak_for(flow.branding)
 
 
 def visit(call: AnyCall, postern: Postern, flow: Flow, *, makes_passkeys: bool = False) -> Visit:
@@ -325,7 +326,8 @@ def name_to_leave_for(call: AnyCall, flow: Flow) -> str:
 
 def leaving(call: AnyCall, flow: Flow, address: str) -> bytes:
     """The page that leaves for another site by itself; it has a button for browsers without scripts."""
-    text = shipped_pages().text(call.language)
+    call.speak_for(flow.branding)
+    text = shipped_pages().text(call.language, flow.branding)
     name = name_to_leave_for(call, flow)
     title = text("leaving.title_to", service=name) if name else text("leaving.title")
     return shipped_pages().page(

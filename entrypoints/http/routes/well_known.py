@@ -6,7 +6,7 @@ from typing import Annotated, Final
 import msgspec
 
 from core.domain.errors import NotFound
-from core.domain.languages import Language
+from core.domain.languages import CONSOLE_LANGUAGES
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import NO_BODY, Answer, NoBody
 from entrypoints.http.machinery.callers import ANYONE
@@ -49,7 +49,7 @@ def get_security_contact(_call: Call, postern: Postern) -> bytes:
     lines = [
         *(f"Contact: {contact}" for contact in foundation.security_contacts),
         f"Expires: {tomorrow + _COUNTS_FOR:%Y-%m-%dT%H:%M:%SZ}",
-        f"Preferred-Languages: {', '.join(Language)}",
+        f"Preferred-Languages: {', '.join(CONSOLE_LANGUAGES)}",
         f"Canonical: {foundation.public_url}{_SECURITY}",
     ]
     return "".join(f"{line}\n" for line in lines).encode()

@@ -10,7 +10,7 @@ from core.domain.identity.upstream.further import FurtherProvider, ProviderPrese
 from core.domain.identity.upstream.newcomers import WaitingNewcomer
 from core.domain.identity.upstream.posted_answers import PostedAnswer
 from core.domain.identity.upstream.providers import OfferedFurther
-from core.domain.tenancy.branding import Logo
+from core.domain.tenancy.look_pictures import Logo
 
 
 class ProviderPresets(Protocol):

@@ -31,9 +31,17 @@ VALUES: dict[str, dict[str, Any]] = {
     **dict.fromkeys(TOLD, CIRCUMSTANCES),
     "password_changed": {"keys_ended": ("Laptop (Shop)",), "keys_stay": (), **CIRCUMSTANCES},
     "password_set": {"keys_ended": (), "keys_stay": ("Laptop (Shop)", "…"), **CIRCUMSTANCES},
-    "user_key_made": {"called": "Laptop", "application": "Shop", "organization": "Globex", "by_application": False, **CIRCUMSTANCES},
+    "user_key_made": {
+        "called": "Laptop",
+        "application": "Shop",
+        "organization": "Globex",
+        "by_application": False,
+        "application_logo": "",
+        **CIRCUMSTANCES,
+    },
     "afar_request": {
         "application": "Helper",
+        "application_logo": "",
         "organization": "Globex",
         "api": "Orders",
         "says": ("See your orders",),
@@ -58,7 +66,7 @@ VALUES: dict[str, dict[str, Any]] = {
     "connection_ends": {"connection": "Our login", "what": "directory", "date": "2026-08-01", "link": LINK},
     "connection_certificate_waits": {"connection": "Our login", "reason": "other_host", "fingerprint": "9f2c4d", "link": LINK},
     "connection_unread": {"connection": "Our login", "other_entity": False, "since": "2026-08-01", "link": LINK},
-    "invitation": {"link": LINK, "inviter": "grace@example.org", "until": WHEN},
+    "invitation": {"link": LINK, "inviter": "grace@example.org", "until": WHEN, "application": "Shop", "application_logo": ""},
     "email_changed_old": {"new_email": "new@example.org", "done": False, **CIRCUMSTANCES},
 }
 ACME = branding("Acme & Söhne", "0f" * 32, "#ffd166")
@@ -89,7 +97,7 @@ async def test_every_mail_arrives_with_both_parts(language: Language) -> None:
             received = (await server.wait_for(number))[-1]
             assert received.recipients == ["ada@example.org"]
             assert received.message["Subject"] == mail.subject
-            assert received.message["Content-Language"] == language
+            assert received.message["Content-Language"] == language.tag
             assert received.part("plain") == mail.text
             assert received.part("html") == mail.html
 
@@ -106,7 +114,7 @@ def test_a_mail_is_well_made(name: str, language: Language) -> None:
     assert not re.search(r"[{}<>]|None|Undefined|\*\*", mail.text), mail.text
     read = ParsedMail(mail.html)
     (html,) = read.of("html")
-    assert html["lang"] == language
+    assert html["lang"] == language.tag
     assert len(read.of("h1")) == len(read.of("title")) == 1
     # Layout tables say that they are no data tables; images say what they show.
     assert all(table.get("role") == "presentation" for table in read.of("table") if table.get("class") != "facts")
@@ -207,9 +215,10 @@ TEMPTING = "Evil https://evil.example/x HTTP://Evil.example Www.evil.example evi
 LINKS = re.compile(r"[a-z]://|www\.|[a-z0-9]\.[a-z]", re.IGNORECASE)
 # Values of ours, or of which a domain, an address or a key has to be copied.
 COPIED = {"link", "record", "domain", "host", "new_email", "address", "what", "by", "reason"}
+BILLING = ("billing_action_required", "billing_payment_failed", "billing_trial_ends")
 MORE: dict[str, dict[str, Any]] = {
     **VALUES,
-    **{name: {"plan": "Pro", "service": "Shop"} for name in ("billing_action_required", "billing_payment_failed", "billing_trial_ends")},
+    **{name: {"plan": "Pro", "service": "Shop", "application_logo": ""} for name in BILLING},
     "saml_certificate_ends": {"service": "Shop", "date": "2026-08-01"},
     "webhook_paused": {"webhook": "To Slack", "host": "hooks.example.org"},
     **{f"identity_{what}": {"provider": "Our login", "signed_out": False, **CIRCUMSTANCES} for what in ("linked", "unlinked")},
@@ -222,7 +231,8 @@ MORE: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("name", MORE)
 def test_what_people_and_tenants_call_themselves_is_no_link(name: str, language: Language) -> None:
     given = {field: TEMPTING if isinstance(value, str) and field not in COPIED else value for field, value in MORE[name].items()}
-    mail = TEMPLATES.mail(name, "ada@people", account=None, language=language, branding=branding(TEMPTING, None, None), **given)
+    looks = branding(TEMPTING, None, None)
+    mail = TEMPLATES.mail(name, "ada@people", account=None, language=language, branding=looks, carries_own_texts=False, **given)
     for part in (mail.subject, mail.text, re.sub(r"<[^>]*>", " ", mail.html.partition("</head>")[2])):
         shown = part
         for copied in (*(MORE[name][field] for field in COPIED & MORE[name].keys()), "https://id.example.org"):
@@ -231,6 +241,28 @@ def test_what_people_and_tenants_call_themselves_is_no_link(name: str, language:
         assert [one for one in around if "evil" in one.lower()] == []
         # To the eye it is what it was.
         assert "www\u2060." in shown.lower() or "evil" not in shown.lower()
+
+
+def test_an_invitation_for_an_application_shows_which() -> None:
+    told: dict[str, Any] = {**MORE["invitation"], "application_logo": f"/logos/{'0f' * 32}"}
+    acme = branding("Acme", None, None)
+    mail = TEMPLATES.mail("invitation", "a@example.org", account=None, language=Language.ENGLISH, branding=acme, **told)
+    assert "You get access to Shop." in " ".join(mail.text.split())
+    assert f'src="https://id.example.org/logos/{"0f" * 32}"' in mail.html
+    told |= {"application": "", "application_logo": ""}
+    mail = TEMPLATES.mail("invitation", "a@example.org", account=None, language=Language.ENGLISH, branding=acme, **told)
+    assert "access" not in mail.text
+    assert "<img" not in mail.html
+
+
+@pytest.mark.parametrize("name", ["user_key_made", "afar_request", *BILLING])
+def test_a_mail_about_an_application_shows_its_logo(name: str) -> None:
+    told: dict[str, Any] = {**MORE[name], "application_logo": f"/logos/{'0f' * 32}"}
+    mail = TEMPLATES.mail(name, "a@example.org", account=None, language=Language.ENGLISH, branding=branding("Acme", None, None), **told)
+    (image,) = ParsedMail(mail.html).of("img")
+    # The name stands below it: to read it out twice helps nobody.
+    assert (image["src"], image["alt"]) == (f"https://id.example.org/logos/{'0f' * 32}", "")
+    assert "/logos/" not in mail.text
 
 
 def test_a_slip_of_ours_is_noticed() -> None:
@@ -252,7 +284,7 @@ def test_a_new_password_names_the_keys_that_ended_and_those_that_go_on() -> None
 
 
 def test_a_key_that_the_application_made_is_told_otherwise_than_one_of_the_person() -> None:
-    values: dict[str, Any] = {"called": "Laptop", "application": "Shop", "organization": "Acme"}
+    values: dict[str, Any] = {"called": "Laptop", "application": "Shop", "application_logo": "", "organization": "Acme"}
     own, given = (
         " ".join(TEMPLATES.mail("user_key_made", "a@b.example", account=None, language=None, by_application=by, **values).text.split())
         for by in (False, True)

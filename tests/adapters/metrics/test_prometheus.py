@@ -101,6 +101,7 @@ def test_everything_else_that_is_told_shows(metrics: PrometheusMetrics) -> None:
     metrics.widget_answered("registration", "asked")
     metrics.token_exchanged()
     metrics.terms_accepted("organization")
+    metrics.text_approval("approved")
     metrics.job_processed("mail", 0.2, succeeded=True)
     metrics.job_processed("mail", 0.2, succeeded=False)
     metrics.webhook_attempted("delivered", 0.3, 0.1)

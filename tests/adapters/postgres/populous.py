@@ -54,6 +54,8 @@ _FILL: Final = """
       from services where org_id = %(organization)s;
     insert into proxies (service_id, rules, headers, updated_at) select id, '{}', '{}', now() from services where org_id = %(organization)s;
     insert into proxy_hosts (host, service_id) select id || '.example', id from services where org_id = %(organization)s;
+    insert into service_logos (id, service_id, digest, media_type, content, created_at)
+    select gen_random_uuid(), id, 'd', 'image/png', '', now() from services where org_id = %(organization)s;
     insert into user_key_settings (service_id, enabled, prefix, most_keys, updated_at)
     select id, true, 'key', 10, now() from services where org_id = %(organization)s;
     insert into user_keys (id, service_id, user_id, name, prefix, digest, scopes, created_at)
@@ -198,6 +200,9 @@ _FILL: Final = """
     values (gen_random_uuid(), %(organization)s, 'smtp.example', 587, 'u', '', 'a@b.example', now(), now());
     insert into logos (id, org_id, digest, media_type, content, created_at)
     values (gen_random_uuid(), %(organization)s, 'd', 'image/png', '', now());
+    insert into look_pictures (id, org_id, kind, digest, media_type, content, created_at)
+    select gen_random_uuid(), %(organization)s, kind, kind, 'image/png', '', now()
+      from unnest('{dark_logo,favicon,background}'::text[]) as kind;
     insert into resource_servers (id, org_id, identifier, domain, name, service_id, admits, token, created_at, updated_at)
     select gen_random_uuid(), %(organization)s, 'https://api.example/' || n, 'api.example', 'API',
            (select id from services where org_id = %(organization)s and slug = 'service-1'), 'named', 't', now(), now()
@@ -240,6 +245,9 @@ _FILL: Final = """
     select users.id, terms.id, terms.organization_id, now()
       from users
       join terms on terms.organization_id = %(organization)s and terms.version = '1';
+    insert into organization_texts (id, org_id, key, language, text, based_on, updated_at)
+    select gen_random_uuid(), %(organization)s, 'key_' || n, 'en', 'Text', '', now()
+      from generate_series(1, 20) as n;
     insert into login_counts (org_id, hour, service_id, provider, logins)
     select %(organization)s, date_trunc('hour', now() - n * interval '1 hour'), gen_random_uuid(), 'password', 1
       from generate_series(1, 20) as n;

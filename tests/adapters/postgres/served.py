@@ -42,6 +42,8 @@ _FILL: Final = """
       from generate_series(1, 20) as n;
     insert into proxies (service_id, rules, headers, updated_at) values (%(service)s, '{}', '{}', now());
     insert into proxy_hosts (host, service_id) values (%(slug)s || '.example', %(service)s);
+    insert into service_logos (id, service_id, digest, media_type, content, created_at)
+    values (gen_random_uuid(), %(service)s, 'd', 'image/png', '', now());
     insert into user_key_settings (service_id, enabled, prefix, most_keys, updated_at) values (%(service)s, true, 'key', 10, now());
     insert into user_keys (id, service_id, user_id, name, prefix, digest, scopes, created_at)
     select made.id, made.service_id, made.user_id, 'Key', made.id, sha256(made.id::text::bytea), '{}', now()

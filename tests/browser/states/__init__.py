@@ -11,7 +11,7 @@ from types import SimpleNamespace as Thing
 from typing import Any, Final
 from uuid import UUID
 
-from core.domain.branding import POSTERN, Branding, BrandLinks
+from core.domain.branding import POSTERN, Branding, BrandLinks, Font, Look, logo_path
 from core.domain.identifiers import OrganizationId
 from core.domain.languages import Language
 from core.domain.tenancy.members import Adding, ListedMembership
@@ -32,6 +32,15 @@ LINKED: Final = Branding(
 )
 # Too pale for links and for edges.
 PALE: Final = Branding("Sunflower", color="#ffe066")
+# In all that looks have. Two digests that the gallery knows how to draw.
+DRESSED: Final = Branding(
+    "Acme Metals",
+    logo=logo_path("04a01040" + "0" * 56),
+    color="#a01040",
+    links=LINKED.links,
+    look=Look(dark_logo="046fcabf" + "0" * 56, background="20a01040" + "0" * 56, second_color="#2d5ba6", corner=0, font=Font.SERIF),
+)
+ROUND: Final = Branding("Acme Metals", color="#2d5ba6", look=Look(corner=12, font=Font.GEOMETRIC))
 ENDLESS: Final = Branding(
     "Gesellschaft für die Förderung außerordentlich langer Organisationsnamen mit beschränkter Haftung", color="#0b3d91"
 )

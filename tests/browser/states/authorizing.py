@@ -7,12 +7,29 @@ from typing import Any, Final
 from core.domain.federation.oauth.agents import DAYS_OFFERED, USUAL_DAYS
 from core.domain.federation.oauth.demands import NO_DEMAND, SignInDemand
 from core.domain.identity.profile.pictures import Portrait
-from tests.browser.states import ACME, CONTROLS, ENDLESS, FROM_THE_RIGHT, LISTED, LONG, NOW, ORDINARY, PALE, TERMS, TERMS_OVER, State, Words
+from entrypoints.http.pages import shipped_pages
+from tests.browser.states import (
+    ACME,
+    CONTROLS,
+    DRESSED,
+    ENDLESS,
+    FROM_THE_RIGHT,
+    LISTED,
+    LONG,
+    NOW,
+    ORDINARY,
+    PALE,
+    TERMS,
+    TERMS_OVER,
+    State,
+    Words,
+)
 
 _FORM: Final[dict[str, Any]] = {"action": "/ui/consent", "flow": "0197f0c8-0000-7000-8000-000000000001", "form_token": "token"}
 _CONSENT: Final[dict[str, Any]] = {
     **_FORM,
     "service": "Timesheets",
+    "logo": None,
     "organization": ACME.name,
     "email": ORDINARY,
     "person_name": "Anneliese Lovelace",
@@ -176,6 +193,12 @@ STATES: Final = (
         },
     ),
     State("consent", "authorization/consent.html", _CONSENT, ACME),
+    State(
+        "consent, with a logo, before a background",
+        "authorization/consent.html",
+        {**_CONSENT, "logo": shipped_pages().asset_url("postern.svg"), "scopes": _EVERYTHING},
+        DRESSED,
+    ),
     State(
         "consent, everything, on a device",
         "authorization/consent.html",

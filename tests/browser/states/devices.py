@@ -3,6 +3,7 @@
 from datetime import timedelta
 from typing import Any, Final
 
+from entrypoints.http.pages import shipped_pages
 from tests.browser.states import ACME, ENDLESS, FROM_THE_RIGHT, LONG, NOW, State, Words
 
 _ENTER: Final[dict[str, Any]] = {"action": "/ui/activate", "form_token": "token", "user_code": "", "longest": 32, "errors": {}}
@@ -12,6 +13,7 @@ _DECISION: Final[dict[str, Any]] = {
     "form_token": "token",
     "user_code": "WDJB-MJHT",
     "service": "Living room",
+    "logo": shipped_pages().asset_url("postern.svg"),
     "organization": ACME.name,
     "device": "Smart TV",
     "place": "Berlin, DE",

@@ -4,11 +4,13 @@ from datetime import timedelta
 from typing import Any, Final
 from uuid import UUID
 
+from core.domain.branding import NamedApplication
 from core.domain.identifiers import UserKeyId
 from core.domain.identity.upstream.vouching import AddedKind, AddedWay
 from core.domain.services.user_keys import HeldUserKey
 from core.frozen import replace
-from tests.browser.states import ACME, ENDLESS, FROM_THE_RIGHT, LINKED, LISTED, LONG, LONG_ROLE, NOW, ORDINARY, PALE, State, Words
+from entrypoints.http.pages import shipped_pages
+from tests.browser.states import ACME, DRESSED, ENDLESS, FROM_THE_RIGHT, LINKED, LISTED, LONG, LONG_ROLE, NOW, ORDINARY, PALE, State, Words
 
 _PASSWORD: Final[dict[str, Any]] = {
     "title": Words("choose_password.title_reset"),
@@ -115,6 +117,7 @@ _INVITATION: Final[dict[str, Any]] = {
     "longest_name": 200,
     "offered": "member",
     "role_name": "",
+    "application": None,
     "until": NOW,
     "here": False,
     "known": False,
@@ -228,6 +231,12 @@ STATES: Final = (
         {**_FIRST_PASSWORD, "listed": LISTED, "errors": {"new_password": Words("refusals.password_common")}},
     ),
     State("invitation", "mailed/invitation.html", _INVITATION, ACME),
+    State(
+        "invitation, for an application, before a background",
+        "mailed/invitation.html",
+        {**_INVITATION, "application": NamedApplication("Timesheets", shipped_pages().asset_url("postern.svg"))},
+        DRESSED,
+    ),
     State("invitation, pale", "mailed/invitation.html", {**_INVITATION, "known": True}, PALE),
     State("invitation, first password", "mailed/invitation.html", _FIRST, LINKED),
     State(

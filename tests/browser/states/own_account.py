@@ -11,6 +11,7 @@ from core.domain.identity.profile.pictures import Portrait
 from core.domain.identity.profile.profiles import NO_PROFILE, OwnProfile
 from core.domain.identity.risk import RiskFactor
 from core.domain.identity.upstream.providers import NAMES
+from core.domain.languages import Language
 from core.domain.tenancy.join_requests import OwnJoinRequest
 from entrypoints.http.pages import shipped_pages
 from entrypoints.http.pages.account.devices.sign_in_log_pages import NAMED, failure
@@ -212,7 +213,7 @@ def _application(name: str, organization: str, scopes: list[str], granted_at: An
         granted_at=granted_at,
         sessions=2,
         last_used_at=_YESTERDAY,
-        **{"saml_entity_id": "", "resources": [], "document_host": "", "is_open": False, "agent": None, **more},
+        **{"saml_entity_id": "", "resources": [], "document_host": "", "is_open": False, "agent": None, "logo": None, **more},
     )
 
 
@@ -270,7 +271,12 @@ _ASKED_APIS: Final = [
     )
 ]
 _APPLICATIONS: Final = [
-    _application("Timesheets", "Acme Metals", ["openid", "profile", "email", "offline_access", "organization"]),
+    _application(
+        "Timesheets",
+        "Acme Metals",
+        ["openid", "profile", "email", "offline_access", "organization"],
+        logo=shipped_pages().asset_url("postern.svg"),
+    ),
     _application("The timesheets of the northern branch, with receipts", ENDLESS.name, ["openid"]),
     _application(
         "Assistant",
@@ -406,7 +412,7 @@ _ONE_PAGE: Final[dict[str, Any]] = {"number": 1, "pages": 1}
 _LANGUAGE: Final[dict[str, Any]] = {
     "change": "/ui/profile/email",
     "choose": "/ui/profile/language",
-    "languages": {"en": "English", "de": "Deutsch"},
+    "languages": tuple(Language),
     "chosen": "de",
     "profile": NO_PROFILE,
     "details": "/ui/profile/details",

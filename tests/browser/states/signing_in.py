@@ -4,7 +4,7 @@ from typing import Any, Final
 
 from core.domain.identity.guards.puzzles import Puzzle
 from entrypoints.http.pages import shipped_pages
-from tests.browser.states import ACME, ENDLESS, FROM_THE_RIGHT, LINKED, LONG, ORDINARY, PALE, TERMS, State, Words
+from tests.browser.states import ACME, DRESSED, ENDLESS, FROM_THE_RIGHT, LINKED, LONG, ORDINARY, PALE, ROUND, TERMS, State, Words
 
 _FORM: Final[dict[str, Any]] = {
     "action": "/ui/sign-in",
@@ -100,6 +100,8 @@ _CHECK: Final[dict[str, Any]] = {
 STATES: Final = (
     State("sign in", "sign_in/sign_in.html", _ADDRESS),
     State("sign in, with no room for another account", "sign_in/sign_in.html", {**_ADDRESS, "ends": "ada@example.org"}),
+    State("sign in, before a background", "sign_in/sign_in.html", _ADDRESS, DRESSED),
+    State("sign in, round", "sign_in/sign_in.html", {**_ADDRESS, "offers": _WITH_LOGOS}, ROUND),
     State("sign in, without passkeys", "sign_in/sign_in.html", {**_ADDRESS, "passkeys": False}, PALE),
     State("sign in, passkey refused", "sign_in/sign_in.html", {**_ADDRESS, "errors": {"": Words("refusals.passkey_refused")}}, ACME),
     State("sign in, no address", "sign_in/sign_in.html", {**_ADDRESS, "email": "ada", "errors": {"email": Words("sign_in.no_address")}}),

@@ -9,7 +9,6 @@ from uuid import UUID
 import pytest
 
 from adapters.time_zones import is_time_zone
-from core.domain.branding import READABLE, contrast
 from core.domain.changes import UNCHANGED
 from core.domain.email import Email
 from core.domain.errors import BadRequest
@@ -27,6 +26,7 @@ from core.domain.identity.profile.profiles import (
 )
 from core.domain.identity.profile.usernames import PATTERN, RESERVED, username, username_digest
 from core.domain.languages import Language
+from core.domain.looks.colors import READABLE, contrast
 from core.frozen import replace
 from tests.pictures import drawn_jpeg, segment
 

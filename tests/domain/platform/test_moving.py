@@ -8,6 +8,7 @@ import pytest
 
 from adapters.postgres.moving.arriving_columns import COLUMNS
 from adapters.postgres.moving.arriving_rows import Receiver, require_fit
+from adapters.texts import ShippedTexts
 from core.domain.email import Email
 from core.domain.errors import BadRequest
 from core.domain.identity.upstream.connections import SamlSettings
@@ -23,7 +24,7 @@ from core.domain.platform.moving import (
     is_bearable,
 )
 from core.domain.record.events import Actor
-from tests.pictures import gif, png
+from tests.pictures import drawn_png, gif, png
 
 ACME: Final = UUID(int=7)
 PROOF: Final = AuditProof(3, "3:ab", 0, "cd")
@@ -64,6 +65,7 @@ ORGANIZATION: Final = {
     "help_url": None,
     "privacy_url": None,
     "terms_url": None,
+    "look": None,
     "mfa_grace_days": 7,
     "device_trust_days": 30,
     "invitation_domains": ["acme.example"],
@@ -154,6 +156,15 @@ FIT: Final[tuple[tuple[str, dict[str, Any], dict[str, Any]], ...]] = (
     ("logos", {"media_type": "image/png", **_content(png())}, {"media_type": "image/gif"}),
     ("logos", {"media_type": "image/gif", **_content(gif())}, {"content": "\\x00"}),
     ("logos", {"media_type": "image/gif", **_content(gif())}, {"digest": "0" * 64}),
+    ("look_pictures", {"kind": "background", "media_type": "image/png", **_content(drawn_png())}, _content(drawn_png() + b"<script>")),
+    ("look_pictures", {"kind": "favicon", "media_type": "image/png", **_content(drawn_png())}, _content(drawn_png(3, 2))),
+    ("look_pictures", {"kind": "favicon", "media_type": "image/png", **_content(drawn_png())}, {"media_type": "image/webp"}),
+    ("service_logos", {"media_type": "image/png", **_content(drawn_png())}, {"digest": "0" * 64}),
+    ("service_logos", {"media_type": "image/png", **_content(drawn_png())}, {"media_type": "image/gif", **_content(gif())}),
+    ("all_organizations", {**ORGANIZATION, "look": '{"corner": 4}'}, {"look": '{"corner": 5}'}),
+    ("all_organizations", {**ORGANIZATION, "look": None}, {"look": '{"background": "url(https://evil.example)"}'}),
+    ("all_organizations", {**ORGANIZATION, "look": None}, {"look": "[]"}),
+    ("all_organizations", {**ORGANIZATION, "look": None}, {"look": "{"}),
     ("pictures", {"type": "image/png", "content": f"\\x{png().hex()}"}, {"content": f"\\x{png(width=9000).hex()}"}),
     ("pictures", {"type": "image/png", "content": f"\\x{png().hex()}"}, {"content": f"\\x{png(padding=300_000).hex()}"}),
     ("webhooks", WEBHOOK, {"url": "gopher://x"}),
@@ -198,7 +209,7 @@ class Syntax:
         return Email(text)
 
 
-HERE: Final = Receiver("https://id.example", Syntax())
+HERE: Final = Receiver("https://id.example", Syntax(), ShippedTexts())
 
 
 def test_rows_keep_the_rules_of_the_endpoints() -> None:

@@ -6,6 +6,7 @@ from uuid import UUID
 import pytest
 from hypothesis import given, strategies
 
+from core.domain.branding import Font, Look
 from core.domain.changes import UNCHANGED
 from core.domain.errors import BadRequest
 from core.domain.identifiers import OrganizationId
@@ -18,12 +19,15 @@ from core.domain.tenancy.branding import (
     branding_updated,
     logo_destination,
     logo_of,
+    picture_changed,
 )
+from core.domain.tenancy.look_pictures import LookPicture
 from tests.hostile_addresses import HOSTILE_URLS
 from tests.pictures import gif, jpeg, png, webp
 
 SVG = b'<svg xmlns="http://www.w3.org/2000/svg"><script>alert(1)</script></svg>'
 NOTHING = OrganizationLook(None, None)
+DIGEST = "0f" * 32
 
 
 @pytest.mark.parametrize(
@@ -104,3 +108,44 @@ def test_a_change_tells_before_and_after() -> None:
     assert event.details == {"changed": ["primary_color"], "old_primary_color": None, "new_primary_color": "#000000"}
     again = OrganizationLook("https://a.example/", None)
     assert branding_updated(organization, again, again, SYSTEM, new_logo=True).details["changed"] == ["logo_url"]
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (LookChange(second_color="red"), "color_malformed"),
+        (LookChange(second_color="#ffe066"), "color_pale"),
+        (LookChange(corner=5), "corner_unknown"),
+        (LookChange(corner=-4), "corner_unknown"),
+    ],
+)
+def test_a_look_that_cannot_be_is_refused(change: LookChange, words: str) -> None:
+    with pytest.raises(BadRequest) as refusal:
+        change.applied(NOTHING)
+    assert refusal.value.words == words
+
+
+def test_a_pale_second_colour_is_refused_with_the_nearest_and_that_is_taken() -> None:
+    with pytest.raises(BadRequest) as refusal:
+        LookChange(second_color="#ffe066").applied(NOTHING)
+    nearest = str(refusal.value.values["nearest"])
+    assert nearest in refusal.value.message
+    assert LookChange(second_color=nearest.upper()).applied(NOTHING).look.second_color == nearest
+
+
+def test_parts_of_the_look_change_one_by_one() -> None:
+    look = OrganizationLook(None, None, look=Look(second_color="#a01040", corner=4, font=Font.SERIF, background=DIGEST))
+    assert LookChange(corner=None).applied(look).look == Look(second_color="#a01040", font=Font.SERIF, background=DIGEST)
+    assert LookChange(second_color=None, font=Font.MONO).applied(look).look == Look(corner=4, font=Font.MONO, background=DIGEST)
+    event = branding_updated(OrganizationId(UUID(int=1)), look, LookChange(corner=0).applied(look), SYSTEM, new_logo=False)
+    assert event.details == {"changed": ["corner"], "old_corner": 4, "new_corner": 0}
+
+
+def test_each_picture_has_its_place() -> None:
+    look = OrganizationLook("https://a.example/", None, logo_digest="1" * 64)
+    assert look.with_picture(LookPicture.LOGO, DIGEST) == OrganizationLook(None, None, logo_digest=DIGEST)
+    for kind in set(LookPicture) - {LookPicture.LOGO}:
+        changed = look.with_picture(kind, DIGEST)
+        assert changed.digest_of(kind) == DIGEST
+        assert changed.with_picture(kind, None) == look
+        assert picture_changed(OrganizationId(UUID(int=1)), kind, look, SYSTEM).details == {"changed": [kind.value]}

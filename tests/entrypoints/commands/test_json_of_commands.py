@@ -26,6 +26,7 @@ WITHOUT_JSON = {
     "privacy export": "prints a JSON document",
     "completion": "prints a script for a shell",
     "mcp": "speaks to a program, in JSON-RPC",
+    "texts export": "prints a file for translators",
 }
 AWAY = {
     "POSTERN_DATABASE_URL": "postgresql://me@127.0.0.1:1/postern",

@@ -118,6 +118,7 @@ ELSEWHERE: Final = {
     "passwords build",
     "privacy forget",
     "story",
+    "texts import",
 }
 
 

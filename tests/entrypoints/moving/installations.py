@@ -17,6 +17,7 @@ from adapters.crypto.key_ring import AesGcmKeyRing, EncryptionKey
 from adapters.crypto.sealed_files import receiving_key
 from adapters.postgres.record.audit import PERSONAL_DIGEST
 from adapters.postgres.tables.every import MOVED, TABLES
+from core.domain.branding import Font, Look
 from core.domain.platform.moving import RECEIVING_KEY, ArrivedOrganization, DepartedOrganization
 from core.domain.secrets import Password, Token
 from core.frozen import Frozen
@@ -119,6 +120,7 @@ class MovingPlace(Frozen):
 
 
 _PUBLIC: Final = 2200
+LINKED_TEXT: Final = "See [our page](https://acme.example/)."
 
 
 def fill_source(there: MovingPlace) -> None:
@@ -133,7 +135,13 @@ def fill_source(there: MovingPlace) -> None:
     picture = drawn_png()
     digest = sha256(picture).hexdigest()
     there.rows("update logos set content = %s, digest = %s where org_id = %s", picture, digest, ACME)
+    there.rows("update look_pictures set content = %s, digest = %s where org_id = %s", picture, digest, ACME)
+    there.rows("update service_logos set content = %s, digest = %s", picture, digest)
     there.rows("update all_organizations set logo_digest = %s, name = 'Acme Ltd', session_hours = 12 where id = %s", digest, ACME)
+    look = Look(background=digest, favicon=digest, corner=4, font=Font.SERIF, notice_until="2030-01-01T12:00:00+00:00")
+    there.rows("update all_organizations set look = %s, languages = 'de,pl' where id = %s", look.as_text(), ACME)
+    # One with a link, whose domain is proved there alone.
+    there.rows("update organization_texts set key = 'own.footer', text = %s where org_id = %s and key = 'key_1'", LINKED_TEXT, ACME)
     # What no endpoint would have left empty.
     there.rows("update all_profile_fields set written_by = '{person}'")
     there.rows("update saml_certificates set certificate = %s", CERTIFICATE)

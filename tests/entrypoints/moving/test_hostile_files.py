@@ -163,6 +163,19 @@ ROWS: Final[Mapping[str, tuple[Change, str]]] = {
         on("logos", media_type="text/html", content="\\x" + b"<script>".hex()),
         "Row 1 of logos is not fit: content: is no picture",
     ),
+    "a text that is HTML": (
+        on("organization_texts", key="sign_in.title", text="<b>"),
+        "Row 1 of organization_texts is not fit: texts: sign_in.title",
+    ),
+    "a link that is an address": (
+        on("organization_texts", key="own.footer", text="[x](https://127.0.0.1/)"),
+        "Row 1 of organization_texts is not fit: texts: own.footer",
+    ),
+    "a text in another form": (
+        on("organization_texts", key="sign_in.title", text=" a  b"),
+        "Row 1 of organization_texts is not fit: text: must be as it is kept",
+    ),
+    "an endless text": (on("organization_texts", based_on="x" * 5000), "Row 1 of organization_texts is not fit: based_on"),
     "a reserved claim": (on("service_claims", name="is_platform_owner"), "Row 1 of service_claims is not fit: name: Postern's own"),
     "a capability of the platform": (
         on("management_keys", capabilities=["organizations.manage"]),

@@ -158,6 +158,12 @@ def test_all_of_it_arrives_and_its_secrets_open_here_alone(moving: Moving, here:
     assert here.one("select is_active from siem_configurations") is False
     assert here.one("select member_count from organizations") == MEMBERS
     assert {row["user_count"] for row in here.rows("select user_count from services")} == {MEMBERS}
+    texts = here.rows("select key, unlinked, outdated, compared_with from organization_texts order by key")
+    assert [row["key"] for row in texts if row["unlinked"]] == ["own.footer"]
+    assert {(row["outdated"], row["compared_with"]) for row in texts} == {(False, "")}
+    there, now = (place.one("select texts_digest from all_organizations where id = %s", ACME) for place in (moving.there, here))
+    assert there is None
+    assert now is not None
     # Nothing of the other tenant came along.
     assert here.one("select count(*) from all_organizations") == 1
 

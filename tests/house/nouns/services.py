@@ -34,6 +34,7 @@ SERVICES: Final = (
             "authorization_refusals": "its log of refused requests, for a week",
             "logout_receivers": "whether it is told of logouts, and when it rests",
             "logout_notices": "its log of logouts that it was told of",
+            "service_logos": "its logo",
             "proxies": "what is asked and told behind its proxy",
             "proxy_hosts": "the hosts that it has behind its proxy",
         },

@@ -21,6 +21,7 @@ from core.domain.tenancy.roles import Role
 from core.domain.tenancy.setup.setup_links import SetupLink
 from core.domain.tenancy.siem import SiemConfiguration
 from core.domain.tenancy.teams import Team
+from core.domain.tenancy.texts.own_texts import KeptText
 from core.domain.tenancy.upstream_providers import UpstreamProvider
 from core.domain.tenancy.webhooks import Webhook
 from tests.house.declaring import Noun
@@ -38,6 +39,7 @@ TENANCY: Final = (
             "ownerships": "the owner, until the owner confirms it",
             "former_slugs": "the short names that it, its services and its teams had before",
             "logos": "its logo",
+            "look_pictures": "the other pictures of its looks",
             "login_counts": "how often people signed in, by the hour",
             "uncounted_logins": "sign-ins that wait to be counted",
             "changed_settings": "changes of its settings that a page can take back for ten minutes",
@@ -181,6 +183,21 @@ TENANCY: Final = (
         events=("organization.smtp",),
         page=f"{_UI}/settings/mail-server",
         document="mail_server",
+    ),
+    Noun(
+        name="own text",
+        of=KeptText,
+        id=ids.OwnTextId,
+        table="organization_texts",
+        parts={
+            "installation_texts": "what tells the texts of the installation from all others",
+            "text_approval_rules": "where texts wait for a platform owner's yes",
+        },
+        at=f"{_API}/texts",
+        is_single=True,
+        events=("texts",),
+        page=f"{_UI}/settings/texts",
+        document="texts",
     ),
     Noun(
         name="domain",

@@ -40,14 +40,25 @@ ACME: Final[dict[str, Any]] = {
         "registration_domains": ["d.example", "Bücher.example"],
         "sign_in_links": False,
     },
-    "branding": {"primary_color": "#A01040", "help_url": "https://acme.example/help"},
+    "branding": {
+        "primary_color": "#A01040",
+        "second_color": "#2D5BA6",
+        "corner": 4,
+        "font": "serif",
+        "help_url": "https://acme.example/help",
+    },
+    "languages": {"languages": ["de", "ar", "en"]},
+    "texts": {
+        "en": {"sign_in.title": " Welcome  to Acme", "own.footer": "Acme Ltd\nHigh Street 1\n\nRegistered in London"},
+        "de": {"mail_invitation.subject": "Kommen Sie zu {organization}"},
+    },
     "mail_server": {
         "host": "127.0.0.1",
         "port": 587,
         "username": "acme",
         "password": "env:MAIL_PASSWORD",
         "from_email": "it@acme.example",
-        "from_name": " Acme ",
+        "from_name": " ACME Ltd  IT ",
     },
     "domain": {"domain": "Login.acme.example"},
     "siem": {
@@ -228,6 +239,7 @@ ACME: Final[dict[str, Any]] = {
 WHOLE: Final[dict[str, Any]] = {
     "postern": 1,
     "platform": {
+        "texts": {"fr": {"sign_in.title": "Bonjour"}},
         "profile_fields": {"employee_number": {"label": "Number", "kind": "number", "rule": {"minimum": 1}, "scope": "profile"}},
         "providers": {
             "forum": {

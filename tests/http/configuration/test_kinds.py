@@ -45,6 +45,7 @@ NEVER: Final = {
     "exceptions of a week at most": (f"{PLATFORM}/mail-budgets",),
     "states and approvals": (
         *(f"{PLATFORM}/organizations/{{org_id}}/{act}" for act in ("approve", "reject", "suspend", "activate")),
+        f"{PLATFORM}/organizations/{{org_id}}/texts/approval",
         *(f"{ORGANIZATION}/resource-servers/{{resource_id}}/ask-approval", f"{PLATFORM}/resource-servers/{{resource_id}}/approval"),
     ),
     "the end of an organization, which people decide": (f"DELETE {ORGANIZATION}", f"DELETE {PLATFORM}/organizations/{{org_id}}"),
@@ -71,8 +72,17 @@ NEVER: Final = {
         *(f"{ORGANIZATION}/smtp/test", f"{ORGANIZATION}/siem/test", f"{ORGANIZATION}/webhooks/{{webhook_id}}/"),
         *(f"{SERVICE}/checkout", f"{ORGANIZATION}/billing/portal", f"{ORGANIZATION}/configuration/", f"{PLATFORM}/configuration/"),
         f"{PLATFORM}/jobs/",
+        f"{ORGANIZATION}/mails/{{mail}}/send-to-me",
     ),
-    "a picture is no text; documents have the address of a logo": (f"{ORGANIZATION}/branding/logo", f"{PLATFORM}/providers/{{key}}/logo"),
+    "a notice has an end, and is over the next time": (f"{ORGANIZATION}/notice",),
+    "one text after the other; documents set the texts of a whole language": (
+        f"PATCH {ORGANIZATION}/texts",
+        f"PATCH {PLATFORM}/texts",
+    ),
+    "a picture is no text; documents have the address of a logo": (
+        *(f"{ORGANIZATION}/branding/{picture}" for picture in ("logo", "dark-logo", "favicon", "background")),
+        *(f"{ORGANIZATION}/services/{{service_slug}}/logo", f"{PLATFORM}/providers/{{key}}/logo"),
+    ),
     "`enabled: false` disables it, and the end also removes our certificates": (f"DELETE {SERVICE}/saml",),
 }
 

@@ -809,3 +809,18 @@ async def test_every_page_for_an_application_speaks_the_language_that_it_asks_fo
     await is_german(client_id="app")
     scene.people.change("update organizations set status = 'suspended'")
     await is_german()
+
+
+@pytest.mark.parametrize(
+    ("wished", "said"), [({}, "de"), ({"ui_locales": "pl ar"}, "ar"), ({"ui_locales": "pl"}, "de"), ({"ui_locales": "sv de-AT"}, "de")]
+)
+async def test_pages_for_an_application_speak_a_language_of_its_organization(
+    wished: dict[str, str], said: str, scene: Arriving, ada: Person
+) -> None:
+    scene.people.change("update organizations set languages = 'de,ar'")
+    for browser in (scene.browser(), scene.signed_in(ada)):
+        browser.language = "pl"
+        tab = await browser.tab().open(scene.asking(**wished))
+        assert tab.status == 200
+        assert tab.shown.header("content-language") == said
+        assert f'<html lang="{said}"'.encode() in tab.shown.body

@@ -206,9 +206,11 @@ async def test_a_second_application_signs_in_without_a_password_and_both_end_tog
 async def test_the_pages_speak_the_language_that_the_application_asks_for(app: Arriving, ada: Person, *, known: bool) -> None:
     browser = app.signed_in(ada)
     asked = {"ui_locales": "xx de", "client_id": app.client_id(app.app) if known else None}
-    is_page(await browser.request("GET", asking(**asked, post_logout_redirect_uri=AFTER if known else None)), 200, '<html lang="de">')
+    is_page(
+        await browser.request("GET", asking(**asked, post_logout_redirect_uri=AFTER if known else None)), 200, '<html lang="de" dir="ltr">'
+    )
     if known:
-        is_page(await browser.request("GET", asking(**asked, post_logout_redirect_uri=CALLBACK)), 400, '<html lang="de">')
+        is_page(await browser.request("GET", asking(**asked, post_logout_redirect_uri=CALLBACK)), 400, '<html lang="de" dir="ltr">')
     tab = await browser.tab().open(asking(**asked))
     await tab.send(answer="yes")
     assert tab.place == "/ui/signed-out?ui_locales=xx+de"

@@ -56,3 +56,16 @@ async def test_a_page_names_the_person_beside_the_address(scene: Arriving, ada: 
         assert ("Lovelace" in text) == (change.family_name == "Lovelace"), text
     assert said in text, text
     assert trips[0] == trips[1]
+
+
+async def test_the_page_that_asks_for_consent_shows_the_applications_logo(scene: Arriving, ada: Person) -> None:
+    scene.set(scene.app, logo_digest="0f" * 32)
+    tab = await scene.signed_in(scene.people.session_of(ada)).tab().open(scene.asking())
+    assert f'<img class="application" src="/logos/{"0f" * 32}" alt="">' in tab.shown.body.decode()
+    (form,) = [form for form in tab.page.forms if "flow" in form.fields]
+    await tab._go("POST", form.action, {**form.fields, "answer": "allow"})
+    listed = await scene.signed_in(scene.people.session_of(ada)).tab().open("/ui/applications")
+    assert f'src="/logos/{"0f" * 32}"' in listed.shown.body.decode()
+    scene.set(scene.app, logo_digest=None)
+    tab = await scene.signed_in(scene.people.session_of(ada)).tab().open("/ui/applications")
+    assert 'class="application"' not in tab.shown.body.decode()

@@ -126,7 +126,7 @@ async def test_where_everything_is(relying: Relying, path: str) -> None:
     assert ONE_FACTOR in found["acr_values_supported"]
     assert (found["code_challenge_methods_supported"], found["authorization_response_iss_parameter_supported"]) == (["S256"], True)
     assert found["scopes_supported"] == list(SCOPES)
-    assert found["ui_locales_supported"] == ["en", "de", "es", "fr"]
+    assert found["ui_locales_supported"] == ["en", "de", "es", "fr", "nl", "it", "pt-BR", "pl", "tr", "uk", "ja", "ko", "zh-Hans", "ar"]
     keys = (await relying.client.get("/.well-known/jwks.json")).json()["keys"]
     assert {key["alg"] for key in keys} == {"RS256", "ES256"}
 

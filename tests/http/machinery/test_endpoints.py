@@ -134,7 +134,17 @@ def test_making_keys_and_secrets_is_limited() -> None:
         *(f"{method} /api/organizations/{{org_slug}}/oauth-credentials/{{provider}}" for method in ("POST", "DELETE")),
         *(f"POST /api/organizations/{{org_slug}}/{act}" for act in ("smtp/test", "domain/verify")),
         "PATCH /api/organizations/{org_slug}/branding",
-        *(f"{method} /api/organizations/{{org_slug}}/branding/logo" for method in ("PUT", "DELETE")),
+        "PATCH /api/organizations/{org_slug}/languages",
+        *(
+            f"{method} /api/organizations/{{org_slug}}/{thing}"
+            for method in ("PUT", "DELETE")
+            for thing in (
+                *("branding/logo", "branding/dark-logo", "branding/favicon", "branding/background"),
+                "services/{service_slug}/logo",
+            )
+        ),
+        "PUT /api/organizations/{org_slug}/notice",
+        *(f"{method} /api/organizations/{{org_slug}}/texts" for method in ("PATCH", "PUT")),
         *(
             f"POST {place}/management-keys{act}"
             for place in ("/api/organizations/{org_slug}", "/api/platform")

@@ -2,19 +2,26 @@
 
 import re
 from collections.abc import Mapping
+from gc import collect
 from typing import Any, Final
+from weakref import ref
 
 import pytest
 from hypothesis import given, strategies
 
-from core.domain.branding import POSTERN, READABLE, VISIBLE, Branding, contrast
+from core.domain.branding import CORNERS, PLAIN, POSTERN, Branding, Font, Look
 from core.domain.identity.profile.pictures import SHADES
 from core.domain.languages import Language
-from entrypoints.http.pages import FOREVER, Pages, breakable, breakable_addresses, colours, shipped_pages
+from core.domain.looks.colors import DARK, LIGHT, READABLE, VISIBLE, contrast, nearest_color
+from core.domain.texts.own_texts import OwnTexts
+from entrypoints.http.pages import FOREVER, Pages, breakable, breakable_addresses, shipped_pages
+from entrypoints.http.pages.look.worn_looks import WornLook
 from tests.http.client import Client
 
 MOST_BYTES: Final = 30 * 1024
 COLORS = strategies.integers(0, 0xFFFFFF).map(lambda number: f"#{number:06x}")
+# One renders pages, and the other has just started.
+ONCE, ANEW = Pages(), Pages()
 SHEET: Final = (shipped_pages().asset(*shipped_pages().asset_url("pages.css").split("/")[2:]) or (b"", ""))[0].decode()
 
 
@@ -55,7 +62,7 @@ def test_the_edges_of_what_can_be_used_can_be_seen(scheme: str) -> None:
 
 @given(COLORS)
 def test_every_organizations_colour_leaves_its_pages_readable(color: str) -> None:
-    for is_now in palettes(SHEET + colours.declarations(color).decode()).values():
+    for is_now in palettes(SHEET + WornLook(color).declarations().decode()).values():
         assert is_now["accent"] == color
         assert contrast(is_now["ink"], color) >= READABLE
         for ground in ("ground", "surface"):
@@ -64,7 +71,7 @@ def test_every_organizations_colour_leaves_its_pages_readable(color: str) -> Non
 
 
 def test_the_grounds_that_colours_are_judged_on_are_those_of_the_stylesheet() -> None:
-    for scheme, grounds in (("light", colours.LIGHT), ("dark", colours.DARK)):
+    for scheme, grounds in (("light", LIGHT), ("dark", DARK)):
         is_now = palettes(SHEET)[scheme]
         assert (is_now["surface"], is_now["ground"]) == grounds
 
@@ -81,7 +88,7 @@ def test_an_organizations_stylesheet_is_ours_and_its_colour() -> None:
     _, _, digest, name = url.split("/")
     found = pages.asset(digest, name)
     assert found is not None
-    assert found[0].decode() == SHEET + colours.declarations("#a01040").decode()
+    assert found[0].decode() == SHEET + WornLook("#a01040").declarations().decode()
     assert pages.stylesheet(POSTERN) == pages.asset_url("pages.css") != url
     assert pages.asset(digest, "pages-a01041.css") is None
     assert pages.asset(digest, "pages.css") is None
@@ -89,12 +96,107 @@ def test_an_organizations_stylesheet_is_ours_and_its_colour() -> None:
     assert pages.asset(digest, "pages-a01040.js") is None
 
 
-@pytest.mark.parametrize("color", [POSTERN.color, "#ffe066"])
-async def test_a_first_visit_loads_little(color: str, lonely_client: Client) -> None:
+LOOKS: Final = strategies.builds(
+    Look,
+    dark_logo=strategies.none(),
+    favicon=strategies.none(),
+    background=strategies.none() | strategies.just("0f" * 32),
+    second_color=strategies.none() | COLORS,
+    corner=strategies.none() | strategies.sampled_from(CORNERS),
+    font=strategies.none() | strategies.sampled_from(Font),
+    notice_from=strategies.none(),
+    notice_until=strategies.none(),
+)
+
+
+@given(COLORS | strategies.just(POSTERN.color), LOOKS)
+def test_the_address_of_a_stylesheet_says_all_that_is_in_it(color: str, look: Look) -> None:
+    """A process that has just started, and has never rendered a page of the organization, serves the same sheet."""
+    _, _, digest, name = ONCE.stylesheet(Branding("Acme", color=color, look=look)).split("/")
+    served = ANEW.asset(digest, name)
+    assert served is not None
+    assert served == ONCE.asset(digest, name)
+    if name != "pages.css":
+        assert WornLook.named(name.removeprefix("pages-").removesuffix(".css")) == WornLook.of(color, look)
+
+
+@given(COLORS, COLORS)
+def test_links_in_the_second_colour_can_be_read_on_dark_pages_too(color: str, second: str) -> None:
+    worn = WornLook(color, nearest_color(second, LIGHT, READABLE))
+    for is_now in palettes(SHEET + worn.declarations().decode()).values():
+        for ground in ("ground", "surface"):
+            assert contrast(is_now["accent-2"], is_now[ground]) >= READABLE
+        assert is_now["link"] == is_now["accent-2"]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "pages-a01040-x-x-x.css",
+        "pages-a01040-x-x-x-x.css",
+        "pages-0f5f5c-x-5-x-x.css",
+        "pages-x-x-x-comic-x.css",
+        "pages-x-x-x-x-0f.css",
+        "pages-x-x-x-x-" + "0F" * 32 + ".css",
+        "pages-a01040;}body{display:none}.css",
+        "pages-a0104\u0660.css",
+        "pages-..%2f..%2fa01040.css",
+        "pages-" + "a" * 100_000 + ".css",
+        "other-a01040.css",
+    ],
+)
+def test_a_made_up_name_says_nothing(name: str) -> None:
+    said = name.removeprefix("pages-").removesuffix(".css")
+    assert WornLook.named(said) is None
+    assert ANEW.asset("0" * 16, name) is None
+
+
+def test_made_up_looks_take_no_place() -> None:
+    """Whoever asks for many sheets must not push out those that pages use."""
+    pages = Pages()
+    _, _, digest, name = pages.stylesheet(Branding("Acme", color="#a01040")).split("/")
+    for number in range(500):
+        pages.asset("0" * 16, f"pages-{number:06x}.css")
+    assert list(pages._kept_sheets) == [name]
+    for number in range(300):
+        pages.stylesheet(Branding("Acme", color=f"#{number:06x}"))
+    assert len(pages._kept_sheets) == 256
+    assert name not in pages._kept_sheets
+    # It is made again when somebody asks for it.
+    assert pages.asset(digest, name) is not None
+
+
+def test_a_background_lies_behind_cards_alone() -> None:
+    sheet = WornLook(None, background="0f" * 32).declarations().decode()
+    assert f"--background:url(/logos/{'0f' * 32})" in sheet
+    assert ".flow{background:var(--background) center/cover no-repeat var(--ground)}" in sheet
+    texts = sheet.partition(".flow .brand,.flow footer{")[2]
+    assert "background:var(--surface)" in texts
+    assert "http" not in sheet
+
+
+def test_a_page_has_the_pictures_of_its_organization() -> None:
+    look = Look(dark_logo="1f" * 32, favicon="2f" * 32)
+    brand = Branding("Acme", logo="/logos/" + "0f" * 32, look=look)
+    page = shipped_pages().said("Title", "Text", Language.ENGLISH, good=True, brand=brand).decode()
+    assert f'<link rel="icon" href="/logos/{"2f" * 32}">' in page
+    assert f'<source media="(prefers-color-scheme: dark)" srcset="/logos/{"1f" * 32}">' in page
+    plain = shipped_pages().said("Title", "Text", Language.ENGLISH, good=True, brand=Branding("Acme", look=PLAIN)).decode()
+    assert '<link rel="icon" type="image/svg+xml"' in plain
+    assert "<picture>" not in plain
+    # A stored look that says nothing has no sheet of its own.
+    assert shipped_pages().stylesheet(Branding("Acme", look=Look(favicon="2f" * 32))) == shipped_pages().asset_url("pages.css")
+
+
+_FULL: Final = Look(background="0f" * 32, second_color="#0f5f5c", corner=12, font=Font.HUMANIST)
+
+
+@pytest.mark.parametrize(("color", "look"), [(POSTERN.color, PLAIN), ("#ffe066", PLAIN), ("#ffe066", _FULL)])
+async def test_a_first_visit_loads_little(color: str, look: Look, lonely_client: Client) -> None:
     page = shipped_pages().page(
         "mailed/choose_password.html",
         Language.ENGLISH,
-        brand=Branding("Acme", color=color),
+        brand=Branding("Acme", color=color, look=look),
         title="Choose a new password",
         action="/ui/reset-password",
         token="x" * 64,
@@ -125,6 +227,22 @@ def test_the_page_that_leaves_is_the_same_filled_as_made(fields: dict[str, str])
         for _ in range(2):
             assert pages.leaving(language, brand=brand, fields=fields, **words) == made
         assert pages.leaving(language, fields=fields, **words) != made
+
+
+def test_pages_that_leave_are_kept_within_a_bound_and_hold_no_texts() -> None:
+    pages, held = Pages(), list[Any]()
+    words: dict[str, Any] = {"action": "https://app.example.com", "fields": {}, "title": "To", "label": "Go on"}
+    for number in range(2):
+        texts = OwnTexts(str(number), {Language.ENGLISH: {"own.footer": f"Foot {number}"}})
+        held.append(ref(texts))
+        for _ in range(2):
+            assert f"Foot {number}".encode() in pages.leaving(Language.ENGLISH, brand=Branding("Acme", texts=texts), **words)
+        del texts
+    collect()
+    assert [one() for one in held] == [None, None]
+    for number in range(300):
+        pages.leaving(Language.ENGLISH, brand=Branding(f"Acme {number}"), **words)
+    assert len(pages._around_fields) == 256
 
 
 def test_a_long_address_breaks_behind_its_marks() -> None:

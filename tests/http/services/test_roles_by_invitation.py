@@ -1,6 +1,6 @@
 """Invitations into roles that carry roles of an application: whoever invites must be able to assign these."""
 
-from typing import Final
+from typing import Any, Final
 
 import psycopg
 import pytest
@@ -11,6 +11,7 @@ from entrypoints.bootstrap import Postern
 from tests.conftest import CapturedLog
 from tests.http.client import Client, Received, refused
 from tests.http.people import People, Person
+from tests.http.postbox import Postbox
 from tests.http.services.governing import BAD_REQUEST, FORBIDDEN, Government
 
 ACME: Final = "/api/organizations/acme"
@@ -76,6 +77,29 @@ async def test_a_key_that_may_assign_them_invites(scene: Inviters) -> None:
     issued = (await scene.invite(await scene.robot(*MANAGER, Capability.SERVICES_MANAGE))).ok()
     assert (await scene.client.post(ACCEPT, {"token": issued["token"]})).status == 200
     assert scene.joined()
+
+
+async def shown(scene: Inviters, issued: Any) -> tuple[str, str]:
+    """The page of the invitation, and its mail."""
+    page = (await scene.client.get(f"/ui/invitations/accept?token={issued['token']}")).body.decode()
+    scene.people.change("delete from invitations")
+    return page, (await Postbox(scene.postern).empty())[-1].text
+
+
+async def test_an_invitation_names_the_application_that_it_is_for(scene: Inviters) -> None:
+    before, _ = await shown(scene, (await scene.invite(scene.keeper)).ok())
+    assert "Application" not in before
+    await scene.carry()
+    logo = f"/logos/{'0f' * 32}"
+    scene.people.change("update all_services set name = 'Webshop', logo_digest = %s where id = %s", "0f" * 32, scene.shop.id)
+    page, mail = await shown(scene, (await scene.invite(scene.keeper)).ok())
+    assert f'src="{logo}" alt=""><bdi>Webshop</bdi>' in page
+    assert "You get access to Webshop." in " ".join(mail.split())
+    # A name that leads somewhere stands on our page, and in no mail to a stranger.
+    scene.people.change("update all_services set name = 'Win at evil.example' where id = %s", scene.shop.id)
+    page, mail = await shown(scene, (await scene.invite(scene.keeper)).ok())
+    assert "Win at evil.example" in page
+    assert "evil" not in mail
 
 
 async def test_who_may_not_assign_them_accepts_nobody_on_behalf(scene: Inviters) -> None:

@@ -98,6 +98,7 @@ async def test_a_service_begins_with_a_free_plan_and_a_client_id(scene: ServiceS
         "session_idle_minutes": None,
         "most_sessions": None,
         "dpop_bound_access_tokens": False,
+        "logo": None,
         "metadata": {},
     }
     assert plan == {

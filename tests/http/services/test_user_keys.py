@@ -25,6 +25,7 @@ from tests.http.cast import all_at_once
 from tests.http.client import Received, refused
 from tests.http.identity.test_sign_in import last_trips
 from tests.http.people import People, Person
+from tests.http.postbox import Postbox
 from tests.http.services.governing import BAD_REQUEST, FORBIDDEN, NOT_FOUND, Government
 from tests.http.signing_in import unlimited
 from tests.http.tenants import UsedService
@@ -91,6 +92,15 @@ class UserKeyScene(Government):
 @pytest.fixture
 def scene(postern: Postern, people: People, log: CapturedLog) -> UserKeyScene:
     return UserKeyScene(postern, people, unlimited(postern), log)
+
+
+async def test_the_mail_about_a_key_shows_the_logo_of_the_application(scene: UserKeyScene) -> None:
+    await scene.turn_on()
+    scene.people.change("update services set logo_digest = %s where id = %s", "0f" * 32, scene.shop.id)
+    await scene.made()
+    (mail,) = await Postbox(scene.postern).empty()
+    assert mail.to == "lady@user.example"
+    assert f"/logos/{'0f' * 32}" in mail.html
 
 
 async def test_a_key_is_shown_once_and_kept_as_a_digest(scene: UserKeyScene) -> None:

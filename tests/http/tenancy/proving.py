@@ -74,6 +74,7 @@ async def proving(
             templates=foundation.mail_templates,
             metrics=foundation.metrics,
             clock=foundation.clock,
+            text_hosts=postern.tenancy.own_texts.hosts,
         )
         tenancy = replace(
             postern.tenancy,

@@ -1,12 +1,15 @@
 """The looks of an organization over HTTP: its logo is fetched once, kept, and shown from our own address."""
 
+from functools import partial
 from hashlib import sha256
 from types import SimpleNamespace
 from typing import Any, Final, cast
 from uuid import uuid4
 
 import pytest
+import trio
 
+from core.domain.branding import Font, Look
 from core.domain.errors import NotFound
 from core.domain.identifiers import OrganizationId
 from core.domain.tenancy.members import Member
@@ -18,10 +21,22 @@ from tests.http.cast import Neighbours
 from tests.http.client import Received
 from tests.http.people import BASE_URL, People, Person
 from tests.http.signing_in import unlimited
-from tests.pictures import drawn_png, gif, png
+from tests.pictures import chunk, drawn_png, gif, png
 from tests.receiver import CRUMBS, answering, hanging_up, receiving
 
-UNSET: Final = {"logo_url": None, "primary_color": None, "help_url": None, "privacy_url": None, "terms_url": None, "logo": None}
+UNSET: Final[dict[str, Any]] = {
+    **dict.fromkeys(("logo_url", "primary_color", "second_color", "corner", "font", "help_url", "privacy_url", "terms_url")),
+    **dict.fromkeys(("logo", "dark_logo", "favicon", "background")),
+    "pale_uses": [],
+}
+# What a dark red is too dark for.
+DARK_RED: Final = {
+    "primary_color": "#a01040",
+    "pale_uses": [
+        {"use": "links", "scheme": "dark", "contrast": 2.07, "needed": 4.5, "nearest": "#e35775"},
+        {"use": "edges", "scheme": "dark", "contrast": 2.07, "needed": 3.0, "nearest": "#bf3659"},
+    ],
+}
 
 
 class BrandingScene(Neighbours):
@@ -51,10 +66,10 @@ def url(port: int, path: str = "/logo.png") -> str:
 
 async def test_looks_are_changed_part_by_part_and_removed(scene: BrandingScene) -> None:
     assert (await scene.ask("GET", by=scene.member)).ok(200) == UNSET
-    assert (await scene.ask("PATCH", {"primary_color": "#A01040"})).ok(200) == {**UNSET, "primary_color": "#a01040"}
+    assert (await scene.ask("PATCH", {"primary_color": "#A01040"})).ok(200) == {**UNSET, **DARK_RED}
     async with receiving(answering(200, png(), "Content-Type: text/html")) as receiver:
         there = url(receiver.port)
-        told: dict[str, Any] = {**UNSET, "logo_url": there, "primary_color": "#a01040"}
+        told: dict[str, Any] = {**UNSET, **DARK_RED, "logo_url": there}
         told["logo"] = f"{BASE_URL}/logos/{sha256(png()).hexdigest()}"
         assert (await scene.ask("PATCH", {"logo_url": there})).ok(200) == told
         (call,) = receiver.calls
@@ -305,3 +320,166 @@ async def test_only_who_manages_the_settings_uploads_a_logo(scene: BrandingScene
     token = await scene.tenants.token(scene.member)
     assert (await scene.client.request("DELETE", "/api/organizations/acme/branding/logo", token=token)).status == 403
     assert scene.people.rows("select from logos") == []
+
+
+async def test_a_second_colour_corners_and_a_font_are_set_one_by_one(scene: BrandingScene) -> None:
+    (await scene.ask("PATCH", {"corner": 12})).ok()
+    (await scene.ask("PATCH", {"font": "serif"})).ok()
+    told = (await scene.ask("PATCH", {"second_color": "#A01040"})).ok()
+    assert told == {**UNSET, "corner": 12, "font": "serif", "second_color": "#a01040"}
+    assert (await scene.ask("GET", by=scene.member)).ok() == told
+    branding = await scene.postern.foundation.brandings.find("acme")
+    assert branding is not None
+    assert branding.look == Look(corner=12, font=Font.SERIF, second_color="#a01040")
+    assert (await scene.ask("PATCH", {"corner": None, "font": None, "second_color": None})).ok() == UNSET
+    # Nothing of its own is nothing stored.
+    assert scene.people.rows("select look from organizations where slug = 'acme'") == [{"look": None}]
+    changes = [one["details"]["changed"] for one in scene.audited("branding.updated")]
+    assert changes == [["corner"], ["font"], ["second_color"], ["second_color", "corner", "font"]]
+
+
+async def test_links_that_cannot_be_read_are_refused_with_the_nearest_colour(scene: BrandingScene) -> None:
+    refused = await scene.ask("PATCH", {"second_color": "#ffe066"})
+    assert refused.status == 400
+    nearest = refused.json()["error"].rpartition(" ")[2]
+    assert (await scene.ask("PATCH", {"second_color": nearest})).ok()["second_color"] == nearest
+
+
+async def test_the_answer_says_what_a_colour_is_not_used_for(scene: BrandingScene) -> None:
+    told = (await scene.ask("PATCH", {"primary_color": "#ffe066"})).ok()
+    assert [(one["use"], one["scheme"]) for one in told["pale_uses"]] == [("links", "light"), ("edges", "light")]
+    nearest = told["pale_uses"][0]["nearest"]
+    found = (await scene.ask("PATCH", {"primary_color": nearest})).ok()["pale_uses"]
+    assert ("links", "light") not in [(one["use"], one["scheme"]) for one in found]
+
+
+@pytest.mark.parametrize(
+    "body", [{"corner": 5}, {"corner": "4"}, {"font": "comic"}, {"font": ""}, {"second_color": "red"}, {"corner": 4.5}]
+)
+async def test_a_look_that_cannot_be_is_refused(body: Any, scene: BrandingScene) -> None:
+    assert (await scene.ask("PATCH", body)).status == 400
+    assert (await scene.ask("GET")).ok() == UNSET
+
+
+FURTHER: Final = {"dark-logo": "dark_logo", "favicon": "favicon", "background": "background"}
+
+
+async def send(scene: BrandingScene, method: str, place: str, content: bytes | None = None, *, by: Person | None = None) -> Received:
+    token = await scene.tenants.token(by or scene.speaker)
+    headers = [("content-type", "image/png")] if content is not None else []
+    path = f"/api/organizations/acme/branding/{place}"
+    return await scene.client.request(method, path, body=content, token=token, headers=headers)
+
+
+@pytest.mark.parametrize(("place", "field"), FURTHER.items())
+async def test_a_picture_is_uploaded_shown_replaced_and_removed(place: str, field: str, scene: BrandingScene) -> None:
+    first = (await send(scene, "PUT", place, drawn_png())).ok()
+    assert first == {**UNSET, field: first[field]}
+    shown = await scene.client.get(first[field].removeprefix(BASE_URL))
+    assert (shown.status, shown.header("content-type"), shown.header("x-content-type-options")) == (200, "image/png", "nosniff")
+    assert shown.header("cache-control") == FOREVER
+    # The same again changes nothing.
+    assert (await send(scene, "PUT", place, drawn_png())).ok() == first
+    second = (await send(scene, "PUT", place, drawn_png(3, 3))).ok()
+    assert second[field] != first[field]
+    assert (await scene.client.get(first[field].removeprefix(BASE_URL))).status == 404
+    assert len(scene.people.rows("select from look_pictures")) == 1
+    for _ in range(2):
+        assert (await send(scene, "DELETE", place)).status == 204
+    assert (await scene.ask("GET")).ok() == UNSET
+    assert scene.people.rows("select from look_pictures") == []
+    assert [entry["details"] for entry in scene.audited("branding.updated")] == [{"changed": [field]}] * 3
+
+
+async def test_pictures_do_not_push_each_other_out(scene: BrandingScene) -> None:
+    (await upload(scene, drawn_png())).ok()
+    for place in FURTHER:
+        (await send(scene, "PUT", place, drawn_png())).ok()
+    told = (await scene.ask("PATCH", {"corner": 0})).ok()
+    assert len({told[field] for field in ("logo", *FURTHER.values())}) == 1
+    assert (await send(scene, "DELETE", "favicon")).status == 204
+    left = (await scene.ask("GET")).ok()
+    assert left == {**told, "favicon": None}
+    # The others have the same digest, and are still shown.
+    assert (await scene.client.get(told["logo"].removeprefix(BASE_URL))).status == 200
+
+
+@pytest.mark.parametrize("place", FURTHER)
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"<svg xmlns='http://www.w3.org/2000/svg'/>",
+        drawn_png()[:40],
+        drawn_png(2, 2, chunk(b"acTL", bytes(8))),
+        drawn_png(2049, 2049),
+        b"",
+    ],
+)
+async def test_what_is_no_picture_of_a_look_is_refused(place: str, content: bytes, scene: BrandingScene) -> None:
+    assert (await send(scene, "PUT", place, content)).status == 400
+    assert scene.people.rows("select from look_pictures") == []
+
+
+@pytest.mark.parametrize(("place", "kib"), [("dark-logo", 256), ("favicon", 32), ("background", 200)])
+async def test_a_picture_that_is_too_large_is_refused(place: str, kib: int, scene: BrandingScene) -> None:
+    assert (await send(scene, "PUT", place, drawn_png() + bytes(kib << 10))).status == 413
+
+
+async def test_only_who_manages_the_settings_changes_pictures(scene: BrandingScene) -> None:
+    for place in FURTHER:
+        for person in (scene.member, scene.stranger):
+            assert (await send(scene, "PUT", place, drawn_png(), by=person)).status == 403
+            assert (await send(scene, "DELETE", place, by=person)).status == 403
+    assert scene.people.rows("select from look_pictures") == []
+
+
+async def test_of_two_administrators_neither_takes_back_what_the_other_does(scene: BrandingScene) -> None:
+    """A picture, a colour and a font are parts of one text, which each change writes anew."""
+    other = scene.tenants.member(scene.acme, "admin")
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(partial(send, scene, "PUT", "background", drawn_png(), by=other))
+        nursery.start_soon(partial(send, scene, "PUT", "favicon", drawn_png()))
+        nursery.start_soon(partial(scene.ask, "PATCH", {"corner": 4}, by=other))
+        nursery.start_soon(partial(scene.ask, "PATCH", {"font": "mono"}))
+        nursery.start_soon(partial(scene.ask, "PATCH", {"second_color": "#a01040"}, by=other))
+    told = (await scene.ask("GET")).ok()
+    assert None not in (told["background"], told["favicon"])
+    assert (told["corner"], told["font"], told["second_color"]) == (4, "mono", "#a01040")
+
+
+async def test_of_two_backgrounds_at_once_one_is_shown(scene: BrandingScene) -> None:
+    async with trio.open_nursery() as nursery:
+        for size in (2, 3, 4):
+            nursery.start_soon(partial(send, scene, "PUT", "background", drawn_png(size, size)))
+    told = (await scene.ask("GET")).ok()
+    (row,) = scene.people.rows("select digest from look_pictures")
+    assert told["background"].endswith(row["digest"])
+    assert (await scene.client.get(told["background"].removeprefix(BASE_URL))).status == 200
+
+
+async def test_pictures_are_shown_while_the_organization_is_active(scene: BrandingScene) -> None:
+    told = (await send(scene, "PUT", "background", drawn_png())).ok()
+    scene.people.change("update organizations set status = 'suspended' where slug = 'acme'")
+    assert (await scene.client.get(told["background"].removeprefix(BASE_URL))).status == 404
+
+
+async def test_a_page_wears_the_look_and_no_other_organizations(scene: BrandingScene) -> None:
+    (await scene.ask("PATCH", {"corner": 0, "font": "serif"})).ok()
+    told = (await send(scene, "PUT", "background", drawn_png())).ok()
+    digest = told["background"].rpartition("/")[2]
+    invited = (await scene.request("POST", "/api/organizations/acme/invitations", {"email": "new@example.org", "role": "member"})).ok()
+    page = await scene.client.get(f"/ui/invitations/accept?token={invited['token']}")
+    (sheet,) = [one for one in page.body.decode().split('"') if one.endswith(f"/pages-x-x-0-serif-{digest}.css")]
+    style = await scene.client.get(sheet)
+    assert (style.status, style.header("cache-control")) == (200, FOREVER)
+    assert f"--background:url(/logos/{digest})".encode() in style.body
+    assert "img-src 'self'" in (page.header("content-security-policy") or "")
+    of = "/api/organizations/globex/invitations"
+    other = (await scene.request("POST", of, {"email": "n@example.org", "role": "member"}, by=scene.stranger)).ok()
+    assert digest not in (await scene.client.get(f"/ui/invitations/accept?token={other['token']}")).body.decode()
+
+
+async def test_round_trips_of_pictures(scene: BrandingScene) -> None:
+    for method, content in (("PUT", drawn_png()), ("DELETE", None)):
+        await send(scene, method, "background", content)
+        assert scene.log.events("request")[-1]["db_round_trips"] <= 5

@@ -353,7 +353,7 @@ async def test_round_trips(scene: DomainScene) -> None:
     scene.publish(await scene.set())
     for method, path, body, most in (
         ("POST", "", {"domain": NAME}, 5),
-        ("POST", "/verify", None, 5),
+        ("POST", "/verify", None, 6),
         ("GET", "", None, 2),
         ("DELETE", "", None, 5),
     ):

@@ -15,6 +15,7 @@ from actors.organization_mailer import organization_mailer
 from core.domain.jobs import NewJob
 from core.domain.mail import MAIL_JOB, Mail
 from core.domain.tenancy.mail_servers import ORGANIZATION_MAIL_JOB, OrganizationMail
+from core.domain.tenancy.roles import Capability
 from core.usecases.tenancy.mail_servers import AT_ONCE_OF_ONE, MailServers
 from entrypoints.bootstrap import Postern
 from ports.mail import MailDelayed, MailRefused
@@ -141,13 +142,47 @@ async def test_the_password_is_kept_sealed_for_its_row_alone(scene: MailServerSc
         *(("username", one) for one in ("", "x" * 321, "a\r\nb", "a\0b", None)),
         *(("password", one) for one in ("", "x" * 1001, "a\r\nb", None)),
         *(("from_email", one) for one in ("", "acme", "it@acme.example\r\nBcc: x@y.example", "ключ@acme.example", None)),
-        *(("from_name", one) for one in ("x" * 101, "=?utf-8?q?=0D=0ABcc:x?=")),
+        *(("from_name", one) for one in ("x" * 101, "=?utf-8?q?=0D=0ABcc:x?=", "Globex", "Acmebank", "The Acme")),
     ],
 )
 async def test_what_is_wrong_is_refused(scene: MailServerScene, field: str, value: Any) -> None:
     answer = await scene.ask("POST", "", body(**{field: value}) if field != "port" else {**body(), "port": value})
     assert (answer.status, field in answer.json()["error"]) == (400, True), answer.body
     assert scene.people.rows("select from mail_servers") == []
+
+
+@pytest.mark.parametrize("sender", ["Acme", " ACME  it ", "acme: Support", "Acme\u682a\u5f0f", "Acme \u2013 Caf\u0065\u0301"])
+async def test_a_sender_is_named_after_its_organization(scene: MailServerScene, sender: str) -> None:
+    assert (await scene.set(from_name=sender))["from_name"] == " ".join(sender.split())
+
+
+@pytest.mark.parametrize("sender", ["Globex", "Your bank", "The Acme", "Acm", "Acmeville", "Acme\u0301", "A c m e", "\u0410cme"])
+async def test_a_sender_in_the_name_of_another_is_refused(scene: MailServerScene, sender: str) -> None:
+    answer = await scene.ask("POST", "", body(from_name=sender))
+    assert (answer.status, answer.json()["error"]) == (400, "from_name: must be the organization's name, or begin with it: Acme")
+    assert scene.people.rows("select from mail_servers") == []
+    assert scene.audited("organization.smtp%") == []
+
+
+async def test_names_are_compared_as_they_read(scene: MailServerScene) -> None:
+    """Letters composed or not, and small or not, are the same name."""
+    scene.people.change("update organizations set name = %s where slug = 'acme'", "Caf\u00e9  Stra\u00dfe")
+    assert (await scene.set(from_name="CAFE\u0301 STRASSE Post"))["from_name"] == "CAFE\u0301 STRASSE Post"
+    assert (await scene.ask("POST", "", body(from_name="Cafe Strasse"))).status == 400
+
+
+async def test_a_renamed_organization_keeps_its_sender_until_the_next_change(scene: MailServerScene) -> None:
+    await scene.set(from_name="Acme IT")
+    (await scene.request("PATCH", "/api/organizations/acme", {"name": "Roadrunner"})).ok(200)
+    assert (await scene.ask("GET")).ok(200)["from_name"] == "Acme IT"
+    assert (await scene.ask("POST", "", body(from_name="Acme IT"))).status == 400
+    assert (await scene.set(from_name="Roadrunner IT"))["from_name"] == "Roadrunner IT"
+
+
+async def test_a_management_key_names_the_sender_after_its_own_organization(scene: MailServerScene) -> None:
+    key = scene.tenants.management_key(scene.acme, scene.owner, [Capability.SETTINGS_MANAGE])
+    assert (await scene.client.post("/api/organizations/acme/smtp", body(from_name="Globex"), token=key)).status == 400
+    assert (await scene.client.post("/api/organizations/acme/smtp", body(from_name="Acme"), token=key)).ok(200)["from_name"] == "Acme"
 
 
 @pytest.mark.parametrize("address", HOSTILE_ADDRESSES)

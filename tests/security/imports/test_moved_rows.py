@@ -29,6 +29,8 @@ Row = dict[str, Any]
 STRANGER: Final = str(uuid4())
 MARKUP: Final = "<script>x"
 CONTROLS: Final = "a\u0007b\u202ec"
+# A text that is kept under a key of another release is shown nowhere.
+OWN_TEXTS: Final = frozenset({"organization_texts.key", "organization_texts.text", "organization_texts.based_on"})
 ENDLESS: Final = "x" * 1_000_000
 
 # What is of the wrong type, by the type of the column. No column takes any of it.
@@ -84,6 +86,8 @@ NAMED: Final = frozenset(
         ),
         *("all_services.codehost_scopes", "all_services.websuite_scopes", "all_services.officesuite_scopes", "trusted_issuers.audience"),
         *("trusted_issuers.subject_pattern", "terms.version"),
+        # Those of a key that is not here are shown nowhere; ours of another release may be anything.
+        *("organization_texts.text", "organization_texts.based_on"),
     )
 )
 PERMISSIONS: Final = frozenset({"service_roles.permissions"})
@@ -92,6 +96,7 @@ SLUGS: Final = frozenset(
     (
         *("all_services.slug", "former_slugs.slug", "permissions.key", "plans.key", "roles.slug", "service_roles.slug", "teams.slug"),
         *("all_profile_fields.key", "user_key_settings.prefix", "service_claims.name", "mail_servers.host"),
+        *("organization_texts.key", "organization_texts.language"),
     )
 )
 # Documents of applications, and of the log.
@@ -119,7 +124,7 @@ def test_no_column_takes_what_no_endpoint_takes(walked: "Walked") -> None:
     elsewhere = {f"{table}.{column}" for table, rules in COLUMNS.items() for column, rule in rules.items() if rule in STATED}
     allowed: dict[str, frozenset[str] | set[str]] = {
         # A short name of a further provider: an identity of one that is not here leads nowhere.
-        "root": NAMED | SLUGS | PERMISSIONS | {"identities.provider"} | elsewhere,
+        "root": NAMED | SLUGS | PERMISSIONS | {"identities.provider"} | OWN_TEXTS | elsewhere,
         MARKUP: NAMED | elsewhere,
         CONTROLS: {"audit_personal.user_agent"} | elsewhere,
         ENDLESS: elsewhere,
@@ -203,11 +208,32 @@ def test_rules_of_fields_are_those_that_an_endpoint_takes(walked: "Walked", rule
         ("all_organizations", "invitation_domains", ["x" * 100_000]),
         ("all_organizations", "registration_domains", ["<x>"]),
         ("all_organizations", "registration_policy", "everybody"),
+        ("all_organizations", "languages", "xx"),
+        ("all_organizations", "languages", "de,de"),
         ("saml_configurations", "attribute_mapping", [1, 2]),
         ("saml_configurations", "attribute_mapping", {"email": 7}),
         ("saml_configurations", "acs_endpoints", [{"index": "1", "url": "https://sp.example", "is_default": None}]),
         ("trusted_issuers", "issuer", "https://new.example.org"),
         ("logos", "digest", "0" * 64),
+        ("look_pictures", "digest", "0" * 64),
+        ("look_pictures", "kind", "logo"),
+        ("service_logos", "digest", "0" * 64),
+        # The database would refuse these, without words.
+        ("organization_texts", "key", "Own Footer"),
+        ("organization_texts", "language", "zh-Hans"),
+        ("organization_texts", "text", ""),
+        ("all_organizations", "look", '{"corner": 5}'),
+        ("all_organizations", "look", '{"background": "url(https://evil.example)"}'),
+        ("all_organizations", "look", "[]"),
+        ("all_organizations", "look", "{"),
+        # Pages would compare these with the clock.
+        ("all_organizations", "look", '{"notice_from": "soon"}'),
+        ("all_organizations", "look", '{"notice_until": "2030-01-01T12:00:00"}'),
+        ("all_organizations", "look", '{"notice_from": "2030-01-02T00:00:00+00:00", "notice_until": "2030-01-01T00:00:00+00:00"}'),
+        ("all_organizations", "look", '{"notice_until": 7}'),
+        ("all_organizations", "look", '{"corner": false}'),
+        ("all_organizations", "look", '{"corner": 4.0}'),
+        ("all_organizations", "look", "[" * 100_000),
         ("scim_groups", "profile_mapping", {"title": 7}),
         ("upstream_providers", "profile_mapping", {"claim": ["x"]}),
         ("profile_values", "values", {STRANGER: {"a": 1}}),
@@ -348,7 +374,9 @@ _MEANS: Final[list[ArrivalMeans]] = []
 
 def means(postern: Postern) -> ArrivalMeans:
     foundation = postern.foundation
-    return ArrivalMeans(foundation.keyring, foundation.email_syntax, foundation.public_url, postern.identity.profiles.is_zone)
+    return ArrivalMeans(
+        foundation.keyring, foundation.email_syntax, foundation.public_url, postern.identity.profiles.is_zone, foundation.shipped_words
+    )
 
 
 def terms() -> ArrivalTerms:

@@ -23,6 +23,11 @@ OF_PLATFORM: Final = "/ui/platform"
 # Parameters that only addresses of the console have, or that name something else there than in the API.
 _NAMED: Final[Mapping[str, str]] = {
     "key": "department",
+    # Own texts.
+    "place": "sign_in",
+    "language": "de",
+    "page": "sign_in",
+    "mail": "invitation",
     **dict.fromkeys(("job_id", "session_id"), "0199d3a0-0000-7000-8000-000000000001"),
 }
 _OF_PLATFORM: Final[Mapping[str, str]] = {"key_id": "management_keys", "entry_id": "audit_entries", "budget_id": "mail_budgets"}

@@ -70,7 +70,8 @@ _REFUSED: Final = {
 _ONE_OF: Final = {(_ROUTE, "upstream_provider_id"): ("domain_routes", "own_provider")}
 # Where the thing stands within its answer.
 _WITHIN: Final = {ORGANIZATION: "organization", f"{ORGANIZATION}/members/{{user_id}}": "membership"}
-_OF_THE_CHANGE: Final = frozenset(("updated_at", "last_used_at", "last_seen_at"))
+# What the colour is too pale for follows from the colour.
+_OF_THE_CHANGE: Final = frozenset(("updated_at", "last_used_at", "last_seen_at", "pale_uses"))
 _RECORDS: Final = frozenset(
     (
         *("audit_entries", "audit_personal", "audit_links", "audit_pending", "events", "jobs", "webhook_deliveries", "sessions"),
@@ -91,7 +92,13 @@ def walker(world: World, postern: Postern, people: People) -> OrganizationWalker
     return OrganizationWalker(world, people, Tenants(postern, people), unlimited(postern))
 
 
-_PATHS: Final = [one.path for one in ROUTES if one.method == "PATCH" and ("org_slug" in one.path or one.path.startswith("/api/service/"))]
+# Its fields say together which texts change: `tests/http/tenancy/texts` says what stays.
+_NO_FIELDS: Final = frozenset({f"{ORGANIZATION}/texts"})
+_PATHS: Final = [
+    one.path
+    for one in ROUTES
+    if one.method == "PATCH" and one.path not in _NO_FIELDS and ("org_slug" in one.path or one.path.startswith("/api/service/"))
+]
 
 
 def _step(method: str, path: str, body: Any = None) -> Step:

@@ -28,8 +28,8 @@ from tests.security.organizations.world import FIRST, LAST, NOBODYS, World
 
 database_url, postern, people = http.database_url, http.postern, http.people
 
-# Times in words, which differ from moment to moment.
-_MOMENTS: Final = re.compile(rb"<time[^>]*>[^<]*</time>")
+# Times in words, which differ from moment to moment. A mail has some, too, and so has its file.
+_MOMENTS: Final = re.compile(rb'<time[^>]*>[^<]*</time>|\d\d:\d\d Uhr UTC|data:text/html;[^"]*')
 # Words in the addresses of forms that end something, so that they are sent after all others.
 _ENDS: Final = ("/end", "/remove", "/cancel", "/decline", "/danger", "/delete")
 _OF_END_USER: Final = "GET /ui/o/{org_slug}/people/users/{user_id}"
@@ -54,7 +54,11 @@ NOT_SHOWN: Final[Mapping[str, str]] = {
     "POST /ui/o/{org_slug}/directories/{provider_id}/certificates/former": "the walk opens a provider of OpenID Connect",
     # tests/http/pages/console/settings/test_proposals.py presses it.
     "POST /ui/o/{org_slug}/settings/proposals/{proposal_id}/apply": "the digest of the walk's proposal is that of no plan",
-    "POST /ui/o/{org_slug}/settings/looks/logo/remove": "the organization has no logo",
+    **{
+        f"POST /ui/o/{{org_slug}}/settings/looks/{picture}/remove": "the organization names no such picture"
+        for picture in ("logo", "dark-logo", "favicon", "background")
+    },
+    "POST /ui/o/{org_slug}/applications/{service_slug}/logo/remove": "the application names no logo",
     "POST /ui/o/{org_slug}/settings/billing": "there is no payment provider here",
     **{str(one): "it stands there for ten minutes after a change" for one in CONSOLE if one.path.endswith("/undo")},
 }

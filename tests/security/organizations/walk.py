@@ -118,6 +118,7 @@ NEEDED: Final[Mapping[str, str]] = {
     f"{SHOP}/token-preview": "user_id={bob}",
     f"{SHOP}/proxy/preview": "path=/admin",
     f"{ORGANIZATION}/search": "q=e",
+    f"{ORGANIZATION}/texts/preview": "mail=invitation",
 }
 # Requests that are not about one organization, or that call another server, which is missing here.
 OUTSIDE: Final = frozenset(
@@ -137,7 +138,8 @@ OUTSIDE: Final = frozenset(
         f"POST {SHOP}/checkout",
         f"POST {SHOP}/saml/metadata",
         # Its body is a picture; the removal of it is walked.
-        f"PUT {ORGANIZATION}/branding/logo",
+        *(f"PUT {ORGANIZATION}/branding/{picture}" for picture in ("logo", "dark-logo", "favicon", "background")),
+        f"PUT {ORGANIZATION}/services/{{service_slug}}/logo",
         # Always refused.
         "POST /scim/v2/Bulk",
         # About no organization.
@@ -203,6 +205,8 @@ _LED: Final = """
       from upstream_providers where kind = 'oidc' and name <> 'New'
 """
 _USED_LINK: Final = "update setup_links set browser_digest = 'b', used_by = 'Grace', used_at = now()"
+# As the digest of some texts.
+_TEXTS: Final = "0f" * 32
 _OF_PLATFORM_LINK: Final = "/api/platform/organizations/{org_id}/setup-links/{link_id}"
 _BEHIND_A_PROXY: Final = "update all_services set service_type = 'proxy' where slug = 'app'"
 _PENDING: Final = "update all_organizations set status = 'pending'"
@@ -256,7 +260,13 @@ CHANGES: Final = (
     Step("POST", f"{ORGANIZATION}/configuration/plan", DOCUMENT),
     Step("POST", f"{ORGANIZATION}/configuration/apply", DOCUMENT),
     Step("PATCH", f"{ORGANIZATION}/branding", {"primary_color": "#123456", "help_url": "https://help.example/"}),
-    Step("DELETE", f"{ORGANIZATION}/branding/logo"),
+    Step("PATCH", f"{ORGANIZATION}/languages", {"languages": ["fr", "de"]}),
+    *(Step("DELETE", f"{ORGANIZATION}/branding/{picture}") for picture in ("logo", "dark-logo", "favicon", "background")),
+    Step("DELETE", f"{ORGANIZATION}/services/{{service_slug}}/logo"),
+    Step("PATCH", f"{ORGANIZATION}/texts", {"language": "en", "texts": {"sign_in.title": "Welcome to {slug}"}}),
+    Step("PUT", f"{ORGANIZATION}/texts", {"de": {"sign_in.title": "Willkommen"}}),
+    Step("PUT", f"{ORGANIZATION}/notice", {"begins_at": "2099-01-01T00:00:00Z", "ends_at": "2099-02-01T00:00:00Z"}),
+    Step("POST", f"{ORGANIZATION}/mails/{{mail}}/send-to-me", {}),
     Step(
         "PUT",
         f"{ORGANIZATION}/risk-policies",
@@ -388,6 +398,19 @@ CHANGES: Final = (
     Step("GET", "/api/platform/organizations/{org_id}", by="governor"),
     Step("GET", "/api/platform/organizations/{org_id}/setup-links", by="governor"),
     Step("GET", _OF_PLATFORM_LINK, by="governor"),
+    Step(
+        "POST",
+        "/api/platform/organizations/{org_id}/texts/approval",
+        {"version": _TEXTS},
+        by="governor",
+        first=f"update all_organizations set texts_digest = '{_TEXTS}', approved_texts = null",
+    ),
+    Step(
+        "DELETE",
+        "/api/platform/organizations/{org_id}/texts/approval",
+        by="governor",
+        first=f"update all_organizations set texts_digest = '{_TEXTS}', approved_texts = '{_TEXTS}'",
+    ),
     Step("POST", "/api/platform/organizations/{org_id}/suspend", {"reason": "Late"}, by="governor"),
     Step("POST", "/api/platform/organizations/{org_id}/activate", by="governor", first="update all_organizations set status = 'suspended'"),
     Step("PATCH", "/api/platform/organizations/{org_id}/tier", {"tier_id": "01900000-0000-7000-8000-000000000001"}, by="governor"),
@@ -672,6 +695,7 @@ def known_of(world: World, scene: FilledOrganization, prefix: str = "") -> Mappi
         "shop": str(scene.shop.id),
         "org_id": str(scene.tenant.id),
         "provider": "codehost",
+        "mail": "invitation",
         "password": PASSWORD,
     }
     return {f"{prefix}{name}": text for name, text in known.items()}

@@ -8,6 +8,7 @@ import json
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from hashlib import sha256
 from typing import Any, Final
 from uuid import UUID
 
@@ -312,6 +313,13 @@ class World:
         document = self._people.sealed(json.dumps(tree), f"proposals.sealed_document:{proposal}")
         return self._put("proposals", id=proposal, org_id=scene.tenant.id, sealed_document=document, key_id=key)
 
+    def _pictures_of(self, scene: FilledOrganization) -> None:
+        org = scene.tenant.id
+        self._put("logos", org_id=org, digest=f"digest of {scene.slug}", media_type="image/png", content=b"png")
+        for kind in ("dark_logo", "favicon", "background"):
+            digest = f"{kind} of {scene.slug}"
+            self._put("look_pictures", org_id=org, kind=kind, digest=digest, media_type="image/png", content=b"png")
+
     def _settings_of(self, scene: FilledOrganization) -> None:
         org, ids = scene.tenant.id, scene.ids
         self._people.change(
@@ -321,7 +329,7 @@ class World:
         ids["mail_servers"] = self._put(
             "mail_servers", org_id=org, host="smtp.example", port=587, username="u", from_email=f"it@{scene.slug}.example"
         )
-        self._put("logos", org_id=org, digest=f"digest of {scene.slug}", media_type="image/png", content=b"png")
+        self._pictures_of(scene)
         self._put("domains", org_id=org, domain=f"{scene.slug}.example", token="t", verified_at="now", next_check_at="tomorrow")
         self._providers_of(scene)
         for name in ("codehost", "websuite") if scene.slug == ASKED else ("codehost", "websuite", "officesuite"):
@@ -447,6 +455,8 @@ class World:
         ids["unused_role"] = self._tenants.role(scene.tenant, "unused", [Capability.MEMBERS_VIEW]).id
 
     def _rights_of(self, scene: FilledOrganization, service: UsedService) -> None:
+        logo = {"digest": f"{service.slug} of {scene.slug}", "media_type": "image/png", "content": b"png"}
+        self._put("service_logos", service_id=service.id, **logo)
         org = scene.tenant.id
         # A name that only the other organizations and the other service use.
         theirs = ["only-theirs"] if scene.slug != ASKED or service is scene.app else []
@@ -598,6 +608,18 @@ class World:
             "terms", id=self._id(), organization_id=org, version="1", address=address, due_at="tomorrow", set_at="now", ended_at="now"
         )
         self._put("terms_acceptances", user_id=self.cleo.user, terms_id=ids["terms"], organization_id=org, accepted_at="now")
+        self._put(
+            "organization_texts",
+            id=self._id(),
+            org_id=org,
+            key="sign_in.title",
+            language="es",
+            text=f"Title of {scene.slug}",
+            based_on="",
+            updated_at="now",
+        )
+        digest = sha256(scene.slug.encode()).hexdigest()
+        self._people.change("update all_organizations set texts_digest = %s where id = %s", digest, org)
         self._put("login_counts", org_id=org, hour="yesterday", service_id=scene.shop.id, provider="password", logins=7)
         self._put("sign_in_pending", event_id=ids["login_events"], export_id=ids["siem_configurations"])
         for sequence in range(1, 2 if scene.slug == ASKED else 5):

@@ -15,13 +15,14 @@ from adapters.postgres.rows import IdRow
 from adapters.postgres.statements import ask, ask_in_order, first
 from adapters.postgres.storable import storable_text
 from adapters.postgres.tenancy.callers import BROWSER, BROWSER_COLUMNS, browser_caller, digests
+from adapters.postgres.texts.own_texts import bring
 from core.domain.federation.saml.exchanges import MOST_EXCHANGES, SamlExchange
 from core.domain.federation.saml.sign_in import Meeting, SamlSubject
 from core.domain.identifiers import FlowId, OrganizationId, ServiceId, SessionId, UserId, first_id
 from core.domain.identity.callers import Caller
 from core.domain.identity.flows import Flow, unclaimed_digest
 from core.domain.identity.sign_in import ServiceName
-from core.frozen import Frozen
+from core.frozen import Frozen, names_of
 from ports.federation.saml.configurations import Configured, Expiring
 
 
@@ -77,8 +78,13 @@ def _meeting(*columns: Any) -> Meeting | None:
     )
 
 
-def _meeting_in_browser(*columns: Any) -> tuple[Meeting | None, Caller | None]:
-    return _meeting(*columns[BROWSER_COLUMNS:]), browser_caller(columns[:BROWSER_COLUMNS])
+def _columns(*columns: Any) -> Sequence[Any]:
+    return columns
+
+
+# Those of `_meeting` before the columns of an encounter.
+_BEFORE: Final = 10
+_DRESS: Final = _BEFORE + names_of(EncounterRow).index("dress")
 
 
 class _Waiting(Frozen):
@@ -116,7 +122,8 @@ class PostgresSaml:
             "slug": storable_text(service_slug),
             "session": session if caller is None else caller.session,
         }
-        return first(await ask_in_order(self._pool, _meeting, _MEET, parameters))
+        row = first(await ask_in_order(self._pool, _columns, _MEET, parameters))
+        return None if row is None else await self._met(row)
 
     async def meet_in_browser(
         self, organization_slug: str, service_slug: str, browser_session: bytes | None
@@ -126,8 +133,12 @@ class PostgresSaml:
             "slug": storable_text(service_slug),
             "digests": digests([] if browser_session is None else [browser_session]),
         }
-        (row,) = await ask_in_order(self._pool, _meeting_in_browser, _MEET_IN_BROWSER, parameters)
-        return row
+        (row,) = await ask_in_order(self._pool, _columns, _MEET_IN_BROWSER, parameters)
+        return await self._met(row[BROWSER_COLUMNS:]), browser_caller(row[:BROWSER_COLUMNS])
+
+    async def _met(self, columns: Sequence[Any]) -> Meeting | None:
+        await bring(self._pool, columns[_DRESS])
+        return _meeting(*columns)
 
     async def exchanges(self, organization: OrganizationId, service_slug: str) -> Sequence[SamlExchange] | None:
         parameters = {"organization": organization, "slug": storable_text(service_slug), "most": MOST_EXCHANGES}
@@ -136,7 +147,10 @@ class PostgresSaml:
 
     async def logout(self, flow: FlowId) -> Flow | None:
         rows = await ask(self._pool, FlowRow, _LOGOUT, {"id": flow})
-        return rows[0].flow(flow) if rows else None
+        if not rows:
+            return None
+        await bring(self._pool, rows[0].flow_dress)
+        return rows[0].flow(flow)
 
     async def sign_out_under_way(self, browser_digest: bytes, since: datetime) -> Flow | None:
         parameters = {"browser_digest": browser_digest, "first": first_id(since)}

@@ -11,6 +11,7 @@ from uuid import UUID
 
 from psycopg.errors import UniqueViolation
 
+from adapters.postgres.branding import dress_of
 from adapters.postgres.federation.scim.filters import CHANGED_AT, condition_of, source_of
 from adapters.postgres.identity.accounts import ACCOUNT, ACCOUNT_AND_LOCK, LIFTED, is_locked
 from adapters.postgres.identity.addresses import nobody_knows
@@ -19,8 +20,8 @@ from adapters.postgres.identity.sessions.revoking import ending_codes, revoking
 from adapters.postgres.statements import Statements, first
 from adapters.postgres.storable import storable_text
 from adapters.postgres.tenancy.relations import RELATED_BESIDES_DIRECTORY
+from adapters.postgres.texts.own_texts import bring, worn
 from adapters.postgres.transaction import Transaction
-from core.domain.branding import branding
 from core.domain.email import Email
 from core.domain.federation.scim.filters import Filter
 from core.domain.federation.scim.groups import Group, GroupChange
@@ -111,15 +112,17 @@ def _newcomer(
     max_users: int | None,
     default_max_users: int,
     name: str,
-    logo_url: str | None,
+    logo_digest: str | None,
     primary_color: str | None,
+    dress: list[str | None] | None,
     is_known: bool,
     is_own: bool,
     known: int,
     **account: Any,
 ) -> Newcomer:
     capacity = Capacity(member_count, user_limit(max_users, default_max_users))
-    return Newcomer(capacity, branding(name, logo_url, primary_color), ACCOUNT.found(**account), is_known, known, is_own=is_own)
+    looks = worn(name, logo_digest, primary_color, dress)
+    return Newcomer(capacity, looks, ACCOUNT.found(**account), is_known, known, is_own=is_own)
 
 
 class _Changed(Frozen):
@@ -215,7 +218,11 @@ class ProvisionedUserRows:
         parameters = {"organization": organization, "email_key": email.key}
         await self._statements.tell(_HOLD_ORGANIZATION, {"organization": organization})
         await self._statements.tell(_HOLD_ADDRESS, {"email_key": email.key})
-        return first(await self._statements.ask(_newcomer, _FIND_NEWCOMER, parameters))
+        row = first(await self._statements.ask(dict[str, Any], _FIND_NEWCOMER, parameters))
+        if row is None:
+            return None
+        await bring(self._statements, row["dress"])
+        return _newcomer(**row)
 
     async def hold_group(self, organization: OrganizationId, change: GroupChange) -> Touched | None:
         parameters = {
@@ -552,7 +559,8 @@ _FIND_NEWCOMER: Final[LiteralString] = f"""
     select {_CAPACITY}, {ACCOUNT_AND_LOCK}, {_IS_KNOWN} as is_known, coalesce({IS_THE_MAKERS}, false) as is_own,
            organizations.member_count
          + (select count(*) from provisioned_users where org_id = %(organization)s and not is_member)::integer as known,
-           organizations.name, organizations.logo_url, organizations.primary_color
+           organizations.name, organizations.logo_digest, organizations.primary_color,
+           {dress_of("organizations")} as dress
       from organizations
       join tiers on tiers.id = organizations.tier_id
       left join users on users.email_key = %(email_key)s

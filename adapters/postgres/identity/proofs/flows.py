@@ -7,15 +7,16 @@ from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
-from adapters.postgres.branding import links_of
+from adapters.postgres.branding import dress_of
 from adapters.postgres.identity.factors.devices import STRICTEST_TRUST
 from adapters.postgres.identity.upstream.own import OwnRow, own
 from adapters.postgres.rows import AnswerRow, IdRow
-from adapters.postgres.statements import first_made, only
+from adapters.postgres.statements import first, only
 from adapters.postgres.storable import storable, storable_text
+from adapters.postgres.texts.own_texts import bring, worn
 from adapters.postgres.ties import may_know_of_failures
 from adapters.postgres.transaction import OnStatements
-from core.domain.branding import POSTERN, branding
+from core.domain.branding import POSTERN
 from core.domain.identifiers import FlowId, OrganizationId, PreauthenticationId, ServiceId, SessionId, UserId
 from core.domain.identity.flows import Flow, FlowPurpose, Prompt, Wanted
 from core.domain.identity.passkeys import OFFERED_AGAIN_AFTER
@@ -62,7 +63,7 @@ class FlowRow(Frozen):
     flow_brand: str | None
     flow_logo_digest: str | None
     flow_primary_color: str | None
-    flow_links: list[str | None] | None
+    flow_dress: list[str | None] | None
     flow_has_authenticator: bool
     flow_has_passkey: bool
     flow_may_know: bool
@@ -98,7 +99,7 @@ class FlowRow(Frozen):
             branding=(
                 POSTERN
                 if self.flow_brand is None
-                else branding(self.flow_brand, self.flow_logo_digest, self.flow_primary_color, self.flow_links)
+                else worn(self.flow_brand, self.flow_logo_digest, self.flow_primary_color, self.flow_dress)
             ),
             has_authenticator=self.flow_has_authenticator,
             has_passkey=self.flow_has_passkey,
@@ -157,9 +158,11 @@ class FlowRows(OnStatements):
     """Implements `ports.identity.flows.FlowStore`."""
 
     async def find(self, flow: FlowId, browser_digest: bytes) -> Flow | None:
-        return first_made(
-            await self._statements.ask(FlowRow, _FIND, {"id": flow, "browser_digest": browser_digest}), lambda row: row.flow(flow)
-        )
+        row = first(await self._statements.ask(FlowRow, _FIND, {"id": flow, "browser_digest": browser_digest}))
+        if row is None:
+            return None
+        await bring(self._statements, row.flow_dress)
+        return row.flow(flow)
 
     async def add(self, flow: Flow, browser_digest: bytes) -> None:
         await self._statements.tell(ADD_FLOW, flow_parameters(flow, browser_digest))
@@ -224,7 +227,7 @@ def flow_columns(organizations: LiteralString) -> LiteralString:
            flows.session_id as flow_session, flows.proof_digest as flow_proof_digest, flows.created_at as flow_created_at,
            flows.expires_at as flow_expires_at, flows.signed_in_at as flow_signed_in_at, flows.completed_at as flow_completed_at,
            {organizations}.id as flow_organization, {organizations}.name as flow_brand, {organizations}.logo_digest as flow_logo_digest,
-           {organizations}.primary_color as flow_primary_color, {links_of(organizations)} as flow_links,
+           {organizations}.primary_color as flow_primary_color, {dress_of(organizations)} as flow_dress,
            flows.preauthentication_id is null or exists (
                select from mfa_secrets where mfa_secrets.user_id = flows.user_id and mfa_secrets.enabled_at is not null
            ) as flow_has_authenticator,

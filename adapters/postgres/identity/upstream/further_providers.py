@@ -15,7 +15,7 @@ from core.domain.identifiers import OrganizationId
 from core.domain.identity.upstream.further import FurtherProvider
 from core.domain.identity.upstream.further_settings import restored_settings
 from core.domain.identity.upstream.providers import OfferedFurther
-from core.domain.tenancy.branding import Logo
+from core.domain.tenancy.look_pictures import Logo
 from core.frozen import Frozen
 
 FURTHER: Final = Columns(

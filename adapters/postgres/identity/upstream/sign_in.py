@@ -30,8 +30,9 @@ from adapters.postgres.identity.upstream.states import (
     state_parameters,
 )
 from adapters.postgres.identity.upstream.ways import WayRow, provider_parameters
-from adapters.postgres.statements import ask, first_made, only
+from adapters.postgres.statements import ask, first, first_made, only
 from adapters.postgres.storable import storable_text
+from adapters.postgres.texts.own_texts import bring
 from adapters.postgres.transaction import OnPool
 from core.domain.email import Email, mail_domain
 from core.domain.identifiers import IdentityId, OrganizationId, SessionId, UserId
@@ -123,6 +124,7 @@ class PostgresUpstreamSignIn(OnPool):
         rows = await ask(self._pool, TakenRow, TAKE[kind], {**parameters, **state})
         if not rows:
             return None
+        await bring(self._pool, rows[0].dress)
         taken, asker = rows[0].taken(provider), rows[0].asker
         if asker is None:
             return taken
@@ -134,7 +136,11 @@ class PostgresUpstreamSignIn(OnPool):
 
     async def used(self, digest: bytes, provider: str, browser: bytes) -> UsedState | None:
         parameters = {"used": used(digest), "provider": provider, "browser": browser, "lasts": REPEATABLE}
-        return first_made(await ask(self._pool, UsedRow, FIND_USED, parameters), lambda row: row.used)
+        row = first(await ask(self._pool, UsedRow, FIND_USED, parameters))
+        if row is None:
+            return None
+        await bring(self._pool, row.dress)
+        return row.used()
 
     async def settle(self, digest: bytes, led_to: str) -> None:
         parameters = {"used": used(digest), "led_to": led_to} if led_to else {"used": used(digest)}

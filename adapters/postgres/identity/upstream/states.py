@@ -30,7 +30,8 @@ class TakenRow:
         **flow_and_way: Any,
     ) -> None:
         flow = {name: flow_and_way.pop(name) for name in _FLOW}
-        self._flow = None if flow_id is None or flow["flow_purpose"] is None else FlowRow(**flow).flow(FlowId(flow_id))
+        self._flow_id = None if flow["flow_purpose"] is None else flow_id
+        self._flow = FlowRow(**flow)
         self._user = None if user_id is None else UserId(user_id)
         self._session = session_id
         self._asked_in = asked_in
@@ -44,10 +45,14 @@ class TakenRow:
         """The parameters of `FIND_WAY_OF_ASKER`; None unless the state belongs to somebody who connects an identity."""
         return None if self._user is None else {"user": self._user, "session": self._session, "asked_in": self._asked_in}
 
+    @property
+    def dress(self) -> list[str | None] | None:
+        return self._flow.flow_dress
+
     def taken(self, provider: str) -> TakenState:
         return TakenState(
             provider=provider,
-            flow=self._flow,
+            flow=None if self._flow_id is None else self._flow.flow(FlowId(self._flow_id)),
             user=self._user,
             sessions=tuple(SessionId(one) for one in (self._session, self._asked_in) if one is not None),
             client_id=self._client_id,
@@ -92,7 +97,17 @@ class UsedRow:
     """A row of `FIND_USED`."""
 
     def __init__(self, *, flow_id: UUID | None, led_to: str, **flow: Any) -> None:
-        self.used = UsedState(flow=None if flow_id is None else FlowRow(**flow).flow(FlowId(flow_id)), led_to=led_to)
+        self._flow_id = flow_id
+        self._flow = FlowRow(**flow)
+        self._led_to = led_to
+
+    @property
+    def dress(self) -> list[str | None] | None:
+        return self._flow.flow_dress
+
+    def used(self) -> UsedState:
+        flow = None if self._flow_id is None else self._flow.flow(FlowId(self._flow_id))
+        return UsedState(flow=flow, led_to=self._led_to)
 
 
 def place_parameters(provider: str, place: ServicePlace) -> Mapping[str, Any]:

@@ -5,14 +5,14 @@ from datetime import datetime
 from typing import Any, Final, LiteralString
 from uuid import UUID
 
-from adapters.postgres.platform.configuration.organization_objects import OF_ORGANIZATION
+from adapters.postgres.platform.configuration.organization_objects import INSTALLATION_TEXTS, OF_ORGANIZATION
 from adapters.postgres.platform.configuration.risk_objects import PLATFORM_RISK_POLICIES
 from adapters.postgres.platform.configuration.service_objects import OF_SERVICE
 from adapters.postgres.rows import CountRow
 from adapters.postgres.statements import ask, ask_for_many, only
 from adapters.postgres.storable import storable_text
 from adapters.postgres.transaction import OnPool
-from core.domain.platform.configuration.object_places import PLATFORM_FIELDS, PLATFORM_RISK, SERVICE, ObjectPlace
+from core.domain.platform.configuration.object_places import PLATFORM_FIELDS, PLATFORM_RISK, PLATFORM_TEXTS, SERVICE, ObjectPlace
 from core.frozen import Frozen
 from ports.platform.configurations import StoredObject
 
@@ -98,10 +98,19 @@ _FURTHER_PROVIDERS: Final[LiteralString] = """
       from further_providers
 """
 
+_TEXT_RULES: Final = """
+    select '' as organization,
+           jsonb_build_object('mails', coalesce(stored.mails, true), 'pages', coalesce(stored.pages, false)) as fields
+      from (values (true)) as this (installation)
+      left join text_approval_rules as stored on this.installation
+"""
+
 _OF_PLATFORM: Final[dict[str, LiteralString]] = {
     PLATFORM_FIELDS: _PLATFORM_FIELDS,
     "providers": _FURTHER_PROVIDERS,
     PLATFORM_RISK: PLATFORM_RISK_POLICIES,
+    "text_rules": _TEXT_RULES,
+    PLATFORM_TEXTS: INSTALLATION_TEXTS,
 }
 
 _IDS: Final = {

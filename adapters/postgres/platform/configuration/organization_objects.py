@@ -5,6 +5,7 @@ from typing import Final, LiteralString
 from adapters.postgres.platform.configuration.risk_objects import RISK_POLICIES
 from adapters.postgres.services.resource_servers import RESOURCE_SERVER, named_services
 from adapters.postgres.tenancy.keys.trusted_issuers import TRUSTED_ISSUER
+from core.domain.languages import Language
 from core.domain.services.resource_servers import ResourceServerChange
 from core.domain.tenancy.keys.trusted_issuers import TrustedIssuerChange
 from core.frozen import names_of
@@ -49,9 +50,39 @@ _SIGN_IN_RULES: Final = """
 _BRANDING: Final = """
     select organizations.slug as organization,
            jsonb_build_object('logo_url', logo_url, 'primary_color', primary_color, 'help_url', help_url, 'privacy_url', privacy_url,
-                              'terms_url', terms_url) as fields
+                              'terms_url', terms_url, 'second_color', look::jsonb -> 'second_color', 'corner', look::jsonb -> 'corner',
+                              'font', look::jsonb -> 'font') as fields
       from organizations
 """
+
+_LANGUAGES: Final = """
+    select organizations.slug as organization,
+           jsonb_build_object('languages', coalesce(to_jsonb(string_to_array(languages, ',')), '[]')) as fields
+      from organizations
+"""
+
+# Every language that we speak, with an empty map where there is no own text.
+_ALL_LANGUAGES: Final[LiteralString] = ",".join(Language)
+_SPOKEN: Final[LiteralString] = f"""
+    (
+        select jsonb_object_agg(spoken.language, coalesce(
+                   (
+                       select jsonb_object_agg(organization_texts.key, organization_texts.text)
+                         from organization_texts
+                        where {{}} and organization_texts.language = spoken.language
+                   ),
+                   '{{{{}}}}'
+               ))
+          from unnest('{{{{{_ALL_LANGUAGES}}}}}'::text[]) as spoken (language)
+    )
+"""
+
+_TEXTS: Final[LiteralString] = f"""
+    select organizations.slug as organization, {_SPOKEN.format("organization_texts.org_id = organizations.id")} as fields
+      from organizations
+"""
+
+INSTALLATION_TEXTS: Final[LiteralString] = f"select '' as organization, {_SPOKEN.format('organization_texts.org_id is null')} as fields"
 
 _MAIL_SERVER: Final = """
     select organizations.slug as organization,
@@ -201,6 +232,8 @@ OF_ORGANIZATION: Final[dict[str, LiteralString]] = {
     "limits": _LIMITS,
     "sign_in_rules": _SIGN_IN_RULES,
     "branding": _BRANDING,
+    "languages": _LANGUAGES,
+    "texts": _TEXTS,
     "mail_server": _MAIL_SERVER,
     "domain": _DOMAIN,
     "siem": _SIEM,

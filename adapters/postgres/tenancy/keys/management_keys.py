@@ -46,6 +46,7 @@ class _Known(NamedTuple):
     relations: list[str]
     owes_second_factor: bool
     is_platform_owner: bool
+    organization_name: str = ""
 
     def holder(self) -> ManagementKeyHolder:
         maker = None
@@ -63,6 +64,7 @@ class _Known(NamedTuple):
             prefix=self.prefix,
             organization=organization,
             organization_slug=self.organization_slug or "",
+            organization_name=self.organization_name,
             responsible=UserId(self.adopted_by or self.created_by),
             **able,
         )
@@ -248,7 +250,8 @@ _SHOWN: Final = "case when keys.digest = decode(asked.digest, 'hex') then keys.d
 FIND: Final[LiteralString] = f"{_KNOWN.replace('{digest}', _SHOWN)} from {asked_keys(MANAGEMENT_KEYS)} {_ITS_MAKER}"
 
 _ABLE: Final[LiteralString] = f"""
-    {_KNOWN.replace("{digest}", "keys.digest")} from management_keys as keys {_ITS_MAKER} and keys.id = %(id)s and keys.expires_at > now()
+    {_KNOWN.replace("{digest}", "keys.digest")}, coalesce(wanted.name, '') as organization_name
+      from management_keys as keys {_ITS_MAKER} and keys.id = %(id)s and keys.expires_at > now()
 """
 
 # The person whose key it is has set the rule: nobody else may, and an adoption leaves the rules of before behind.

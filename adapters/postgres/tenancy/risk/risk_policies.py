@@ -88,7 +88,7 @@ def _id(*, id: UUID) -> UUID:  # noqa: A002 - the column's own name
 
 
 def _owner(*, user: UUID, email: str, language: str | None) -> Owner:
-    return Owner(UserId(user), Email(email), Language.of(language), "")
+    return Owner(UserId(user), Email(email), Language.of(language))
 
 
 def _noticed(*, email: str, country: str | None, city: str | None, **columns: Any) -> NoticedSignIn:

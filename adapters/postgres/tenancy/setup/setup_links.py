@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final, LiteralString
 
-from adapters.postgres.branding import links_of
+from adapters.postgres.branding import dress_of
 from adapters.postgres.columns import Columns
 from adapters.postgres.identity.factors.mfa import grace_is_over, second_factor_due_in
 from adapters.postgres.rows import AnswerRow, IdRow
@@ -12,8 +12,8 @@ from adapters.postgres.statements import first, first_made, only
 from adapters.postgres.storable import storable_address, storable_text
 from adapters.postgres.tenancy.relations import RELATIONS_OF_MEMBER
 from adapters.postgres.tenancy.upstream_providers import PROVIDER, provider_of
+from adapters.postgres.texts.own_texts import bring, worn
 from adapters.postgres.transaction import OnStatements
-from core.domain.branding import branding
 from core.domain.identifiers import OrganizationId, SetupDraftId, SetupLinkId, UpstreamProviderId
 from core.domain.tenancy.roles import BuiltInRole, Capability, capabilities_of
 from core.domain.tenancy.setup.setup_drafts import SetupDraft, SetupDraftState
@@ -55,7 +55,7 @@ class _Known(Frozen, kw_only=True):
     organization_name: str
     logo_digest: str | None
     primary_color: str | None
-    links: list[str | None] | None
+    dress: list[str | None] | None
     relations: list[str]
     owes_second_factor: bool
     is_platform_owner: bool
@@ -67,7 +67,7 @@ class _Known(Frozen, kw_only=True):
             self.browser_digest,
             self.organization_slug,
             self.organization_is_active,
-            branding(self.organization_name, self.logo_digest, self.primary_color, self.links),
+            worn(self.organization_name, self.logo_digest, self.primary_color, self.dress),
             self._capabilities(link),
         )
 
@@ -191,7 +191,11 @@ class SetupLinkRows(OnStatements):
         return bool(await self._statements.ask(IdRow, _SEEN, {"digest": digest, "at": at}))
 
     async def _known(self, statement: LiteralString, parameters: Mapping[str, Any]) -> KnownSetupLink | None:
-        return first(await self._statements.ask(_known, statement, parameters))
+        row = first(await self._statements.ask(dict[str, Any], statement, parameters))
+        if row is None:
+            return None
+        await bring(self._statements, row["dress"])
+        return _known(**row)
 
     async def _link(self, statement: LiteralString, parameters: Mapping[str, Any]) -> SetupLink | None:
         return first(await self._statements.ask(LINK.row, statement, parameters))
@@ -221,7 +225,7 @@ _OWES_SECOND_FACTOR: Final[LiteralString] = grace_is_over(second_factor_due_in("
 # `users` is empty for a maker who is gone or deactivated, so that such a maker stands in no relation to the organization.
 _KNOWN: Final[LiteralString] = f"""
     select {LINK.names}, setup_links.browser_digest, wanted.slug as organization_slug, wanted.status = 'active' as organization_is_active,
-           wanted.name as organization_name, wanted.logo_digest, wanted.primary_color, {links_of("wanted")} as links,
+           wanted.name as organization_name, wanted.logo_digest, wanted.primary_color, {dress_of("wanted")} as dress,
            case when users.id is null then '{{}}'::text[] else {RELATIONS_OF_MEMBER} end as relations,
            case when users.id is null then false else {_OWES_SECOND_FACTOR} end as owes_second_factor,
            coalesce(users.is_platform_owner, false) as is_platform_owner

@@ -173,6 +173,8 @@ class WaitingRequest(Frozen, kw_only=True):
     service: ServiceId
     client: ClientId
     service_name: str
+    service_logo: str | None
+    """The digest of its logo."""
     organization_name: str
     is_agent: bool
     scopes: tuple[str, ...]

@@ -51,6 +51,8 @@ class RequestingApplication(Frozen, kw_only=True):
     """It acts for people at APIs."""
     agents_allowed: bool = True
     """Its organization lets agents act for people."""
+    logo: str | None = None
+    """The path of its own picture. None when it has none, or when its own document describes it."""
     branding: Branding = POSTERN
     """The looks of its organization: the pages between the request and the code have them."""
     session_lifetime: timedelta | None = None

@@ -99,6 +99,8 @@ class ApplicationAccess(Frozen, kw_only=True):
     """The APIs at which it may act for the person, by their names."""
     agent: ClientId | None = None
     """The client id of an agent. None for an application that is none."""
+    logo: str | None = None
+    """The path of its picture."""
 
 
 def widened(earlier: Sequence[str], asked: Sequence[str]) -> tuple[str, ...]:

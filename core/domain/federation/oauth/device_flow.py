@@ -188,6 +188,8 @@ class EnteredCode(Frozen, kw_only=True):
     user: UserId | None = None
     """The person who has decided."""
     branding: Branding = POSTERN
+    logo: str | None = None
+    """The path of the service's own picture."""
     demand: SignInDemand = NO_DEMAND
     """What the asked scopes of APIs ask of the sign-in. Without it, the device gets none of the scopes that ask for a second factor."""
     session_lifetime: timedelta | None = None

@@ -12,7 +12,7 @@ from core.domain.identifiers import FlowId
 from core.domain.identity.profile.profiles import StatedProfile
 from core.domain.identity.upstream.claims import Asserted
 from core.domain.json import Json
-from core.domain.languages import Language
+from core.domain.languages import CONSOLE_LANGUAGES, Language
 from core.domain.secrets import Secret
 from core.frozen import Frozen
 
@@ -69,20 +69,22 @@ def stored_word(asserted: Asserted) -> Json:
         "given_name": stated.given_name,
         "family_name": stated.family_name,
         "zoneinfo": stated.zoneinfo,
-        "language": None if stated.language is None else stated.language.value,
+        # A process of the release before fails at a language that it does not know, so it finds the four here that it has.
+        "language": stated.language.value if stated.language in CONSOLE_LANGUAGES else None,
+        "locale": None if stated.language is None else stated.language.value,
         "authenticated_at": None if at is None else at.isoformat(),
     }
 
 
 def restored_word(kept: dict[str, Any]) -> Asserted:
     """Reads what `stored_word` wrote."""
-    language, at = kept["language"], kept["authenticated_at"]
+    language, at = kept.get("locale", kept["language"]), kept["authenticated_at"]
     stated = StatedProfile(
         name=kept["name"],
         given_name=kept["given_name"],
         family_name=kept["family_name"],
         zoneinfo=kept["zoneinfo"],
-        language=None if language is None else Language(language),
+        language=Language.of(language),
     )
     return Asserted(
         kept["issuer"],

@@ -91,6 +91,8 @@ class ManagementKeyHolder(Frozen, kw_only=True):
     prefix: str
     organization: OrganizationId | None
     organization_slug: str
+    organization_name: str = ""
+    """Filled when a change asks once more what the key may do."""
     capabilities: frozenset[Capability] = _NONE
     platform_capabilities: frozenset[PlatformCapability] = _NONE_OF_PLATFORM
     responsible: UserId

@@ -1,20 +1,20 @@
 """Proofs of domains: Postern looks for a proof in places where only the owner of the domain can publish it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from enum import StrEnum
 from typing import Final, Generic, TypeVar
 
 import structlog
 
-from core.domain.branding import Branding
 from core.domain.outbound.destinations import OutboundDestination
 from core.domain.record.events import Actor, Event
 from core.domain.tenancy.domains import LONGEST_PROOF, MOST_MISSES, RECHECKED_AFTER_MISS, RECHECKED_EVERY, TIMEOUT, Domain
-from core.domain.tenancy.mail_servers import OrganizationMail
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
 from core.frozen import Frozen
 from core.usecases.tenancy.rights import hold_rights
+from core.usecases.tenancy.texts.organization_mails import organization_mail
+from core.usecases.tenancy.texts.proved_links import follow_proof
 from ports.clock import Clock
 from ports.mail_templates import MailTemplates
 from ports.metrics import Metrics
@@ -57,6 +57,8 @@ class DomainProofs(Frozen):
     templates: MailTemplates
     metrics: Metrics
     clock: Clock
+    text_hosts: Collection[str] = ()
+    """The domains to which own texts may link without a proof, as the operator says."""
 
     async def verify(self, use: Use[Proved], member: Member, actor: Actor, domain: Proved) -> Verification:
         """Looks for the proof. A verified domain stays verified, even if the proof is not found."""
@@ -75,6 +77,7 @@ class DomainProofs(Frozen):
                 return Verification(False, "Another organization has verified this domain, or you have changed yours meanwhile")
             if verified.is_new:
                 await uow.record(use.verified(domain, actor))
+                await follow_proof(uow, domain.organization, domain.name, self.text_hosts)
             await uow.commit()
         return Verification(True, "The domain is verified. Leave the proof published: it is looked at every week.")
 
@@ -94,11 +97,14 @@ class DomainProofs(Frozen):
                 await store.seen(domain.id, now, now + RECHECKED_EVERY)
                 await uow.commit()
                 return
+            # What follows from a lost proof changes the organization, which comes first.
+            await uow.organizations.hold(domain.organization)
             missed = await store.missed(domain, now, now + RECHECKED_AFTER_MISS, MOST_MISSES)
             if missed is None:
                 return
             if not missed.is_verified:
                 await uow.record(use.lost(missed))
+                await follow_proof(uow, missed.organization, missed.name, self.text_hosts)
             mail = _MISSING if missed.misses == 1 else "" if missed.is_verified else use.lost_mail
             if mail:
                 await self._tell_owners(uow, store, missed, mail)
@@ -107,17 +113,20 @@ class DomainProofs(Frozen):
 
     async def _tell_owners(self, uow: UnitOfWork, store: ProofStore[Proved], domain: Proved, template: str) -> None:
         for owner in await store.owners(domain.organization):
-            mail = self.templates.mail(
+            mail = organization_mail(
+                self.templates,
+                domain.organization,
                 template,
                 owner.email.address,
                 account=owner.user,
                 language=owner.language,
-                branding=Branding(owner.organization_name),
+                branding=owner.branding,
+                is_own=owner.is_own,
                 domain=domain.name,
                 record=domain.record,
                 when=self.clock.now(),
             )
-            await uow.jobs.add(OrganizationMail(mail, domain.organization).as_job())
+            await uow.jobs.add(mail.as_job())
 
     async def is_published(self, domain: Domain) -> bool:
         """Whether the proof is there at this moment, for a domain that nobody has stored as the organization's yet."""

@@ -33,6 +33,7 @@ from core.domain.tenancy.roles import Capability
 from core.frozen import Frozen
 from core.usecases.tenancy.domains.domain_proofs import DomainProofs, Use, Verification
 from core.usecases.tenancy.rights import hold_rights
+from core.usecases.tenancy.texts.proved_links import follow_proof
 from ports.system import System
 from ports.tenancy.domain_routes import DomainRouteStore
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
@@ -120,6 +121,7 @@ class DomainRoutes(Frozen):
             removed, *_ = await _held(uow, member, route)
             await uow.domain_routes.remove(route)
             await uow.record(route_deleted(removed, actor))
+            await follow_proof(uow, member.organization, removed.name, self.proofs.text_hosts)
             await uow.commit()
 
     async def claim_due(self, limit: int) -> Sequence[DomainRoute]:

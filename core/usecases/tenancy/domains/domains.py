@@ -12,6 +12,7 @@ from core.domain.tenancy.roles import Capability
 from core.frozen import Frozen
 from core.usecases.tenancy.domains.domain_proofs import DomainProofs, Use, Verification
 from core.usecases.tenancy.rights import hold_rights
+from core.usecases.tenancy.texts.proved_links import follow_proof
 from ports.system import System
 from ports.tenancy.domains import DomainStore
 from ports.unit_of_work import UnitOfWorkFactory
@@ -47,6 +48,7 @@ class Domains(Frozen):
             await uow.domains.save(domain)
             if before is not None and before.is_verified:
                 await uow.record(domain_deleted(before, actor))
+                await follow_proof(uow, member.organization, before.name, self.proofs.text_hosts)
             await uow.record(domain_set(domain, actor))
             await uow.commit()
         return domain
@@ -63,6 +65,7 @@ class Domains(Frozen):
             removed = await uow.domains.remove(member.organization)
             if removed is not None:
                 await uow.record(domain_deleted(removed, actor))
+                await follow_proof(uow, member.organization, removed.name, self.proofs.text_hosts)
                 await uow.commit()
 
     async def claim_due(self, limit: int) -> Sequence[Domain]:

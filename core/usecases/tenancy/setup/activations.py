@@ -16,6 +16,7 @@ from core.domain.tenancy.upstream_providers import activated, provider_activated
 from core.frozen import Frozen, replace
 from core.usecases.tenancy.domains.domain_proofs import DomainProofs
 from core.usecases.tenancy.setup.siem_drafts import draft_context, receiver
+from core.usecases.tenancy.texts.proved_links import follow_proof
 from core.usecases.tenancy.upstream_providers import NO_SUCH_PROVIDER
 from ports.clock import Clock
 from ports.encryption import KeyRing
@@ -69,6 +70,7 @@ class Activations(Frozen):
             raise Conflict("Another organization has verified this domain", words="setup_domain_taken")
         await uow.record(route_created(added, actor))
         await uow.record(route_verified(added, actor))
+        await follow_proof(uow, added.organization, added.name, self.proofs.text_hosts)
 
     async def _token(self, uow: UnitOfWork, draft: SetupDraft, responsible: UserId, actor: Actor) -> None:
         _, digest = await uow.setup_links.credentials(draft.id)

@@ -8,7 +8,6 @@ from core.domain.errors import NotFound, found
 from core.domain.identifiers import SetupDraftId, SetupLinkId, UserId
 from core.domain.identity.links import Links
 from core.domain.record.events import Actor
-from core.domain.tenancy.mail_servers import OrganizationMail
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.setup.setup_drafts import (
     SetupDraft,
@@ -27,6 +26,7 @@ from core.frozen import Frozen, replace
 from core.usecases.tenancy.rights import hold_members, require_owner
 from core.usecases.tenancy.setup.activations import Activation, Activations
 from core.usecases.tenancy.setup.held_links import NO_SUCH_DRAFT, drop_connection, held_draft
+from core.usecases.tenancy.texts.organization_mails import organization_mail
 from ports.clock import Clock
 from ports.mail_templates import MailTemplates
 from ports.tenancy.setup.setup_links import SetupLinkStore
@@ -120,17 +120,20 @@ class SetupDrafts(Frozen):
 
     async def _tell_owners(self, uow: UnitOfWork, known: KnownSetupLink, draft: SetupDraft) -> None:
         for owner in await uow.domains.owners(known.link.organization):
-            mail = self.templates.mail(
+            mail = organization_mail(
+                self.templates,
+                known.link.organization,
                 "setup_waiting",
                 owner.email.address,
                 account=owner.user,
                 language=owner.language,
                 branding=known.branding,
+                is_own=owner.is_own,
                 link=self.links.setup_in_console(known.organization_slug, known.link.id),
                 made=known.link.name,
                 thing=draft.subject,
             )
-            await uow.jobs.add(OrganizationMail(mail, known.link.organization).as_job())
+            await uow.jobs.add(mail.as_job())
 
 
 async def _digest(uow: UnitOfWork, draft: SetupDraft) -> bytes:

@@ -20,6 +20,7 @@ FOLDERS: Final[Mapping[str, str]] = {
     "apis": "APIs, MCP servers and agents",
     "programs": "Programs that use Postern",
     "workloads": "Programs without a secret",
+    "looks": "Looks and words",
     "directories": "Directories of customers",
     "proxies": "Applications behind a proxy",
     "running": "Run Postern",

@@ -177,11 +177,6 @@ def details_signals(call: AnyCall, postern: Postern) -> Sequence[PasskeySignal]:
     return (details_signal(relying_party, caller.user, caller.email.address, caller.profile.name or ""),)
 
 
-def isolated(name: str) -> str:
-    """A name for the middle of a sentence. The isolation keeps a right-to-left name from reversing the words around it."""
-    return f"\u2068{name}\u2069"
-
-
 def set_up_first(place: str) -> str:
     """The address where a member sets up the second factor that the organization requires. Afterwards the member comes back to `place`."""
     return f"{SECOND_FACTOR}?to={quote(place, safe='/')}"

@@ -41,8 +41,6 @@ _DONE: Final = {
     "picture": "profile.done_picture",
     "no-picture": "profile.done_no_picture",
 }
-# Each name is in its own language, so that a person who cannot read this page finds theirs.
-LANGUAGE_NAMES: Final = {Language.ENGLISH: "English", Language.GERMAN: "Deutsch", Language.SPANISH: "Español", Language.FRENCH: "Français"}
 
 
 class LanguageForm(BoundForm, frozen=True, kw_only=True):
@@ -95,7 +93,7 @@ async def show_profile(call: Call[None, Done], postern: Postern) -> bytes:
         picture=_PICTURE,
         change=_EMAIL,
         choose=_LANGUAGE,
-        languages=LANGUAGE_NAMES,
+        languages=tuple(Language),
         chosen=call.caller.language,
         done=_DONE.get(call.query.done, ""),
     )

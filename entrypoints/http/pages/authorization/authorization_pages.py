@@ -155,6 +155,7 @@ async def authorize(call: Call[None, AuthorizationQuery, None, Caller | None], p
         raise
     if isinstance(outcome, FinishedAuthorization):
         application = outcome.application
+        call.speak_for(application.branding)
         answered_on_arrival(postern, parameters, application, outcome.answered)
         name = unregistered_name(call) if describes_itself(application.registered.client_id) else application.name
         return _form(call, outcome.answered, name, application.branding) or redirect(outcome.answered.url)
@@ -243,7 +244,7 @@ def left(call: AnyCall, flow: Flow, answered: Answered) -> Page:
         call.language,
         brand=flow.branding,
         address=answered.url,
-        **_words(call, answered, name),
+        **_words(call, answered, name, flow.branding),
     )
     return Answer(content, 200)
 
@@ -333,12 +334,12 @@ def _form(call: AnyCall, answered: Answered, service_name: str, brand: Branding)
         brand=brand,
         action=answered.redirect_uri,
         fields=answered.fields,
-        **_words(call, answered, service_name),
+        **_words(call, answered, service_name, brand),
     )
     return Answer(content, 200)
 
 
-def _words(call: AnyCall, answered: Answered, service_name: str) -> dict[str, str]:
-    text = shipped_pages().text(call.language)
+def _words(call: AnyCall, answered: Answered, service_name: str, brand: Branding) -> dict[str, str]:
+    text = shipped_pages().text(call.language, brand)
     key = "leaving.title_to" if "code" in answered.fields else "going_back.title"
     return {"title": text(key, service=service_name), "label": text("common.continue")}

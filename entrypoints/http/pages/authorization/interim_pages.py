@@ -34,6 +34,7 @@ def interim_page(
     **more: Any,
 ) -> bytes:
     """`named` is the application's name, on a page that says first whose choice it may be."""
+    call.speak_for(asked.application.branding)
     return shipped_pages().page(
         template,
         call.language,
@@ -41,6 +42,7 @@ def interim_page(
         action=action,
         flow=str(flow.id),
         form_token=token_for(rule, call.request, postern),
+        logo=asked.application.logo,
         service=named or (unregistered_name(call) if has_chosen_its_name(flow) else asked.application.name),
         organization=asked.application.organization_name,
         asks_for_role=asked.application.sign_in_policy is SignInPolicy.ASSIGNED,

@@ -22,7 +22,6 @@ from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.fields import example
 from entrypoints.http.machinery.limits import PAGE_LOADS, PAGE_STEPS
 from entrypoints.http.pages import account_of, shipped_pages
-from entrypoints.http.pages.account import isolated
 from entrypoints.http.pages.declaring import WITH_FORM, page
 from entrypoints.http.pages.flows import browser_secret
 from entrypoints.http.pages.refusals import in_words
@@ -79,7 +78,7 @@ def _page(call: Call[Any, None, LinkRequestPath], postern: Postern, asked: LinkR
         call.language,
         action=call.request.path,
         form_token=token_for(BROWSER, call.request, postern),
-        provider=isolated(asked.name),
+        provider=asked.name,
         application=asked.asker.application,
         organization=asked.asker.organization,
         **account_of(call.caller),
@@ -98,7 +97,7 @@ def _another_account(call: Call[Any, None, LinkRequestPath]) -> Answer[bytes]:
         call.language,
         good=False,
         title=text("link_request.another_title"),
-        explained=text("link_request.another_text", email=f"{isolated(name)} ({email})" if name else email),
+        explained=text("link_request.another_text", email=f"{text.isolated(name)} ({email})" if name else email),
         onward=sign_in_again(call.request.path, ANOTHER),
     )
     return Answer(content, 403)

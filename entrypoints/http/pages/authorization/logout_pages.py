@@ -5,6 +5,7 @@ from urllib.parse import urlencode
 
 import msgspec
 
+from core.domain.branding import POSTERN
 from core.domain.federation.logout.logouts import OidcLogoutRequest, WayBackUnknown, logout_request
 from core.domain.federation.oauth.authorization_steps import RequestingApplication
 from core.domain.federation.oauth.metadata import END_SESSION_ENDPOINT
@@ -75,8 +76,7 @@ async def end_session(call: Call[None, LogoutQuery, None, Caller | None], poster
     browser, the sign-out is for the one of the hint, or else for the one in use; the others stay.
     """
     asked = logout_request(pairs(call.request.query_string))
-    call.request.asked_languages = asked.ui_locales
-    farewell = await postern.federation.logouts.look(asked, call.presented)
+    farewell = await _farewell(call, postern, asked)
     other = next((one for one in call.request.others or () if one.caller.user == farewell.person), None)
     if other is None and call.presented is not None and farewell.must_ask:
         return Answer(_question(call, postern, call.presented, farewell, asked), 200)
@@ -103,13 +103,20 @@ async def confirm_logout(call: Call[SignOutForm, None, None, Caller | None], pos
         return redirect(HOME)
     kept = ("client_id", "post_logout_redirect_uri", "state", "ui_locales")
     asked = logout_request([(name, getattr(form, name)) for name in kept])
-    call.request.asked_languages = asked.ui_locales
-    farewell = await postern.federation.logouts.look(asked, call.presented)
+    farewell = await _farewell(call, postern, asked)
     onward, headers = await sign_out_here(call, postern, farewell.way_back)
     if onward is not None or farewell.way_back is None:
         return Answer(*_plain(redirect(onward or signed_out_place(call)), headers))
     # A page instead of a redirect: browsers apply the `form-action` of our page to redirects.
     return Answer(_leaving(call, farewell.application, farewell.way_back), 200, headers)
+
+
+async def _farewell(call: AnyCall, postern: Postern, asked: OidcLogoutRequest) -> Farewell:
+    call.request.asked_languages = asked.ui_locales
+    farewell = await postern.federation.logouts.look(asked, call.presented)
+    if farewell.application is not None:
+        call.speak_for(farewell.application.branding)
+    return farewell
 
 
 def _plain(answer: Answer[NoBody], headers: Headers) -> tuple[NoBody, int, Headers]:
@@ -137,6 +144,8 @@ def _question(call: AnyCall, postern: Postern, caller: Caller, farewell: Farewel
 
 def _leaving(call: AnyCall, application: RequestingApplication | None, address: str) -> bytes:
     pages = shipped_pages()
-    text = pages.text(call.language)
-    brand = {} if application is None else {"brand": application.branding}
-    return pages.page("leave.html", call.language, title=text("signed_out.title"), label=text("common.continue"), address=address, **brand)
+    brand = POSTERN if application is None else application.branding
+    text = pages.text(call.language, brand)
+    return pages.page(
+        "leave.html", call.language, brand=brand, title=text("signed_out.title"), label=text("common.continue"), address=address
+    )

@@ -4,13 +4,14 @@ from collections.abc import Mapping, Sequence
 from operator import attrgetter
 from typing import Any
 
+import msgspec
+
 from core.domain.errors import NotFound, Refusal
 from core.frozen import replace
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer, redirect
 from entrypoints.http.machinery.browsers import BoundForm
 from entrypoints.http.machinery.endpoints import Endpoint
-from entrypoints.http.pages.account import isolated
 from entrypoints.http.pages.console.creation_pages import shown_once
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.forms import Shape
@@ -40,7 +41,7 @@ def act_pages(resource: Resource, act: Act) -> Sequence[Endpoint]:
     async def question(visit: PageVisit, texts: Mapping[str, Any], errors: Mapping[str, str] = NO_ERRORS) -> bytes:
         record = await resource.find(visit)
         digest = "" if act.seen is None else act.seen(record)
-        example = {"digest": digest} if digest else example_of(shape) or None
+        example = {_seen_field(endpoint): digest} if digest else example_of(shape) or None
         head = _head(resource, visit, record, f"ask_{act.name}_title", visit.curl(endpoint, body=example))
         return visit.show(
             act.template,
@@ -100,7 +101,13 @@ def act_pages(resource: Resource, act: Act) -> Sequence[Endpoint]:
 def _body(endpoint: Endpoint, shape: Shape, form: Any, act: Act) -> Any:
     if endpoint.body_type is None:
         return None
-    return body_of(shape, form) if act.seen is None else endpoint.body_type(digest=form.digest)
+    return body_of(shape, form) if act.seen is None else endpoint.body_type(**{_seen_field(endpoint): form.digest})
+
+
+def _seen_field(endpoint: Endpoint) -> str:
+    """The only field of the body, for the digest of what somebody has seen."""
+    (field,) = msgspec.structs.fields(endpoint.body_type)
+    return field.encode_name
 
 
 def ending_pages(resource: Resource, ending: Ending) -> Sequence[Endpoint]:
@@ -150,7 +157,7 @@ def ending_pages(resource: Resource, ending: Ending) -> Sequence[Endpoint]:
 def _head(resource: Resource, visit: PageVisit, record: Any, title: str, curl: str) -> Head:
     called = resource.call(visit, record)
     return Head(
-        title=resource.text(visit, title, called=isolated(called)),
+        title=resource.text(visit, title, called=called),
         crumbs=(*resource.above(visit), (called, visit.here(resource.one))),
         curl=curl,
     )

@@ -138,8 +138,8 @@ def plain(name: Part, label: str = "", *, beside: str | Value | None = None) -> 
     return Column(_label(name, label), "text", _of(name), beside=None if beside is None else _of(beside))
 
 
-def signed(column: Column, of: Callable[[Any], tuple[str, UUID]]) -> Column:
-    """The column with the sign of the thing before its name. `of` has the name and the id."""
+def signed(column: Column, of: Callable[[Any], tuple[str, UUID] | tuple[str, UUID, str]]) -> Column:
+    """The column with the sign of the thing before its name. `of` has the name and the id, and a picture's path, if any."""
     return replace(column, mark=lambda row: mark_of(*of(row)))
 
 

@@ -9,6 +9,7 @@ from functools import wraps
 from typing import Any, Final, NamedTuple
 
 from core.domain.errors import Forbidden, NotFound
+from core.domain.languages import CONSOLE_LANGUAGES
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.accepts import Form
 from entrypoints.http.machinery.browsers import in_browser
@@ -114,6 +115,7 @@ class Console:
             if of.step_up is not None:
                 stated["step_up"] = of.step_up
 
+        stated["speaks"] = CONSOLE_LANGUAGES
         kind = kind_offered(of, path) if isinstance(of, Endpoint) else None
 
         above = [one for one in self._things if f"{path}/".startswith(one.beneath) and path != one.at]

@@ -57,6 +57,12 @@ class PagePosition(Frozen):
     record: str = ""
     """The template of the address of that record. Its name heads all pages below it."""
 
+    @property
+    def is_first(self) -> bool:
+        """Whether the page is where people come into the place."""
+        _, (first, *_) = self.place.groups[0]
+        return self.entry is first and self.tab is first.tabs[0] and not self.tabs
+
     def beside(self, crumbs: Sequence[object]) -> tuple[Tab, ...]:
         """The tabs that the page shows. A page with crumbs stands below the tabs of its entry, and shows only those of its record."""
         return self.tabs or (() if crumbs else self.entry.tabs)

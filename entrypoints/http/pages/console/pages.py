@@ -46,6 +46,7 @@ from entrypoints.http.pages.console.organization.settings import (
     rules,
     terms,
 )
+from entrypoints.http.pages.console.organization.settings.words import own_texts, spoken_languages
 from entrypoints.http.pages.console.platform import pages as platform
 
 CONSOLE: Final = Endpoints(
@@ -84,6 +85,8 @@ CONSOLE: Final = Endpoints(
         *audit_log.PAGES,
         *general.PAGES,
         *looks.PAGES,
+        *spoken_languages.PAGES,
+        *own_texts.PAGES,
         *own_domain.PAGES,
         *mail_server.PAGES,
         *terms.PAGES,

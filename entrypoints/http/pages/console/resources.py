@@ -99,7 +99,7 @@ class Act(Frozen):
     given: Callable[[Any], Any] | None = None
     """The body, where it follows from the record. A record that the act is of no use for any more leaves everything as it is."""
     seen: Callable[[Any], str] | None = None
-    """For an act on exactly what the page shows: the digest of it. The form carries it to the endpoint's only field, `digest`. There is no
+    """For an act on exactly what the page shows: the digest of it. The form carries it to the endpoint's only field. There is no
     button for a record that the act is of no use for.
     """
     template: str = "question.html"

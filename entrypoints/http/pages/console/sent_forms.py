@@ -210,7 +210,9 @@ def body_of(shaped: Shape, form: BoundForm, *, only: Sequence[Input] | None = No
         if value is msgspec.UNSET:
             continue
         if one.stands_for is not None:
-            body |= one.stands_for(value)
+            for name, part in one.stands_for(value).items():
+                # Several inputs may each stand for a part of the same mapping.
+                body[name] = {**body[name], **part} if isinstance(part, Mapping) and isinstance(body.get(name), Mapping) else part
             continue
         *steps, last = one.name.split(".")
         inner = body

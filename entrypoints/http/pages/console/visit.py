@@ -15,6 +15,7 @@ import msgspec
 from core.domain.errors import NotFound, Refusal
 from core.domain.identity.callers import Caller
 from core.domain.identity.profile.pictures import Portrait, portrait
+from core.domain.languages import CONSOLE_LANGUAGES
 from core.domain.tenancy.members import Member
 from core.frozen import Frozen, replace
 from entrypoints.bootstrap import Postern
@@ -192,6 +193,8 @@ class PageVisit:
             errors=head.errors,
             managed=self.call.request.managed,
             done=self._done(head.done, head.title),
+            # Said where a person comes in, and not on each page.
+            speaks_otherwise=position.is_first and person.language not in {None, *CONSOLE_LANGUAGES},
             person=person.email.address,
             person_name=person.profile.shown_name or "",
             person_portrait=portrait(person.user, person.profile, person.email),

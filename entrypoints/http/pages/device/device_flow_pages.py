@@ -133,6 +133,7 @@ async def show_decision(call: Call[None, FlowLink], postern: Postern) -> Page:
     """Show the access that a device asks for, and the place of the device"""
     flow, code = await _decided_in(call, postern, call.query.flow)
     entered = await postern.federation.device_flow.find(code)
+    call.speak_for(entered.branding)
     if not entered.outlasts(call.caller.proved, postern.foundation.clock.now()):
         return await _after_a_sign_in(call, postern, flow)
     if not entered.demand.is_asked_in(flow.wanted) and not entered.demand.is_met(*_proofs(call.caller), postern.foundation.clock.now()):
@@ -149,6 +150,7 @@ async def show_decision(call: Call[None, FlowLink], postern: Postern) -> Page:
         form_token=token_for(BROWSER, call.request, postern),
         user_code=as_shown(user_code),
         service=entered.service_name,
+        logo=entered.logo,
         organization=entered.organization_name,
         device=approach.agent.name,
         place=_place(call, approach),
@@ -237,7 +239,7 @@ def _place(call: AnyCall, approach: Approach) -> str:
     address, location = approach.client.address, approach.location
     if address is None:
         return shipped_pages().text(call.language)("device_decision.unknown_place")
-    known = "" if location is None else ", ".join(filter(None, (location.city, location.country)))
+    known = "" if location is None else shipped_pages().text(call.language).listed(filter(None, (location.city, location.country)))
     return f"{address} ({known})" if known else address
 
 

@@ -154,4 +154,5 @@ def _replied(call: AnyCall, reply: DirectoryReply | None) -> Page:
 def _signed_out(call: AnyCall) -> Answer[bytes]:
     pages = shipped_pages()
     text = pages.text(call.language)
-    return Answer(pages.said(text("signed_out.title"), text("signed_out.text"), call.language, good=True, onward=SIGN_IN), 200)
+    explained = pages.paragraphs("signed_out.text", call.language)
+    return Answer(pages.said(text("signed_out.title"), explained, call.language, good=True, onward=SIGN_IN), 200)

@@ -95,8 +95,7 @@ async def show_invitation(call: Call[None, OpenedInvitation, None, Caller | None
 
     This looks up the link and leaves it usable, however often a program opens it.
     """
-    offer = await postern.tenancy.invitations.look(call.query.token)
-    return await _shown(call, postern, call.query.token, offer)
+    return await _shown(call, postern, call.query.token, await postern.tenancy.invitations.look(call.query.token))
 
 
 @page.post(
@@ -120,7 +119,7 @@ async def answer_invitation_by_form(call: Call[InvitationForm], postern: Postern
         if not await invitations.was_just_answered(form.token, answered):
             raise
     if accepts and signed_in_here is not None:
-        offer = await _answered(form.token, postern)
+        offer = await _answered(call, form.token, postern)
         if offer is not None and offer.account is not None and offer.account.id == signed_in_here:
             return redirect(f"{_place(offer)}?done=joined")
     return redirect(f"{_ACCEPTED if accepts else _DECLINED}?token={quote(form.token.reveal())}")
@@ -147,6 +146,7 @@ async def accept_invitation_with_password(call: Call[FirstPasswordForm, None, No
     """
     form, invitations = call.body, postern.tenancy.invitations
     offer = await invitations.answered(form.token)
+    call.speak_for(offer.organization)
     errors, text = {}, shipped_pages().text(call.language)
     try:
         postern.identity.profiles.named(form.name)
@@ -174,14 +174,14 @@ async def accept_invitation_with_password(call: Call[FirstPasswordForm, None, No
 @page.get(_ACCEPTED, caller=ANYONE, limit=PAGE_LOADS)
 async def invitation_accepted(call: Call[None, OpenedInvitation], postern: Postern) -> bytes:
     """Say that the invitation is accepted, and what comes next"""
-    offer = await _answered(call.query.token, postern)
-    text = shipped_pages().text(call.language)
+    offer = await _answered(call, call.query.token, postern)
     if offer is None:
         return shipped_pages().outcome("invitation_accepted", call.language, good=True, onward=SIGN_IN)
+    text = shipped_pages().text(call.language, offer.organization)
     email, onward = offer.invitation.email.address, f"{SIGN_IN}?to={quote(_place(offer))}"
     if not offer.by_mail or offer.account is None:
         # The inviter may be the reader, and must not learn whether the address had an account.
-        explained = text("invitation_accepted.text")
+        explained = shipped_pages().paragraphs("invitation_accepted.text", call.language, offer.organization)
     elif offer.account.address_is_proved:
         explained = text("invitation_accepted.known", email=email)
     else:
@@ -195,7 +195,7 @@ async def invitation_accepted(call: Call[None, OpenedInvitation], postern: Poste
 @page.get(_DECLINED, caller=ANYONE, limit=PAGE_LOADS)
 async def invitation_declined(call: Call[None, OpenedInvitation], postern: Postern) -> bytes:
     """Say that the invitation is declined"""
-    offer = await _answered(call.query.token, postern)
+    offer = await _answered(call, call.query.token, postern)
     return shipped_pages().outcome("invitation_declined", call.language, good=True, brand=POSTERN if offer is None else offer.organization)
 
 
@@ -214,6 +214,7 @@ async def _shown(
     call: AnyCall, postern: Postern, token: Token, offer: InvitationOffer, errors: Mapping[str, str] = NO_ERRORS, *, name: str = ""
 ) -> Answer[bytes]:
     invitation = offer.invitation
+    call.speak_for(offer.organization)
     browser, headers = browser_secret(call, postern)
     body = shipped_pages().page(
         "mailed/invitation.html",
@@ -227,6 +228,7 @@ async def _shown(
         longest_name=LONGEST_NAME,
         offered=invitation.role,
         role_name=offer.role_name,
+        application=offer.application,
         until=invitation.expires_at,
         here=await postern.tenancy.invitations.may_choose_password(offer),
         accept_here=_HERE,
@@ -261,9 +263,11 @@ async def _signed_in(call: AnyCall, postern: Postern, offer: InvitationOffer, pa
     return with_headers(headers, to(SECOND_FACTOR, flow) if entered is None else await signed_in(call, postern, flow, entered))
 
 
-async def _answered(token: Token, postern: Postern) -> InvitationOffer | None:
+async def _answered(call: AnyCall, token: Token, postern: Postern) -> InvitationOffer | None:
     """None for a token that is not valid, or not any more: the page then names no organization."""
     try:
-        return await postern.tenancy.invitations.answered(token)
+        offer = await postern.tenancy.invitations.answered(token)
     except (BadRequest, InvitationExpired):
         return None
+    call.speak_for(offer.organization)
+    return offer

@@ -72,6 +72,6 @@ def locked_page(call: AnyCall, postern: Postern, done: LockedAccount) -> bytes:
     ended = [
         *([text("locked.password")] if done.had_password else []),
         *(text(f"locked.{name}", count=count) for name, count in counted if count),
-        *([text("locked.keys", keys=", ".join(done.keys))] if done.keys else []),
+        *([text("locked.keys", keys=text.listed(done.keys))] if done.keys else []),
     ]
     return shipped_pages().page("mailed/locked.html", call.language, ended=ended, recent=done.recent, now=postern.foundation.clock.now())

@@ -284,7 +284,8 @@ def has_cookies(request: Request, postern: Postern) -> bool:
 
 def delivered(call: AnyCall, outcome: Delivered) -> Answer[bytes]:
     """The page whose form sends the answer to the service provider: by itself, or by its button."""
-    text = shipped_pages().text(call.language)
+    call.speak_for(outcome.application.branding)
+    text = shipped_pages().text(call.language, outcome.application.branding)
     key = "leaving.title_to" if outcome.succeeded else "going_back.title"
     content = shipped_pages().leaving(
         call.language,

@@ -40,6 +40,7 @@ async def show_setup(call: Call[None, None, SetupToken, KnownSetupLink], postern
     This looks up the link and leaves it usable, however often a program opens it.
     """
     known = await postern.tenancy.setup_links.look(call.path.token)
+    call.speak_for(known.branding)
     browser = setup_secret(call.request, postern.foundation.public_url)
     if browser is not None and known.browser_digest == browser.digest():
         return redirect(PLACE.format(link_id=known.link.id))
@@ -66,6 +67,7 @@ async def begin_setup(call: Call[BeginForm, None, SetupToken, KnownSetupLink], p
         link = await postern.tenancy.setup_links.begin(call.path.token, browser, call.body.name, call.actor)
     except BadRequest as refusal:
         known = await postern.tenancy.setup_links.look(call.path.token)
+        call.speak_for(known.branding)
         said = in_words(refusal, shipped_pages().text(call.language))
         return _page(call, postern, known, call.body.name, said)
     onward = redirect(PLACE.format(link_id=link.id)).headers

@@ -50,6 +50,7 @@ class _SetupVisitor(_SetupBrowser):
             raise SetupLinkUnknown from None
         known = await postern.tenancy.setup_links.enter(link, setup_secret(request, postern.foundation.public_url))
         request.acting_key = known.link.acting
+        request.spoken = known.branding.languages
         return known
 
 

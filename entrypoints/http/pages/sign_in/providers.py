@@ -32,7 +32,7 @@ def provider_name(postern: Postern, way: WayIn) -> str:
 
 def ask_to_leave(call: AnyCall, flow: Flow, provider: str, name: str, **more: str) -> bytes:
     """The page that asks before a link leads to an organization's own provider."""
-    text = shipped_pages().text(call.language)
+    text = shipped_pages().text(call.language, flow.branding)
     return shipped_pages().page(
         "ask_to_leave.html",
         call.language,
@@ -46,7 +46,7 @@ def to_provider(call: AnyCall, postern: Postern, flow: Flow, email: str, way: Wa
     """A page that leaves by itself, since no redirect behind a form may end at another site. None when people may choose another way."""
     if way.realm is None or not way.is_required:
         return None
-    text = shipped_pages().text(call.language)
+    text = shipped_pages().text(call.language, flow.branding)
     name = provider_name(postern, way)
     body = shipped_pages().page(
         "leave.html",

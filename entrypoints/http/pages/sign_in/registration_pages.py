@@ -1,6 +1,8 @@
 """`/ui/register` and `/ui/check-mail`: registering an account, and waiting for the mail."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from types import MappingProxyType
 from typing import Final, Literal
 
 import msgspec
@@ -51,10 +53,16 @@ from entrypoints.http.pages.puzzle.puzzles import WITH_WIDGET, PagePuzzle, Puzzl
 from entrypoints.http.pages.refusals import in_words
 from entrypoints.http.pages.sign_in.providers import to_provider
 from entrypoints.http.pages.sign_in.sign_in_pages import PuzzleFirst, mailed, offered
+from ports.texts import Text
 
 _RESEND: Final = "/ui/check-mail/resend"
 MAILED_CODE: Final = f"{CHECK_MAIL}/code"
 AskedKind = Literal["verification", "reset", "sign_in_link"]
+
+
+# What is wrong with a field, in the words of the page's language: the page may belong to an organization that speaks few.
+_Wrong = Callable[[Text], str]
+_NOTHING_WRONG: Final[Mapping[str, _Wrong]] = MappingProxyType({})
 
 
 class EntryLink(msgspec.Struct, frozen=True):
@@ -112,13 +120,12 @@ async def send_registration(call: Call[RegistrationForm, None, None, Caller | No
     form = asked.restored(call.body, REGISTER_PAGE)
     browser, _ = browser_secret(call, postern)
     wanted = Wanted(organization=form.org_slug) if flow is None else flow.wanted
-    text = shipped_pages().text(call.language)
 
-    async def refused(errors: Mapping[str, str]) -> Page:
+    async def refused(errors: Mapping[str, _Wrong]) -> Page:
         shown = _Entry(browser, flow, form.email, form.to, form.org_slug)
         return Answer(await _registration_page(call, postern, shown, errors), 400)
 
-    email, errors = await _typed_address(form.email.strip(), wanted.organization, call, postern)
+    email, errors = await _typed_address(form.email.strip(), wanted.organization, postern)
     asked.count()
     if errors and (asked.demand.bits or "" in errors):
         # A mistyped address uses no solution up, nor the one form of somebody who has waited for an hour. Where nobody registers, there is
@@ -127,13 +134,13 @@ async def send_registration(call: Call[RegistrationForm, None, None, Caller | No
     try:
         solved = await asked.passed(form, BUDGET_BITS)
     except PuzzleUnsolved as refusal:
-        shown_first = asked.elsewhere(form, REGISTER_PAGE, refusal, brand=await _brand(postern, flow, form.org_slug))
-        return shown_first or await refused({**errors, "": in_words(refusal, text)})
+        shown_first = asked.elsewhere(form, REGISTER_PAGE, refusal, brand=await _brand(call, postern, flow, form.org_slug))
+        return shown_first or await refused({**errors, "": partial(in_words, refusal)})
     fitting = None
     try:
         fitting = await _fitting(postern, email, form.password, wanted)
     except BadRequest as refusal:
-        errors["password"] = in_words(refusal, text)
+        errors["password"] = partial(in_words, refusal)
     if errors or fitting is None:
         return await refused(errors)
     # The link in the mail leads back to this flow.
@@ -145,7 +152,7 @@ async def send_registration(call: Call[RegistrationForm, None, None, Caller | No
         over = None if solved else asked.at_least(BUDGET_BITS).elsewhere(form, REGISTER_PAGE, status=429, headers=headers_of(refusal))
         # What the person has typed stays. A limit by address answers before this handler.
         shown = _Entry(browser, flow, form.email, form.to, form.org_slug, 0 if solved else BUDGET_BITS)
-        return over or Answer(await _registration_page(call, postern, shown, {"": in_words(refusal, text)}), 429, headers_of(refusal))
+        return over or Answer(await _registration_page(call, postern, shown, {"": partial(in_words, refusal)}), 429, headers_of(refusal))
     if errors:
         return await refused(errors)
     if flow is None:
@@ -155,21 +162,20 @@ async def send_registration(call: Call[RegistrationForm, None, None, Caller | No
     return to(CHECK_MAIL, onward)
 
 
-async def _typed_address(typed: str, organization: str, call: AnyCall, postern: Postern) -> tuple[Email, dict[str, str]]:
+async def _typed_address(typed: str, organization: str, postern: Postern) -> tuple[Email, dict[str, _Wrong]]:
     """The address, and what is wrong with it, by field. It comes before the lists of passwords: a form that was open when somebody closed
     the registration costs nothing more.
     """
-    text = shipped_pages().text(call.language)
     try:
         email = email_field(typed, postern.foundation.email_syntax)
     except BadRequest:
-        return Email(typed), {"email": text("sign_in.no_address")}
+        return Email(typed), {"email": lambda text: text("sign_in.no_address")}
     try:
         await postern.identity.registrations.require(email, organization)
     except BadRequest as refusal:
-        return email, {"email": in_words(refusal, text)}
+        return email, {"email": partial(in_words, refusal)}
     except RegistrationClosed as refusal:
-        return email, {"": in_words(refusal, text)}
+        return email, {"": partial(in_words, refusal)}
     return email, {}
 
 
@@ -188,9 +194,9 @@ async def _register(
     *,
     solved: bool,
     accepting: Sequence[TermsId],
-) -> dict[str, str]:
+) -> dict[str, _Wrong]:
     """What stands in the way, by field."""
-    text, wanted, email = shipped_pages().text(call.language), flow.wanted, new.email
+    wanted, email = flow.wanted, new.email
     onward = Onward(flow=str(flow.id))
     try:
         service = service_named(wanted.organization, wanted.service_slug)
@@ -198,13 +204,13 @@ async def _register(
             email, new, wanted.organization, call.actor, service, browser=browser, onward=onward, solved=solved, accepting=accepting
         )
     except BadRequest as refusal:
-        return {"email" if refusal.words == REFUSED_DOMAIN else "password": in_words(refusal, text)}
+        return {"email" if refusal.words == REFUSED_DOMAIN else "password": partial(in_words, refusal)}
     except RegistrationClosed as refusal:
-        return {"": in_words(refusal, text)}
+        return {"": partial(in_words, refusal)}
     except Conflict:
         # When a form is sent twice, the second request finds the account of the first.
         if not await postern.identity.accounts.was_just_registered(email, new.password):
-            return {"email": text("register.taken")}
+            return {"email": lambda text: text("register.taken")}
     return {}
 
 
@@ -320,20 +326,24 @@ class _Entry(msgspec.Struct, frozen=True):
         return PagePuzzle.of(call, postern, purpose, self.flow).at_least(self.bits).shown(self.form_token)
 
 
-async def _brand(postern: Postern, flow: Flow | None, org_slug: str) -> Branding:
+async def _brand(call: AnyCall, postern: Postern, flow: Flow | None, org_slug: str) -> Branding:
     if flow is not None:
         return flow.branding
-    return (await postern.foundation.brandings.find(org_slug) if org_slug else None) or POSTERN
+    found = (await postern.foundation.brandings.find(org_slug) if org_slug else None) or POSTERN
+    call.speak_for(found)
+    return found
 
 
-async def _registration_page(call: AnyCall, postern: Postern, shown: _Entry, errors: Mapping[str, str] = NO_ERRORS) -> bytes:
+async def _registration_page(call: AnyCall, postern: Postern, shown: _Entry, errors: Mapping[str, _Wrong] = _NOTHING_WRONG) -> bytes:
     organization = shown.org_slug if shown.flow is None else shown.flow.wanted.organization
+    brand = await _brand(call, postern, shown.flow, shown.org_slug)
+    text = shipped_pages().text(call.language)
     closed = await postern.identity.registrations.without_form(organization)
     if closed is not None:
         return shipped_pages().page(
             "sign_in/no_registration.html",
             call.language,
-            brand=await _brand(postern, shown.flow, shown.org_slug),
+            brand=brand,
             invites=closed is RegistrationPolicy.INVITATION,
             sign_in=_with_flow(SIGN_IN, shown),
         )
@@ -341,11 +351,11 @@ async def _registration_page(call: AnyCall, postern: Postern, shown: _Entry, err
     return shipped_pages().page(
         "sign_in/register.html",
         call.language,
-        brand=await _brand(postern, shown.flow, shown.org_slug),
+        brand=brand,
         action=REGISTER_PAGE,
         sign_in=_with_flow(SIGN_IN, shown),
         offers=offered(postern, shown.flow, shown.place),
-        errors=errors,
+        errors={field: wrong(text) for field, wrong in errors.items()},
         puzzle=shown.puzzle(call, postern, PuzzlePurpose.REGISTRATION),
         shortest=postern.identity.account_passwords.rules.shortest,
         longest=LONGEST_PASSWORD,

@@ -26,6 +26,7 @@ from core.domain.identity.realms import ANY_WAY, ProviderRequired, WayIn
 from core.domain.identity.registering.mail_budgets import BUDGET_BITS
 from core.domain.languages import Language
 from core.domain.secrets import Password
+from core.domain.texts.own_texts import InstallationWords
 from core.usecases.identity.sign_in.admission import SignInEnded
 from core.usecases.identity.sign_in.proofs.proof import EmailNotVerified
 from entrypoints.bootstrap import Postern
@@ -121,7 +122,8 @@ async def show_sign_in(call: Call[None, SignInLink, None, Caller | None], poster
     browser, headers = browser_secret(call, postern)
     await postern.identity.journeys.refresh_offers()
     passkeys, registers = _have_passkeys(postern), postern.identity.registrations.has_form
-    parts = _first_page(call.language, link.to, tuple(offered(postern, None, link.to)), passkeys=passkeys, registers=registers)
+    words, offers = shipped_pages().words, tuple(offered(postern, None, link.to))
+    parts = _first_page(call.language, words, link.to, offers, passkeys=passkeys, registers=registers)
     return Answer(form_token(browser, bound_to("")).encode().join(parts), 200, headers)
 
 
@@ -395,8 +397,12 @@ def sign_in_again(call: AnyCall, postern: Postern, flow: Flow, refusal: Refusal,
 
 
 @lru_cache(maxsize=64)
-def _first_page(language: Language, place: str, offers: tuple[ProviderButton, ...], *, passkeys: bool, registers: bool) -> list[bytes]:
-    """The page that most people see first, and robots again and again. Apart from its token it is the same for all, so we cache it."""
+def _first_page(
+    language: Language, _words: InstallationWords, place: str, offers: tuple[ProviderButton, ...], *, passkeys: bool, registers: bool
+) -> list[bytes]:
+    """The page that most people see first, and robots again and again. Apart from its token it is the same for all, so we cache it for
+    these texts of the installation.
+    """
     shown = _rendered(language, None, _TOKEN_PLACE, "", place=place, offers=offers, passkeys=passkeys, registers=registers)
     return shown.split(_TOKEN_PLACE.encode())
 

@@ -1,5 +1,6 @@
 """The kinds of objects that belong to an organization, in the order in which they are made."""
 
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Final
 
 import msgspec
@@ -9,10 +10,13 @@ from core.domain.identity.registering.registration_rules import listed_domain
 from core.domain.identity.upstream.connections import ProviderKind
 from core.domain.identity.upstream.ldap.settings import LdapChange
 from core.domain.identity.upstream.providers import Provider
+from core.domain.json import Json
+from core.domain.languages import Language
 from core.domain.platform.configuration.object_places import ORGANIZATION, ObjectPlace
 from core.domain.platform.configuration.planning import SortRules
 from core.domain.tenancy.profile_fields import read_rule
 from core.domain.tenancy.sign_in_rules import SignInRules
+from core.domain.texts.rules import OwnText, canonical
 from core.frozen import names_of
 from entrypoints.http.machinery.fields import example
 from entrypoints.http.routes.configuration.directory_hosts import stored_authorities, stored_hosts
@@ -36,6 +40,7 @@ from entrypoints.http.routes.tenancy import (
     upstream_providers,
     webhooks,
 )
+from entrypoints.http.routes.tenancy.texts import spoken_languages, texts
 
 OWN_PROVIDER: Final = "upstream_providers/"
 """Begins the name of one of the organization's own providers, in a domain route."""
@@ -74,6 +79,15 @@ def _domain(value: Any) -> Any:
 def _mail_domain(value: Any) -> Any:
     """As addresses compare: a name with other letters is kept as name servers know it. What is no domain is refused later."""
     return (listed_domain(value) or _domain(value)) if isinstance(value, str) else value
+
+
+def _stored_texts(language: Language) -> Callable[[Any], Any]:
+    return lambda texts: {key: canonical(OwnText(key, language, text)) for key, text in texts.items()}
+
+
+# A document may leave languages out, and each language that it names is whole.
+NO_TEXTS: Final[Mapping[str, Json]] = {language.value: {} for language in Language}
+STORED_TEXTS: Final = {language.value: _stored_texts(language) for language in Language}
 
 
 async def _with_tier(fields: Fields, _place: ObjectPlace, references: References) -> Fields:
@@ -161,8 +175,29 @@ ORGANIZATION_KINDS: Final = (
         shown_by=branding.get_branding,
         change=branding.change_branding,
         is_single=True,
-        standing=dict.fromkeys(("logo_url", "primary_color", "help_url", "privacy_url", "terms_url")),
-        stored={"primary_color": lower},
+        standing=dict.fromkeys(("logo_url", "primary_color", "second_color", "corner", "font", "help_url", "privacy_url", "terms_url")),
+        stored={"primary_color": lower, "second_color": lower},
+    ),
+    ObjectKind(
+        name="languages",
+        within=Within.ORGANIZATION,
+        entry=entry("LanguagesEntry", spoken_languages.LanguagesPatch),
+        shown_by=spoken_languages.get_languages,
+        change=spoken_languages.change_languages,
+        is_single=True,
+        # The order counts: the first one is for readers of none of them.
+        standing={"languages": []},
+        stored={"languages": lambda codes: codes or []},
+    ),
+    ObjectKind(
+        name="texts",
+        within=Within.ORGANIZATION,
+        entry=entry("TextsEntry", texts.WholeTextsBody),
+        shown_by=texts.list_texts,
+        change=texts.replace_texts,
+        is_single=True,
+        standing=NO_TEXTS,
+        stored=STORED_TEXTS,
     ),
     ObjectKind(
         name="mail_server",

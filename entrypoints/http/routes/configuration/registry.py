@@ -3,13 +3,14 @@
 from collections.abc import Mapping
 from typing import Final
 
-from core.domain.platform.configuration.object_places import PLATFORM_FIELDS
+from core.domain.platform.configuration.object_places import PLATFORM_FIELDS, PLATFORM_TEXTS
 from entrypoints.http.routes.configuration.entries import entry
 from entrypoints.http.routes.configuration.kinds import ObjectKind, Within
-from entrypoints.http.routes.configuration.organization_kinds import ORGANIZATION_KINDS, bounds, stated_bounds
+from entrypoints.http.routes.configuration.organization_kinds import NO_TEXTS, ORGANIZATION_KINDS, STORED_TEXTS, bounds, stated_bounds
 from entrypoints.http.routes.configuration.risk_kinds import PLATFORM_RISK_KIND, RISK_KIND
 from entrypoints.http.routes.configuration.service_kinds import SERVICE_KINDS
-from entrypoints.http.routes.platform import further_providers, platform_fields
+from entrypoints.http.routes.platform import further_providers, installation_texts, platform_fields, text_approvals
+from entrypoints.http.routes.tenancy.texts import texts
 
 _PLATFORM_KINDS: Final = (
     ObjectKind(
@@ -44,7 +45,27 @@ _PLATFORM_KINDS: Final = (
         fixed=frozenset({"preset", "kind"}),
         unordered=frozenset({"organizations"}),
     ),
+    ObjectKind(
+        name="texts",
+        stored_as=PLATFORM_TEXTS,
+        within=Within.PLATFORM,
+        entry=entry("InstallationTextsEntry", texts.WholeTextsBody),
+        shown_by=installation_texts.list_installation_texts,
+        change=installation_texts.replace_installation_texts,
+        is_single=True,
+        standing=NO_TEXTS,
+        stored=STORED_TEXTS,
+    ),
     PLATFORM_RISK_KIND,
+    ObjectKind(
+        name="text_rules",
+        within=Within.PLATFORM,
+        entry=entry("TextRulesEntry", text_approvals.TextRulesBody),
+        shown_by=text_approvals.get_text_rules,
+        change=text_approvals.set_text_rules,
+        is_single=True,
+        standing={"mails": True, "pages": False},
+    ),
 )
 
 # The rules of an organization may name the role of a service, which is made before.

@@ -157,7 +157,7 @@ def _published(postern: Postern) -> bytes:
 
 @lru_cache(maxsize=4)
 def _discovery(issuer: str, grants: tuple[str, ...], *, registers: bool) -> bytes:
-    return msgspec.json.encode(metadata(issuer, grants, [language.value for language in Language], registers=registers))
+    return msgspec.json.encode(metadata(issuer, grants, [language.tag for language in Language], registers=registers))
 
 
 async def _claims(caller: Caller, postern: Postern) -> PersonClaims:

@@ -13,6 +13,7 @@ from entrypoints.http.routes.platform import (
     governance,
     installation_risk,
     installation_terms,
+    installation_texts,
     management_keys,
     platform_fields,
     platform_users,
@@ -21,6 +22,7 @@ from entrypoints.http.routes.platform import (
     setup_links,
     sign_ins,
     signing_keys,
+    text_approvals,
     todos,
 )
 
@@ -32,6 +34,7 @@ ROUTES: Final = Endpoints.of(
     platform_fields,
     analytics,
     sign_ins,
+    text_approvals,
     todos,
     expiries,
     management_keys,
@@ -43,4 +46,5 @@ ROUTES: Final = Endpoints.of(
     further_providers,
     installation_risk,
     installation_terms,
+    installation_texts,
 )

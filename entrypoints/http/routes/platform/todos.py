@@ -32,6 +32,7 @@ async def list_todos(call: Call[None, None, OrganizationPath, Member], postern: 
 
     Requests to join, and what was set up with a link and waits for an owner. Certificates and keys that end within thirty days, connections
     with such certificates, and certificates that wait for an owner. Webhooks, a mail server and a SIEM that fail, and domains whose proof
-    is gone. Members without the second factor that the organization requires. The list is empty when there is nothing to do.
+    is gone. Members without the second factor that the organization requires. Own texts beneath which a
+    release has changed ours. The list is empty when there is nothing to do.
     """
     return [TodoRecord(todo, count) for todo, count in (await postern.platform.todos.of(call.caller)).items()]

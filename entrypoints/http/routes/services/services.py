@@ -5,6 +5,7 @@ from typing import Annotated, Any, Final, TypeVar
 
 import msgspec
 
+from core.domain.branding import logo_path
 from core.domain.errors import BadRequest, Conflict, ServiceLimitExceeded
 from core.domain.identity.proofs import StepUp
 from core.domain.identity.session_limits.bounds import (
@@ -26,14 +27,16 @@ from core.domain.services.services import (
     SignInPolicy,
 )
 from core.domain.signing_keys import TokenAlgorithm
+from core.domain.tenancy.look_pictures import LOGO_BOUNDS
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
 from core.frozen import replace
 from entrypoints.bootstrap import Postern
-from entrypoints.http.machinery.accepts import Json
+from entrypoints.http.machinery.accepts import Json, RawOfTypes
 from entrypoints.http.machinery.answers import NO_BODY, NoBody
 from entrypoints.http.machinery.callers import OWNER_IN_PERSON, able
 from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.decoding import media_type_of
 from entrypoints.http.machinery.derived import shown, taken
 from entrypoints.http.machinery.endpoints import endpoint
 from entrypoints.http.machinery.fields import (
@@ -47,7 +50,7 @@ from entrypoints.http.machinery.fields import (
     Uri,
     example,
 )
-from entrypoints.http.machinery.limits import UNLIMITED
+from entrypoints.http.machinery.limits import CREDENTIALS, UNLIMITED
 from entrypoints.http.routes.services.plans import PlanRecord, plan_record
 
 Value = TypeVar("Value")
@@ -55,6 +58,7 @@ Value = TypeVar("Value")
 _TAGS = ("services",)
 _SERVICES = "/api/organizations/{org_slug}/services"
 _SERVICE = "/api/organizations/{org_slug}/services/{service_slug}"
+_LOGO = f"{_SERVICE}/logo"
 # The largest offset that PostgreSQL's `integer` holds. Nobody has that many services.
 _MOST = 2**31 - 1
 # Enough for two hundred redirect URIs and three hundred scopes of the greatest length, their commas, and ten keys.
@@ -278,6 +282,8 @@ class ServiceRecord(msgspec.Struct, frozen=True, kw_only=True):
     """How many sign-ins of one person may be open in the service at once; null for any number. The next one ends the oldest."""
     dpop_bound_access_tokens: bool
     """Whether the application gets only tokens that are bound to a key (DPoP, RFC 9449)."""
+    logo: Annotated[str, example("/logos/9f86d081884c7d65")] | None
+    """The path, below our address, at which we show the application's logo; null if there is none. Each logo has a new one."""
     created_at: CreatedAt
 
 
@@ -328,11 +334,20 @@ class ServiceListAnswer(msgspec.Struct, frozen=True):
     """The number of the organization's services, and its limit."""
 
 
+def _logo(service: Service) -> str | None:
+    return None if service.logo_digest is None else logo_path(service.logo_digest)
+
+
 _wanted = taken(NewServiceBody, NewService)
 change_of = taken(ServicePatch, ServiceChange)
-service_record = shown(Service, ServiceRecord, named={"org_id": "organization"})
-_with_metadata = shown(Service, ServiceWithMetadata, named={"org_id": "organization"})
-_listed = shown(ListedService, ListedServiceRecord, within=("service",), named={"org_id": "service.organization"})
+_with_metadata = shown(Service, ServiceWithMetadata, named={"org_id": "organization"}, logo=_logo)
+_listed = shown(
+    ListedService,
+    ListedServiceRecord,
+    within=("service",),
+    named={"org_id": "service.organization"},
+    logo=lambda listed: _logo(listed.service),
+)
 
 
 @endpoint.post(
@@ -390,6 +405,37 @@ async def change_service(call: Call[ServicePatch, None, ServicePath, Member], po
     """
     change = change_of(call.body)
     return _with_metadata(await postern.services.services.change(call.caller, call.path.service_slug, change, call.actor))
+
+
+@endpoint.put(
+    _LOGO,
+    caller=able(Capability.SERVICES_MANAGE, impersonated=True),
+    keys=True,
+    limit=CREDENTIALS,
+    accepts=RawOfTypes(LOGO_BOUNDS.types, LOGO_BOUNDS.largest),
+    refuses=(BadRequest,),
+    tags=_TAGS,
+)
+async def upload_service_logo(call: Call[bytes, None, ServicePath, Member], postern: Postern) -> ServiceWithMetadata:
+    """Upload the logo of a service
+
+    The body is the picture: PNG, JPEG or WebP, of at most 256 KiB and 2048 pixels on a side, which does not move. We keep what is drawn,
+    and drop metadata. People see it where they allow the application something, in their lists, and in mails that name it. An application
+    that nobody has registered has none.
+    """
+    declared = media_type_of(call.request.header(b"content-type") or b"").decode("ascii", "replace")
+    changed = await postern.services.services.put_logo(call.caller, call.path.service_slug, call.body, call.actor, declared=declared)
+    return _with_metadata(changed)
+
+
+@endpoint.delete(_LOGO, caller=able(Capability.SERVICES_MANAGE, impersonated=True), keys=True, status=204, limit=CREDENTIALS, tags=_TAGS)
+async def remove_service_logo(call: Call[None, None, ServicePath, Member], postern: Postern) -> NoBody:
+    """Remove the logo of a service
+
+    The answer is the same if there was none. Browsers that have shown the logo may keep it.
+    """
+    await postern.services.services.remove_logo(call.caller, call.path.service_slug, call.actor)
+    return NO_BODY
 
 
 @endpoint.delete(_SERVICE, caller=OWNER_IN_PERSON, limit=UNLIMITED, step_up=StepUp.ACCOUNT, status=204, tags=_TAGS)

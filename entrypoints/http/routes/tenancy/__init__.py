@@ -30,6 +30,7 @@ from entrypoints.http.routes.tenancy import (
 )
 from entrypoints.http.routes.tenancy.risk import risk_policies
 from entrypoints.http.routes.tenancy.terms import terms
+from entrypoints.http.routes.tenancy.texts import notices, previews, spoken_languages, texts
 
 ROUTES: Final = Endpoints.of(
     organizations,
@@ -37,6 +38,7 @@ ROUTES: Final = Endpoints.of(
     risk_policies,
     mail_servers,
     branding,
+    spoken_languages,
     domains,
     oauth_credentials,
     upstream_providers,
@@ -49,6 +51,9 @@ ROUTES: Final = Endpoints.of(
     profile_values,
     teams,
     terms,
+    texts,
+    notices,
+    previews,
     invitations,
     join_requests,
     webhooks,

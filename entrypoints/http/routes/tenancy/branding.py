@@ -1,14 +1,16 @@
 """The branding of an organization."""
 
+from collections.abc import Sequence
 from typing import Annotated
 
 import msgspec
 
-from core.domain.branding import logo_path
+from core.domain.branding import CORNERS, Font, logo_path
 from core.domain.errors import BadRequest
-from core.domain.identity.profile.pictures import LARGEST_PICTURE, PICTURE_TYPES
+from core.domain.looks.colors import ColorScheme, ColorUse, PaleColor
 from core.domain.outbound.destinations import LONGEST_URL
 from core.domain.tenancy.branding import LookChange, OrganizationLook
+from core.domain.tenancy.look_pictures import LookPicture
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
 from entrypoints.bootstrap import Postern
@@ -25,6 +27,9 @@ from entrypoints.http.machinery.limits import CREDENTIALS
 _TAGS = ("settings",)
 _BRANDING = "/api/organizations/{org_slug}/branding"
 _LOGO = f"{_BRANDING}/logo"
+_DARK_LOGO = f"{_BRANDING}/dark-logo"
+_FAVICON = f"{_BRANDING}/favicon"
+_BACKGROUND = f"{_BRANDING}/background"
 _MANAGERS = able(Capability.SETTINGS_MANAGE, impersonated=True)
 
 _Url = Annotated[
@@ -37,6 +42,9 @@ _Link = Annotated[
     ),
 ]
 _Color = Annotated[str, msgspec.Meta(extra_json_schema={"pattern": "^#[0-9A-Fa-f]{6}$"}, examples=["#a01040"])]
+_Corner = Annotated[int, msgspec.Meta(extra_json_schema={"enum": list(CORNERS)}, examples=[4])]
+_Font = Annotated[Font, example("humanist")]
+_Shown = Annotated[str, example("https://id.example.org/logos/9f86d081884c7d65")]
 
 
 class BrandingPatch(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,13 +53,36 @@ class BrandingPatch(msgspec.Struct, frozen=True, kw_only=True):
     logo_url: _Url | msgspec.UnsetType | None = msgspec.UNSET
     """The address to fetch the logo from, now: a PNG, JPEG, WebP or GIF picture of at most 256 KiB and 4096 pixels on a side."""
     primary_color: _Color | msgspec.UnsetType | None = msgspec.UNSET
-    """The colour of buttons and links, as `#rrggbb`."""
+    """The colour of buttons, and of links where it can be read, as `#rrggbb`."""
+    second_color: _Color | msgspec.UnsetType | None = msgspec.UNSET
+    """The colour of links, in place of the first one. It must be readable on light ground (WCAG 2.2: 4.5 to 1); the refusal of another
+    names the nearest that is. On dark ground we show the nearest that can be read there.
+    """
+    corner: _Corner | msgspec.UnsetType | None = msgspec.UNSET
+    """How round buttons, fields and cards are, in pixels: 0, 4 or 12; null for ours."""
+    font: _Font | msgspec.UnsetType | None = msgspec.UNSET
+    """The type of pages, from fonts that people's systems have: `system`, `humanist`, `geometric`, `serif`, `slab` or `mono`."""
     help_url: _Link | msgspec.UnsetType | None = msgspec.UNSET
     """The address of your page for help, by https. The foot of your sign-in pages links to it; we never call it."""
     privacy_url: _Link | msgspec.UnsetType | None = msgspec.UNSET
     """The address of your privacy notice, by https."""
     terms_url: _Link | msgspec.UnsetType | None = msgspec.UNSET
     """The address of your terms of use, by https."""
+
+
+class PaleUse(msgspec.Struct, frozen=True, kw_only=True):
+    """A use that the colour has too little contrast for. Pages use the colour of text there."""
+
+    use: Annotated[ColorUse, example("links")]
+    """`links` have to be read, `edges` of buttons have to be seen."""
+    scheme: Annotated[ColorScheme, example("light")]
+    """The pages that this is about: `light`, or `dark`, as the reader's system prefers."""
+    contrast: Annotated[float, example(1.19)]
+    """The contrast that the colour has on the ground of these pages."""
+    needed: Annotated[float, example(4.5)]
+    """The contrast that WCAG 2.2 demands at level AA."""
+    nearest: Annotated[str, example("#846e00")]
+    """The nearest colour of the same hue that has it."""
 
 
 class BrandingRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,14 +92,28 @@ class BrandingRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The address that the logo was fetched from; null if there is none, or if it was uploaded."""
     primary_color: _Color | None
     """The colour of buttons and links; null for the default colour."""
+    second_color: _Color | None
+    """The colour of links; null for the first one."""
+    corner: _Corner | None
+    """How round buttons, fields and cards are, in pixels; null for ours."""
+    font: _Font | None
+    """The type of pages; null for the system's."""
     help_url: _Link | None
     """The page for help that the foot of the pages links to; null if there is none."""
     privacy_url: _Link | None
     """The privacy notice that the foot of the pages links to; null if there is none."""
     terms_url: _Link | None
     """The terms of use that the foot of the pages links to; null if there are none."""
-    logo: Annotated[str, example("https://id.example.org/logos/9f86d081884c7d65")] | None
+    logo: _Shown | None
     """The address at which we show the logo, fetched or uploaded; null if there is none. Each logo has a new one."""
+    dark_logo: _Shown | None
+    """The address at which we show the logo for dark pages; null if the logo stands there, too."""
+    favicon: _Shown | None
+    """The address at which we show the sign in browsers' tabs; null for ours."""
+    background: _Shown | None
+    """The address at which we show the picture behind the cards of pages; null if there is none."""
+    pale_uses: Sequence[PaleUse]
+    """What pages do not use `primary_color` for, since it could not be read or seen there. Empty for a colour that they use everywhere."""
 
 
 @endpoint.patch(
@@ -101,33 +146,129 @@ async def get_branding(call: Call[None, None, OrganizationPath, Member], postern
     caller=_MANAGERS,
     keys=True,
     limit=CREDENTIALS,
-    accepts=RawOfTypes(PICTURE_TYPES, LARGEST_PICTURE),
+    accepts=RawOfTypes(LookPicture.LOGO.bounds.types, LookPicture.LOGO.bounds.largest),
     refuses=(BadRequest,),
     tags=_TAGS,
 )
 async def upload_logo(call: Call[bytes, None, OrganizationPath, Member], postern: Postern) -> BrandingRecord:
     """Upload the logo of an organization
 
-    The body is the picture: PNG, JPEG or WebP, of at most 256 KiB and 2048 pixels on a side. We keep what is drawn, and drop metadata. It
-    takes the place of a logo that was fetched, and `logo_url` becomes null.
+    The body is the picture: PNG, JPEG or WebP, of at most 256 KiB and 2048 pixels on a side, which does not move. We keep what is drawn,
+    and drop metadata. It takes the place of a logo that was fetched, and `logo_url` becomes null.
     """
-    declared = media_type_of(call.request.header(b"content-type") or b"").decode("ascii", "replace")
-    return _recorded(await postern.tenancy.branding.put_logo(call.caller, call.body, call.actor, declared=declared), postern)
+    return await _upload(call, postern, LookPicture.LOGO)
 
 
 @endpoint.delete(_LOGO, caller=_MANAGERS, keys=True, status=204, limit=CREDENTIALS, tags=_TAGS)
 async def remove_logo(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> NoBody:
     """Remove the logo of an organization
 
-    The answer is the same if there was none. Browsers that have shown the logo may keep it.
+    The answer is the same if there was none. Browsers that have shown it may keep it.
     """
-    await postern.tenancy.branding.remove_logo(call.caller, call.actor)
+    await postern.tenancy.branding.remove_picture(call.caller, LookPicture.LOGO, call.actor)
     return NO_BODY
 
 
+@endpoint.put(
+    _DARK_LOGO,
+    caller=_MANAGERS,
+    keys=True,
+    limit=CREDENTIALS,
+    accepts=RawOfTypes(LookPicture.DARK_LOGO.bounds.types, LookPicture.DARK_LOGO.bounds.largest),
+    refuses=(BadRequest,),
+    tags=_TAGS,
+)
+async def upload_dark_logo(call: Call[bytes, None, OrganizationPath, Member], postern: Postern) -> BrandingRecord:
+    """Upload the logo of an organization for dark pages
+
+    Readers whose system prefers dark pages see it in place of the logo. It may be what the logo may be.
+    """
+    return await _upload(call, postern, LookPicture.DARK_LOGO)
+
+
+@endpoint.delete(_DARK_LOGO, caller=_MANAGERS, keys=True, status=204, limit=CREDENTIALS, tags=_TAGS)
+async def remove_dark_logo(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> NoBody:
+    """Remove the logo for dark pages
+
+    The answer is the same if there was none. Browsers that have shown it may keep it.
+    """
+    await postern.tenancy.branding.remove_picture(call.caller, LookPicture.DARK_LOGO, call.actor)
+    return NO_BODY
+
+
+@endpoint.put(
+    _FAVICON,
+    caller=_MANAGERS,
+    keys=True,
+    limit=CREDENTIALS,
+    accepts=RawOfTypes(LookPicture.FAVICON.bounds.types, LookPicture.FAVICON.bounds.largest),
+    refuses=(BadRequest,),
+    tags=_TAGS,
+)
+async def upload_favicon(call: Call[bytes, None, OrganizationPath, Member], postern: Postern) -> BrandingRecord:
+    """Upload the sign that browsers show in the tab of a page
+
+    PNG or WebP, as wide as it is high, of at most 32 KiB and 512 pixels on a side.
+    """
+    return await _upload(call, postern, LookPicture.FAVICON)
+
+
+@endpoint.delete(_FAVICON, caller=_MANAGERS, keys=True, status=204, limit=CREDENTIALS, tags=_TAGS)
+async def remove_favicon(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> NoBody:
+    """Remove the sign in browsers' tabs
+
+    The answer is the same if there was none. Browsers that have shown it may keep it.
+    """
+    await postern.tenancy.branding.remove_picture(call.caller, LookPicture.FAVICON, call.actor)
+    return NO_BODY
+
+
+@endpoint.put(
+    _BACKGROUND,
+    caller=_MANAGERS,
+    keys=True,
+    limit=CREDENTIALS,
+    accepts=RawOfTypes(LookPicture.BACKGROUND.bounds.types, LookPicture.BACKGROUND.bounds.largest),
+    refuses=(BadRequest,),
+    tags=_TAGS,
+)
+async def upload_background(call: Call[bytes, None, OrganizationPath, Member], postern: Postern) -> BrandingRecord:
+    """Upload the picture behind the cards of an organization's pages
+
+    PNG, JPEG or WebP, of at most 200 KiB and 2048 pixels on a side. Text never stands on it.
+    """
+    return await _upload(call, postern, LookPicture.BACKGROUND)
+
+
+@endpoint.delete(_BACKGROUND, caller=_MANAGERS, keys=True, status=204, limit=CREDENTIALS, tags=_TAGS)
+async def remove_background(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> NoBody:
+    """Remove the picture behind the cards of pages
+
+    The answer is the same if there was none. Browsers that have shown it may keep it.
+    """
+    await postern.tenancy.branding.remove_picture(call.caller, LookPicture.BACKGROUND, call.actor)
+    return NO_BODY
+
+
+async def _upload(call: Call[bytes, None, OrganizationPath, Member], postern: Postern, kind: LookPicture) -> BrandingRecord:
+    declared = media_type_of(call.request.header(b"content-type") or b"").decode("ascii", "replace")
+    return _recorded(await postern.tenancy.branding.put_picture(call.caller, kind, call.body, call.actor, declared=declared), postern)
+
+
 def _recorded(look: OrganizationLook, postern: Postern) -> BrandingRecord:
-    return _record(look, logo=None if look.logo_digest is None else f"{postern.foundation.public_url}{logo_path(look.logo_digest)}")
+    return _record(look, **{kind.value: _address(look.digest_of(kind), postern) for kind in LookPicture})
+
+
+def _address(digest: str | None, postern: Postern) -> str | None:
+    return None if digest is None else f"{postern.foundation.public_url}{logo_path(digest)}"
 
 
 _change = taken(BrandingPatch, LookChange)
-_record = shown(OrganizationLook, BrandingRecord, given=("logo",))
+_pale = shown(PaleColor, PaleUse)
+_record = shown(
+    OrganizationLook,
+    BrandingRecord,
+    within=("look",),
+    given=("logo", "dark_logo", "favicon", "background"),
+    pale_uses=lambda look: [_pale(one) for one in look.pale],
+)

@@ -48,7 +48,7 @@ class SmtpBody(msgspec.Struct, frozen=True, kw_only=True):
     from_email: EmailText
     """The address that the mails come from."""
     from_name: _FromName | None = None
-    """The name that the mails come from."""
+    """The name that the mails come from. It is the organization's name, or begins with it."""
 
 
 class SmtpRecord(msgspec.Struct, frozen=True, kw_only=True):

@@ -17,10 +17,12 @@ EVERY_OTHER_TABLE: Final = 100_000_000
 ROWS: Final[Mapping[str, int]] = {
     # As many as there are organizations, or a few for each.
     **dict.fromkeys(("all_organizations", "roles", "teams", "mail_servers", "logos", "domains", "domain_routes"), 20_000),
+    "look_pictures": 20_000,
     **dict.fromkeys(("upstream_providers", "siem_configurations", "oauth_credentials", "scim_tokens", "scim_groups"), 20_000),
     **dict.fromkeys(("management_keys", "webhooks", "all_profile_fields"), 100_000),
     # As many as there are services, or a few for each.
     **dict.fromkeys(("all_services", "former_services", "plans", "client_secrets", "saml_configurations", "saml_certificates"), 50_000),
+    "service_logos": 50_000,
     **dict.fromkeys(("service_roles", "permissions", "service_claims", "api_keys", "resource_servers"), 100_000),
     # The installation's own.
     **dict.fromkeys(("tiers", "signing_keys", "server_secrets", "billing_sweeps", "logout_expiry", "schema_migrations"), 100),

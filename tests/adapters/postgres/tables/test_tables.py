@@ -46,7 +46,7 @@ _FIRST = frozenset({"sessions", "preauthentications", "memberships"})
 _RECOGNISED = {
     *("client_assertions", "saml_requests", "identity_assertions", "used_usernames", "imported_people", "billing_checkouts"),
     *("pushed_requests", "used_key_proofs"),
-    *("logos", "audit_links"),
+    *("logos", "look_pictures", "service_logos", "audit_links", "installation_texts"),
     # Of what a directory says, and of what a run would do.
     *("directory_runs", "directory_people", "directory_groups"),
 }

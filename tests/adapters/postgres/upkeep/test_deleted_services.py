@@ -94,6 +94,7 @@ async def test_all_of_it_goes_and_nothing_of_another(store: Store, remains: Post
         "api_keys": 20,
         "user_keys": USERS,
         "user_key_settings": 1,
+        "service_logos": 1,
         "proxies": 1,
         "proxy_hosts": 1,
         "client_secrets": 2,

@@ -241,6 +241,19 @@ def test_a_word_is_stored_and_read_again() -> None:
 
 
 @pytest.mark.parametrize(
+    ("language", "before"),
+    [(Language.GERMAN, "de"), (Language.FRENCH, "fr"), (Language.POLISH, None), (Language.ARABIC, None), (None, None)],
+)
+def test_a_release_that_has_four_languages_can_read_a_word(language: Language | None, before: str | None) -> None:
+    """It fails at any other value of `language`. What it has stored has no `locale`."""
+    kept = stored_word(Asserted("i", "s", "ada@example.org", stated=StatedProfile(language=language)))
+    assert kept["language"] == before  # type: ignore[index, call-overload]
+    assert restored_word(kept).stated.language is language  # type: ignore[arg-type]
+    old = {name: value for name, value in kept.items() if name != "locale"}  # type: ignore[union-attr]
+    assert restored_word({**old, "language": "es"}).stated.language is Language.SPANISH
+
+
+@pytest.mark.parametrize(
     ("form", "given", "email"),
     [
         ({"name": {"firstName": " Ada ", "lastName": "L"}, "email": "ada@example.org"}, "Ada", "ada@example.org"),

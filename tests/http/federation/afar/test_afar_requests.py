@@ -286,9 +286,11 @@ async def test_a_flood_at_one_person(afar: Afar) -> None:
 
 
 async def test_the_mail_says_who_and_what_and_no_link_says_yes(afar: Afar) -> None:
+    afar.people.change("update services set logo_digest = %s where name = 'Helper'", "0f" * 32)
     await afar.requested()
     assert await afar.tell() == [True]
     (mail,) = await afar.mails()
+    assert f"/logos/{'0f' * 32}" in mail.html
     for words in ("Helper", "Acme", "Orders", "See your orders", "\u201cInvoice 4711\u201d", "/ui/requests"):
         assert words in mail.text.replace("\n", " "), mail.text
     (row,) = afar.people.rows("select id from afar_requests")

@@ -72,14 +72,14 @@ async def test_one_is_added_looked_at_named_and_removed(home: AccountPagesScene)
     assert "No passkeys" in empty.page.text
     assert "Passkeys Add a passkey" in (await home.open("/ui")).page.text
     await added(home)
-    await added(home, Passkey.made(flags=GOOD | ELIGIBLE), name="مفتاح")
+    await added(home, Passkey.made(flags=GOOD | ELIGIBLE), name=(name := "مفتاح"))
     listed = (await home.open(f"{PAGE}?done=added")).page.text
     assert "The passkey is added" in listed
     assert "Firefox on Linux" in listed
     assert "Not used yet Synchronised" in listed
     first, second = kept(home)
     shown = (await home.open(f"{PAGE}/{second}")).page.text
-    assert "Passkey: مفتاح" in shown
+    assert f"Passkey: \u2068{name}\u2069" in shown
     assert "may copy it" in shown
     assert "On one device alone" in (await home.open(f"{PAGE}/{first}")).page.text
     await home.send(name="Laptop")
@@ -87,7 +87,7 @@ async def test_one_is_added_looked_at_named_and_removed(home: AccountPagesScene)
     await home.send(name=" ")
     assert home.tab.status == 400
     asked = await home.open(f"{PAGE}/{first}/remove")
-    assert "Remove \u2068Laptop\u2069?" in asked.page.text
+    assert "Remove Laptop?" in asked.page.text
     await home.send()
     assert home.tab.place == f"{PAGE}?done=removed"
     assert kept(home) == [second]

@@ -100,13 +100,16 @@ async def test_a_language_of_ones_own(home: AccountPagesScene) -> None:
     await home.open("/ui/profile")
     form = home.form
     assert form.action == "/ui/profile/language"
-    for language in ("de", "", "fr"):
+    for language in ("de", "", "fr", "pl"):
         answer = await home.tabs.request("POST", form.action, {**form.fields, "language": language})
         assert answer.header("location") == "/ui/profile?done=language"
         shown = await home.open("/ui/profile?done=language")
-        assert f'<html lang="{language or "en"}">'.encode() in shown.shown.body
-        assert f'value="{language}"'.encode() + (f' lang="{language}"'.encode() if language else b"") + b" selected" in shown.shown.body
-    for wrong in ("it", "EN", "x"):
+        assert f'<html lang="{language or "en"}"'.encode() in shown.shown.body
+        assert (
+            f'value="{language}"'.encode() + (f' lang="{language}" dir="ltr"'.encode() if language else b"") + b" selected"
+            in shown.shown.body
+        )
+    for wrong in ("sv", "EN", "x"):
         answer = await home.tabs.request("POST", form.action, {**form.fields, "language": wrong})
         assert answer.status == 400
 

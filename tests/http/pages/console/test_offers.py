@@ -48,6 +48,10 @@ EXCEPTIONS: Final[Mapping[str, str]] = {
         for place in ("/api/organizations/{org_slug}", "/api/platform")
         for act in ("plan", "apply")
     },
+    **{
+        f"PUT {place}/texts": "configuration documents set all own texts; pages change one by one"
+        for place in ("/api/organizations/{org_slug}", "/api/platform")
+    },
     "POST /api/organizations/{org_slug}/proposals": "programs propose, and people change things by the pages of things",
     "GET /api/privacy/export/{user_id}": "people export their own data by the API, and operators by `postern privacy`",
     "DELETE /api/privacy/forget/{user_id}": "people ask for it by the API, and operators by `postern privacy`",

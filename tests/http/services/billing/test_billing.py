@@ -16,6 +16,7 @@ from core.domain.services.billing.billing_news import NewsType
 from tests.changed_fields import answer_by, put
 from tests.conftest import CapturedLog
 from tests.http.cast import all_at_once
+from tests.http.postbox import Postbox
 from tests.http.services.paying import OTHER_SECRET, RECEIVER, Counter, beside, counter_on, send
 from tests.meanwhile import meanwhile
 from tests.patience import PATIENCE
@@ -40,6 +41,7 @@ def at(seconds: int) -> str:
 @pytest.mark.parametrize("new_shape", [True, False])
 async def test_a_subscription_begins_is_renewed_fails_and_ends(counter: Counter, *, new_shape: bool) -> None:
     counter.provider.new_shape = new_shape
+    counter.people.change("update services set logo_digest = %s", "0f" * 32)
     ada, now = counter.user(), int(time())
     bought = counter.bought(ada, created=now - 60)
     await counter.tell(CREATED, bought, now - 60)
@@ -68,7 +70,8 @@ async def test_a_subscription_begins_is_renewed_fails_and_ends(counter: Counter,
     ]
     assert [entry["action"] for entry in counter.audited("subscription.%")] == [event["name"] for event in counter.told()]
     # One mail, about the payment that failed.
-    assert counter.mails() == 1
+    (mail,) = await Postbox(counter.postern).empty()
+    assert f"/logos/{'0f' * 32}" in mail.html
 
 
 @pytest.mark.parametrize(

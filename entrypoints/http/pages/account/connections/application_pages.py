@@ -15,7 +15,7 @@ from entrypoints.http.machinery.answers import redirect
 from entrypoints.http.machinery.browsers import BROWSER, BoundForm
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.limits import PAGE_LOADS
-from entrypoints.http.pages.account import APPLICATIONS, ON_A_PAGE, AnyCall, Listing, Page, ask, back_to, isolated, show
+from entrypoints.http.pages.account import APPLICATIONS, ON_A_PAGE, AnyCall, Listing, Page, ask, back_to, show
 from entrypoints.http.pages.declaring import WITH_FORM, page
 
 _REVOKE: Final = f"{APPLICATIONS}/{{service_id}}/revoke"
@@ -64,7 +64,7 @@ async def ask_to_revoke_application(call: Call[None, None, ApplicationPath], pos
     """Ask before an application loses its access"""
     application = await _own(call, postern)
     action = f"{APPLICATIONS}/{application.service}/revoke"
-    values = {"application": isolated(application.name), "organization": isolated(application.organization_name)}
+    values = {"application": application.name, "organization": application.organization_name}
     return ask(
         call, postern, APPLICATIONS, action, name="application_revoke", button="application_revoke.button", back=APPLICATIONS, values=values
     )
@@ -91,7 +91,7 @@ async def ask_to_revoke_application_api(call: Call[None, None, ApplicationApiPat
     if resource is None:
         raise NotFound("This application has no access to this API for you", words="service_unknown")
     action = f"{APPLICATIONS}/{application.service}/apis/{resource.id}/revoke"
-    values = {"application": isolated(application.name), "api": isolated(resource.name or resource.identifier)}
+    values = {"application": application.name, "api": resource.name or resource.identifier}
     return ask(
         call,
         postern,
@@ -122,7 +122,7 @@ async def revoke_application_api(call: Call[BoundForm, None, ApplicationApiPath]
 async def ask_to_end_held_user_key(call: Call[None, None, HeldUserKeyPath], postern: Postern) -> bytes:
     """Ask before a key ends, at whatever application"""
     key = await postern.services.user_keys.get_held(call.caller, UserKeyId(call.path.user_key_id))
-    values = {"called": isolated(key.name), "application": isolated(key.service_name)}
+    values = {"called": key.name, "application": key.service_name}
     action = f"{APPLICATIONS}/keys/{key.id}/end"
     return ask(call, postern, APPLICATIONS, action, name="user_key_end", button="user_key_end.button", back=APPLICATIONS, values=values)
 

@@ -17,7 +17,7 @@ from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.fields import example
 from entrypoints.http.machinery.limits import PAGE_LOADS, PAGE_STEPS
 from entrypoints.http.pages import shipped_pages
-from entrypoints.http.pages.account import CONNECTIONS, AnyCall, Page, ask, back_to, isolated, show
+from entrypoints.http.pages.account import CONNECTIONS, AnyCall, Page, ask, back_to, show
 from entrypoints.http.pages.declaring import WITH_FORM, page
 from entrypoints.http.pages.flows import browser_secret
 
@@ -63,8 +63,8 @@ async def ask_to_connect(call: Call[None, None, ConnectionPath], postern: Poster
         postern,
         "connections/connect.html",
         CONNECTIONS,
-        title=text("connect.title", provider=isolated(name)),
-        explained=text("connect.text", provider=isolated(name)),
+        title=text("connect.title", provider=name),
+        explained=text("connect.text", provider=name),
         action=f"{CONNECTIONS}/{provider}/connect",
         back=CONNECTIONS,
     )
@@ -116,7 +116,7 @@ async def _asked_to_disconnect(call: AnyCall, postern: Postern, refusal: LastWay
                 name="disconnect",
                 button="disconnect.button",
                 back=CONNECTIONS,
-                values={"provider": isolated(_name(postern, one))},
+                values={"provider": _name(postern, one)},
                 refusal=refusal,
             )
     raise NotFound("You are not connected to this provider", words="provider_not_connected")

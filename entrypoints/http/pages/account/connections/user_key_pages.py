@@ -20,7 +20,7 @@ from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.errors import status_of
 from entrypoints.http.machinery.fields import ServicePath
 from entrypoints.http.machinery.limits import CREDENTIALS, PAGE_LOADS
-from entrypoints.http.pages.account import APPLICATIONS, NO_ERRORS, AnyCall, Done, Page, ask, back_to, isolated, show
+from entrypoints.http.pages.account import APPLICATIONS, NO_ERRORS, AnyCall, Done, Page, ask, back_to, show
 from entrypoints.http.pages.declaring import WITH_FORM, page
 
 _KEYS: Final = "/ui/keys/{org_slug}/{service_slug}"
@@ -112,7 +112,7 @@ async def ask_to_end_user_key(call: Call[None, None, UserKeyPagePath], postern: 
     """Ask before a key ends"""
     place = await _place(call, postern)
     key = await postern.services.user_keys.get_own(call.caller, place, UserKeyId(call.path.user_key_id))
-    values = {"called": isolated(key.name), "application": isolated(place.service_name)}
+    values = {"called": key.name, "application": place.service_name}
     back = _address(place)
     action = f"{back}/{key.id}/end"
     return ask(call, postern, APPLICATIONS, action, name="user_key_end", button="user_key_end.button", back=back, values=values)

@@ -16,7 +16,7 @@ from entrypoints.http.machinery.browsers import BROWSER, BoundForm
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.limits import PAGE_LOADS
 from entrypoints.http.pages import device_in, shipped_pages
-from entrypoints.http.pages.account import DEVICES, ON_A_PAGE, AnyCall, Done, Listing, Page, ask, back_to, isolated, show
+from entrypoints.http.pages.account import DEVICES, ON_A_PAGE, AnyCall, Done, Listing, Page, ask, back_to, show
 from entrypoints.http.pages.declaring import WITH_FORM, page
 
 LOW: Final = "low"
@@ -142,7 +142,7 @@ def _device(
 
 def _ask(call: AnyCall, postern: Postern, device: Device, refusal: Refusal | None = None) -> bytes:
     place = f"{DEVICES}/{device.id}"
-    values = {"device": isolated(device_in(shipped_pages().text(call.language), device.name))}
+    values = {"device": device_in(shipped_pages().text(call.language), device.name)}
     return ask(
         call,
         postern,

@@ -18,7 +18,7 @@ from entrypoints.http.machinery.browsers import BROWSER, BoundForm
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.limits import CREDENTIALS, PAGE_LOADS
 from entrypoints.http.pages import device_in, shipped_pages
-from entrypoints.http.pages.account import ADD_PASSKEY, PASSKEYS, AnyCall, Done, Page, ask, back_to, details_signals, isolated, show
+from entrypoints.http.pages.account import ADD_PASSKEY, PASSKEYS, AnyCall, Done, Page, ask, back_to, details_signals, show
 from entrypoints.http.pages.declaring import WITH_FORM, WITH_PASSKEYS, page
 from entrypoints.http.pages.sign_in.passkey_pages import as_json, read
 from entrypoints.http.passkey_makers import maker_named
@@ -194,6 +194,6 @@ def _ask(call: AnyCall, postern: Postern, passkey: Passkey, refusal: Refusal | N
         name="passkey_remove_second" if passkey.second_factor_since else "passkey_remove",
         button="passkey_remove.button",
         back=place,
-        values={"passkey": isolated(device_in(shipped_pages().text(call.language), passkey.name))},
+        values={"passkey": device_in(shipped_pages().text(call.language), passkey.name)},
         refusal=refusal,
     )

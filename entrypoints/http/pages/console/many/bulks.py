@@ -12,7 +12,6 @@ from entrypoints.http.machinery.answers import Answer
 from entrypoints.http.machinery.browsers import BoundForm
 from entrypoints.http.machinery.endpoints import Endpoint
 from entrypoints.http.machinery.errors import status_of
-from entrypoints.http.pages.account import isolated
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.handlers import stated
 from entrypoints.http.pages.console.lists import page_of_list
@@ -94,7 +93,7 @@ def _shown(
     errors: Mapping[str, str] = NO_ERRORS,
 ) -> bytes:
     if len(rows) == 1:
-        title = resource.text(visit, f"ask_{bulk.name}_title", called=isolated(resource.called(rows[0])))
+        title = resource.text(visit, f"ask_{bulk.name}_title", called=resource.called(rows[0]))
     else:
         title = resource.text(visit, f"bulk_{bulk.name}_title", count=len(rows))
     of_one: dict[str, Any] = {resource.parameter: "…"}

@@ -33,6 +33,8 @@ from entrypoints.http.routes.tenancy.siem import get_siem_configuration
 from entrypoints.http.routes.tenancy.sign_in_rules import get_sign_in_rules
 from entrypoints.http.routes.tenancy.teams import list_teams
 from entrypoints.http.routes.tenancy.terms.terms import get_terms
+from entrypoints.http.routes.tenancy.texts.spoken_languages import get_languages
+from entrypoints.http.routes.tenancy.texts.texts import change_texts
 from entrypoints.http.routes.tenancy.trusted_issuers import list_trusted_issuers
 from entrypoints.http.routes.tenancy.upstream_providers import list_upstream_providers
 from entrypoints.http.routes.tenancy.webhooks import list_webhooks
@@ -51,6 +53,7 @@ RISK: Final = f"{SIGN_IN}/risk"
 AUDIT_LOG: Final = f"{HOME}/audit-log"
 SETTINGS: Final = f"{HOME}/settings"
 DOCUMENTS: Final = f"{SETTINGS}/documents"
+TEXTS: Final = f"{SETTINGS}/texts"
 PROPOSALS: Final = f"{SETTINGS}/proposals"
 SEARCH: Final = f"{HOME}/search"
 SIGN_INS: Final = f"{HOME}/sign-ins"
@@ -81,6 +84,8 @@ CREDENTIALS_TAB: Final = Tab("console.tab.credentials", f"{SIGN_IN}/providers", 
 AUDIT_LOG_TAB: Final = Tab("console.tab.audit_log", AUDIT_LOG, list_audit_log.caller)
 GENERAL_TAB: Final = Tab("console.tab.general", SETTINGS, change_organization.caller)
 LOOKS_TAB: Final = Tab("console.tab.looks", f"{SETTINGS}/looks", change_branding.caller)
+LANGUAGES_TAB: Final = Tab("console.tab.languages", f"{SETTINGS}/languages", get_languages.caller)
+TEXTS_TAB: Final = Tab("console.tab.texts", TEXTS, change_texts.caller)
 DOMAIN_TAB: Final = Tab("console.tab.domain", f"{SETTINGS}/domain", get_domain.caller)
 MAIL_SERVER_TAB: Final = Tab("console.tab.mail_server", f"{SETTINGS}/mail-server", get_mail_server.caller)
 TERMS_TAB: Final = Tab("console.tab.terms", f"{SETTINGS}/terms", get_terms.caller)
@@ -111,8 +116,8 @@ SIGN_IN_ENTRY: Final = SideEntry("console.entry.sign_in", (RULES_TAB, RISK_TAB, 
 AUDIT_LOG_ENTRY: Final = SideEntry("console.entry.audit_log", (AUDIT_LOG_TAB,))
 SETTINGS_ENTRY: Final = SideEntry(
     "console.entry.settings",
-    (GENERAL_TAB, LOOKS_TAB, DOMAIN_TAB, MAIL_SERVER_TAB, TERMS_TAB, BILLING_TAB, DOCUMENTS_TAB, DANGER_TAB),
-    todos=(Todo.MAIL_SERVER,),
+    (GENERAL_TAB, LOOKS_TAB, TEXTS_TAB, LANGUAGES_TAB, DOMAIN_TAB, MAIL_SERVER_TAB, TERMS_TAB, BILLING_TAB, DOCUMENTS_TAB, DANGER_TAB),
+    todos=(Todo.MAIL_SERVER, Todo.TEXTS),
 )
 
 ORGANIZATION: Final = ConsolePlace(

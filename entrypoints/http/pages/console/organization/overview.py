@@ -28,6 +28,7 @@ from entrypoints.http.pages.console.organization.organization_tabs import (
     SETTINGS,
     SETUP_LINKS,
     SIGN_INS,
+    TEXTS,
     position,
 )
 from entrypoints.http.pages.console.visit import DoneLink, Head, Page, PageVisit
@@ -56,6 +57,7 @@ _DECIDED_AT: Final[Mapping[Todo, str]] = {
     Todo.MAIL_SERVER: f"{SETTINGS}/mail-server",
     Todo.SIEM: f"{EVENTS}/siem",
     Todo.SETUP_LINKS: SETUP_LINKS,
+    Todo.TEXTS: f"{TEXTS}/outdated",
     Todo.KEYS: EXPIRIES,
 }
 
@@ -115,7 +117,8 @@ async def _applications(visit: PageVisit, found: OwnOrganization) -> Sequence[tu
         return ()
     services = (await visit.ask(list_services)).services
     return [
-        (one.name, visit.here(f"{APPLICATIONS}/{{service_slug}}", service_slug=one.slug), mark_of(one.name, one.id)) for one in services
+        (one.name, visit.here(f"{APPLICATIONS}/{{service_slug}}", service_slug=one.slug), mark_of(one.name, one.id, one.logo or ""))
+        for one in services
     ]
 
 

@@ -7,6 +7,7 @@ from entrypoints.http.pages.console.platform import (
     customer_links,
     installation_terms,
     organizations,
+    own_texts,
     provider_logo,
     providers,
     risk_rules,
@@ -42,4 +43,5 @@ PAGES: Final = (
     *audit_log_pages.PAGES,
     *settings_pages.PAGES,
     *installation_terms.PAGES,
+    *own_texts.PAGES,
 )

@@ -28,6 +28,8 @@ AUDIT_LOG: Final = f"{HOME}/audit-log"
 SETTINGS: Final = f"{HOME}/settings"
 DOCUMENTS: Final = f"{SETTINGS}/documents"
 TERMS: Final = f"{SETTINGS}/terms"
+TEXTS: Final = f"{SETTINGS}/texts"
+TEXT_APPROVALS: Final = f"{HOME}/texts"
 
 OVERVIEW_TAB: Final = Tab("console.tab.overview", HOME, PLATFORM_OWNER)
 HEALTH_TAB: Final = Tab("console.tab.health", HEALTH, PLATFORM_OWNER)
@@ -36,6 +38,7 @@ HELD_BACK_TAB: Final = Tab("console.tab.held_back", HELD_BACK, PLATFORM_OWNER)
 EXPIRIES_TAB: Final = Tab("console.tab.expiries", EXPIRIES, PLATFORM_OWNER)
 ORGANIZATIONS_TAB: Final = Tab("console.tab.organizations", ORGANIZATIONS, PLATFORM_OWNER)
 APPROVALS_TAB: Final = Tab("console.tab.apis", APPROVALS, PLATFORM_OWNER)
+TEXT_APPROVALS_TAB: Final = Tab("console.tab.text_approvals", TEXT_APPROVALS, PLATFORM_OWNER)
 PEOPLE_TAB: Final = Tab("console.tab.people", PEOPLE, PLATFORM_OWNER)
 OWNERS_TAB: Final = Tab("console.tab.owners", OWNERS, PLATFORM_OWNER)
 SECOND_FACTORS_TAB: Final = Tab("console.tab.second_factors", SECOND_FACTORS, PLATFORM_OWNER)
@@ -48,13 +51,16 @@ RISK_TAB: Final = Tab("console.tab.risk", RISK, PLATFORM_OWNER)
 AUDIT_LOG_TAB: Final = Tab("console.tab.audit_log", AUDIT_LOG, PLATFORM_OWNER)
 SETTINGS_TAB: Final = Tab("console.tab.settings_in_force", SETTINGS, PLATFORM_OWNER)
 TERMS_TAB: Final = Tab("console.tab.terms", TERMS, PLATFORM_OWNER)
+TEXTS_TAB: Final = Tab("console.tab.texts", TEXTS, PLATFORM_OWNER)
 DOCUMENTS_TAB: Final = Tab("console.tab.documents", DOCUMENTS, PLATFORM_OWNER)
 
 OVERVIEW_ENTRY: Final = SideEntry(
     "console.entry.overview", (OVERVIEW_TAB, HEALTH_TAB, EXPIRIES_TAB, JOBS_TAB, HELD_BACK_TAB), todos=(PlatformTodo.JOBS,)
 )
 ORGANIZATIONS_ENTRY: Final = SideEntry(
-    "console.entry.organizations", (ORGANIZATIONS_TAB, APPROVALS_TAB), todos=(PlatformTodo.ORGANIZATIONS, PlatformTodo.APPROVALS)
+    "console.entry.organizations",
+    (ORGANIZATIONS_TAB, APPROVALS_TAB, TEXT_APPROVALS_TAB),
+    todos=(PlatformTodo.ORGANIZATIONS, PlatformTodo.APPROVALS),
 )
 PEOPLE_ENTRY: Final = SideEntry("console.entry.people", (PEOPLE_TAB, OWNERS_TAB, SECOND_FACTORS_TAB))
 TIERS_ENTRY: Final = SideEntry("console.entry.tiers", (TIERS_TAB,))
@@ -64,7 +70,7 @@ SIGNING_KEYS_ENTRY: Final = SideEntry("console.entry.signing_keys", (SIGNING_KEY
 PROVIDERS_ENTRY: Final = SideEntry("console.tab.platform_providers", (PROVIDERS_TAB,), icon="sign_in")
 RISK_ENTRY: Final = SideEntry("console.tab.risk", (RISK_TAB,), icon="sign_in")
 AUDIT_LOG_ENTRY: Final = SideEntry("console.entry.audit_log", (AUDIT_LOG_TAB,))
-SETTINGS_ENTRY: Final = SideEntry("console.entry.settings", (SETTINGS_TAB, TERMS_TAB, DOCUMENTS_TAB))
+SETTINGS_ENTRY: Final = SideEntry("console.entry.settings", (SETTINGS_TAB, TERMS_TAB, TEXTS_TAB, DOCUMENTS_TAB))
 
 PLATFORM: Final = ConsolePlace(
     (

@@ -11,7 +11,6 @@ from entrypoints.http.machinery.answers import Answer, redirect
 from entrypoints.http.machinery.browsers import BoundForm
 from entrypoints.http.machinery.callers import CallerRule
 from entrypoints.http.machinery.endpoints import Endpoint
-from entrypoints.http.pages.account import isolated
 from entrypoints.http.pages.console.action_pages import EndingForm
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.forms import Shape
@@ -75,7 +74,7 @@ def question_pages(question: Question) -> Sequence[Endpoint]:
     async def page(visit: PageVisit, subject: QuestionSubject, texts: Mapping[str, Any], errors: Mapping[str, str] = NO_ERRORS) -> bytes:
         key = f"{question.texts}.{question.name}"
         head = Head(
-            title=visit.text(f"{key}_title", called=isolated(subject.called)),
+            title=visit.text(f"{key}_title", called=subject.called),
             crumbs=subject.crumbs,
             curl=visit.curl(question.of) if isinstance(question.of, Endpoint) else "",
             errors=errors,

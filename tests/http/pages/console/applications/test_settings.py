@@ -5,6 +5,7 @@ import pytest
 from tests.http.pages.account.conftest import ACTING, COOKIE
 from tests.http.pages.console.applications.conftest import AT, CALLBACK, made
 from tests.http.pages.console.conftest import ConsoleScene
+from tests.pictures import drawn_png
 
 # What every member of the organization may see, and what only those may who look after applications.
 SEEN = (
@@ -303,3 +304,20 @@ async def test_while_impersonating_nobody_makes_anything_that_lasts(console: Con
     for page in ("/secrets/~new", "/api-keys/~new", "/claims/~new"):
         assert (await console.at(f"{billing}{page}")).status == 403
     assert (await console.at(f"{AT}/~new")).status == 403
+
+
+async def test_an_application_gets_a_logo_and_loses_it(console: ConsoleScene, billing: str) -> None:
+    at = f"{billing}/logo"
+    assert f"/ui/o/acme{at}" in (await console.at(f"{billing}/settings")).page.links
+    await console.at(at)
+    tab = await console.submit(at, logo=b"<svg/>")
+    assert (tab.status, tab.page.inputs["logo"]["aria-invalid"]) == (400, "true")
+    tab = await console.submit(at, logo=drawn_png())
+    assert tab.place == f"/ui/o/acme{at}?done=console.application_logo.upload"
+    (row,) = console.people.rows("select logo_digest from services")
+    for page in (billing, AT, at):
+        assert f'src="/logos/{row["logo_digest"]}"' in (await console.at(page)).shown.body.decode(), page
+    await console.at(at)
+    tab = await console.submit(f"{at}/remove")
+    assert tab.place == f"/ui/o/acme{at}?done=console.application_logo.remove"
+    assert console.people.rows("select from service_logos") == []

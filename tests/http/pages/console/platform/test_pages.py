@@ -19,6 +19,8 @@ def filled(path: str, platform: PlatformScene) -> str:
             "budget_id": platform.ada.user,
             "link_id": platform.ada.user,
             "resource_id": platform.ada.user,
+            "place": "sign_in",
+            "language": "en",
         }
     )
 
@@ -26,7 +28,9 @@ def filled(path: str, platform: PlatformScene) -> str:
 @pytest.mark.parametrize("path", _PAGES)
 async def test_a_page_opens_for_platform_owners_alone(path: str, platform: PlatformScene) -> None:
     target = filled(path, platform)
-    known = not {"{key}", "{key_id}", "{entry_id}", "{link_id}", "{resource_id}", "{budget_id}"} & set(path.split("/"))
+    unknown = {"{key}", "{key_id}", "{entry_id}", "{link_id}", "{resource_id}", "{budget_id}"}
+    # Acme has no text that could wait for a yes.
+    known = not unknown & set(path.split("/")) and "/texts/{org_id}" not in path
     tab = await platform.tab.open(target)
     assert tab.status == (200 if known else 404), tab.page.text
     assert len(tab.page.text) > 100

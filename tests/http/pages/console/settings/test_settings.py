@@ -1,5 +1,7 @@
 """Settings on pages: the name, the looks, the domain, the mail server, own clients, billing, and the end."""
 
+from typing import Any
+
 import pytest
 
 from tests.http.pages.console.conftest import ConsoleScene
@@ -7,6 +9,10 @@ from tests.pictures import drawn_png
 
 SETTINGS = "/settings"
 PLACES = ["", "/looks", "/domain", "/mail-server", "/billing", "/danger", "/danger/transfer", "/danger/delete"]
+
+
+def looks_form(console: ConsoleScene) -> Any:
+    return next(form for form in console.tab.page.forms if "primary_color" in form.fields)
 
 
 async def test_the_name_changes_and_the_limits_stand_there(console: ConsoleScene) -> None:
@@ -21,7 +27,7 @@ async def test_the_name_changes_and_the_limits_stand_there(console: ConsoleScene
 async def test_looks_are_seen_before_they_are_saved(console: ConsoleScene) -> None:
     await console.at(f"{SETTINGS}/looks")
     look = f"{SETTINGS}/looks"
-    form = console.tab.page.forms[-1]
+    form = looks_form(console)
     tab = await console.tab._go("POST", form.action.partition("#")[0], {**form.fields, "primary_color": "#a01040", "step": "preview"})
     assert tab.status == 200
     assert "Not saved yet" in tab.page.text
@@ -31,7 +37,7 @@ async def test_looks_are_seen_before_they_are_saved(console: ConsoleScene) -> No
     assert b".preview{--accent:#a01040" in style.shown.body
     assert console.people.rows("select primary_color from organizations where slug = 'acme'") == [{"primary_color": None}]
     await console.at(look)
-    form = console.tab.page.forms[-1]
+    form = looks_form(console)
     tab = await console.tab._go("POST", form.action.partition("#")[0], {**form.fields, "primary_color": "#a01040", "step": "save"})
     assert tab.place == f"/ui/o/acme{look}?done=saved"
     assert console.people.rows("select primary_color from organizations where slug = 'acme'") == [{"primary_color": "#a01040"}]
@@ -57,12 +63,70 @@ async def test_a_logo_comes_from_a_file_and_goes(console: ConsoleScene) -> None:
 @pytest.mark.parametrize("color", ["red", "#12", "</style>", "#gggggg"])
 async def test_a_colour_that_is_none_is_refused(color: str, console: ConsoleScene) -> None:
     await console.at(f"{SETTINGS}/looks")
-    form = console.tab.page.forms[-1]
+    form = looks_form(console)
     for step in ("preview", "save"):
         tab = await console.tab._go("POST", form.action.partition("#")[0], {**form.fields, "primary_color": color, "step": step})
         assert tab.status == 400
         assert tab.page.inputs["primary_color"]["value"] == color
         assert "/preview-" not in tab.shown.body.decode()
+
+
+async def send(console: ConsoleScene, **fields: str) -> Any:
+    await console.at(f"{SETTINGS}/looks")
+    form = looks_form(console)
+    return await console.tab._go("POST", form.action.partition("#")[0], {**form.fields, **fields})
+
+
+async def test_the_preview_wears_all_of_the_look(console: ConsoleScene) -> None:
+    tab = await send(console, second_color="#a01040", corner="12", font="slab", step="preview")
+    assert tab.status == 200
+    (sheet,) = [one for one in tab.shown.body.decode().split('"') if "/preview-x-a01040-12-slab-x.css" in one]
+    style = (await console.tab.open(sheet)).shown.body
+    assert b".preview{--corner:12px;--card:12px;--font:Rockwell" in style
+    tab = await send(console, second_color="#a01040", corner="12", font="slab", step="save")
+    assert tab.place == f"/ui/o/acme{SETTINGS}/looks?done=saved"
+    (row,) = console.people.rows("select look from organizations where slug = 'acme'")
+    assert row["look"] == '{"corner": 12, "font": "slab", "second_color": "#a01040"}'
+
+
+async def test_a_second_colour_that_cannot_be_read_is_refused_at_its_field_with_the_nearest(console: ConsoleScene) -> None:
+    for step in ("preview", "save"):
+        tab = await send(console, second_color="#ffe066", step=step)
+        assert tab.status == 400
+        assert tab.page.inputs["second_color"]["aria-invalid"] == "true"
+        assert "The nearest colour that can is #836d00" in tab.page.text
+        assert 'name="nearest" value="second_color #836d00"' in tab.shown.body.decode()
+    tab = await send(console, second_color="#ffe066", nearest="second_color #836d00")
+    assert (tab.status, tab.page.inputs["second_color"]["value"]) == (200, "#836d00")
+
+
+async def test_the_page_offers_the_nearest_of_a_pale_first_colour(console: ConsoleScene) -> None:
+    tab = await send(console, primary_color="#ffe066", step="preview")
+    assert "On light ground this colour cannot be read as text (contrast 1.19, needed 4.50)" in tab.page.text
+    assert 'name="nearest" value="primary_color #836d00"' in tab.shown.body.decode()
+    tab = await send(console, primary_color="#ffe066", nearest="primary_color #836d00")
+    assert tab.page.inputs["primary_color"]["value"] == "#836d00"
+    assert "On light ground" not in tab.page.text
+    # What somebody else has put there is no colour, and names no other field.
+    tab = await send(console, nearest="primary_color </style>")
+    assert tab.status == 400
+    tab = await send(console, nearest="help_url https://evil.example")
+    assert tab.page.inputs["help_url"].get("value", "") == ""
+
+
+@pytest.mark.parametrize("name", ["dark_logo", "favicon", "background"])
+async def test_the_other_pictures_come_from_files_and_go(name: str, console: ConsoleScene) -> None:
+    look = f"{SETTINGS}/looks"
+    at = f"{look}/{name.replace('_', '-')}"
+    await console.at(look)
+    tab = await console.submit(at, **{name: b"<svg/>"})
+    assert (tab.status, tab.page.inputs[name]["aria-invalid"]) == (400, "true")
+    tab = await console.submit(at, **{name: drawn_png()})
+    assert tab.place == f"/ui/o/acme{look}?done=console.looks.upload_{name}"
+    assert len(console.people.rows("select from look_pictures where kind = %s", name)) == 1
+    tab = await console.submit(f"{at}/remove")
+    assert tab.place == f"/ui/o/acme{look}?done=console.looks.remove_{name}"
+    assert console.people.rows("select from look_pictures") == []
 
 
 async def test_the_domain_is_set_and_shows_its_proof(console: ConsoleScene) -> None:
@@ -85,9 +149,13 @@ async def test_the_mail_server_keeps_its_password_to_itself(console: ConsoleScen
     tab = await console.submit(f"{place}/change", **{**fields, "from_email": "none"})
     assert tab.status == 400
     assert "correct horse" not in tab.shown.body.decode()
-    await console.submit(f"{place}/change", **fields)
+    tab = await console.submit(f"{place}/change", **{**fields, "from_name": "Globex"})
+    assert tab.status == 400
+    assert "with the name of the organization: Acme" in tab.page.text
+    await console.submit(f"{place}/change", **{**fields, "from_name": "Acme IT"})
     tab = await console.at(place)
     assert "smtp.acme.example" in tab.page.text
+    assert "Acme IT" in tab.page.text
     assert "correct horse" not in tab.shown.body.decode()
     console.people.change("update mail_servers set failing_since = now()")
     assert "Fails" in (await console.at(place)).page.text

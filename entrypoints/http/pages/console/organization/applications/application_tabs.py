@@ -19,6 +19,7 @@ from entrypoints.http.routes.services.services import change_service, get_servic
 LIST: Final = APPLICATIONS
 ONE: Final = f"{LIST}/{{service_slug}}"
 SETTINGS: Final = f"{ONE}/settings"
+LOGO: Final = f"{ONE}/logo"
 SIGN_IN: Final = f"{ONE}/sign-in"
 SESSIONS: Final = f"{ONE}/sessions"
 NOTICES: Final = f"{ONE}/logout-notices"

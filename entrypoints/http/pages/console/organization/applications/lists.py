@@ -41,7 +41,7 @@ APPLICATIONS: Final = Resource(
     columns=(
         signed(
             plain("name", beside=lambda one: one.client_id if is_address(one.client_id) else one.slug),
-            lambda one: (one.name, one.id),
+            lambda one: (one.name, one.id, one.logo or ""),
         ),
         words("service_type"),
         state("sign_in_policy", POLICY, "console.field.sign_in_policy"),

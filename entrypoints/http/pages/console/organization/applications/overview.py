@@ -75,7 +75,7 @@ async def show_application(call: Call[None, DoneLink, ServicePath, Any], postern
     )
     head = Head(
         title=service.name,
-        mark=mark_of(service.name, service.id),
+        mark=mark_of(service.name, service.id, service.logo or ""),
         known=[(visit.text(one.label), one.cell(service, visit.text, visit.path)) for one in _KNOWN],
         crumbs=application_tabs.above_list(visit),
         main=_onward(visit, kind),

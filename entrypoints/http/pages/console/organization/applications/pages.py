@@ -16,6 +16,7 @@ from entrypoints.http.pages.console.organization.applications import (
     user_keys,
 )
 from entrypoints.http.pages.console.organization.applications.claims import preview, service_claims, trial
+from entrypoints.http.pages.console.organization.applications.looks import application_logo
 from entrypoints.http.pages.console.organization.applications.making import new_application
 from entrypoints.http.pages.console.organization.applications.proxy import proxy
 from entrypoints.http.pages.console.organization.applications.saml import saml_pages
@@ -27,6 +28,7 @@ PAGES: Final = (
     *overview.PAGES,
     *tab_pages.PAGES,
     *settings.PAGES,
+    *application_logo.PAGES,
     *session_pages.PAGES,
     *notices.PAGES,
     *keys.PAGES,

@@ -21,7 +21,7 @@ from entrypoints.http.routes.federation.logout_notices import list_logout_notice
 from entrypoints.http.routes.federation.saml import get_saml_configuration
 from entrypoints.http.routes.services.api_keys import list_api_keys
 from entrypoints.http.routes.services.client_secrets import list_client_secrets
-from entrypoints.http.routes.services.services import change_service, delete_service, get_service, list_services
+from entrypoints.http.routes.services.services import change_service, delete_service, get_service, list_services, upload_service_logo
 
 _ADDRESS_TONES: Final = {"protected": Tone.GOOD, "here": Tone.WARN, "app": Tone.GOOD}
 
@@ -173,6 +173,7 @@ SETTINGS: Final = _page(
     Section("basics", shape(change_service, "name", Asked("service_type", choices=_types, hint="console.application.type_hint"))),
     Section("metadata", shape(change_service, Asked("metadata", hint="console.application.metadata_hint"))),
     facts=(copied("id"), copied("slug"), when("created_at")),
+    below=(("console.application_logo.title", application_tabs.LOGO, upload_service_logo),),
     ending=Ending(delete_service, typed=lambda application: str(application.name), counts=_ends_with_it),
 )
 

@@ -6,7 +6,6 @@ from typing import Any, Final
 from core.domain.languages import Language
 from core.domain.tenancy.setup.setup_drafts import SetupDraftState
 from core.domain.tenancy.setup.setup_links import SetupLinkState, SetupPurpose
-from entrypoints.http.pages.account.profile_pages import LANGUAGE_NAMES
 from entrypoints.http.pages.console.cells import Column, Tone, code, plain, state, when, words
 from entrypoints.http.pages.console.forms import Asked, Choice, shape
 from entrypoints.http.pages.console.organization.connections.owners_word import settings_of
@@ -65,7 +64,7 @@ async def purposes(visit: PageVisit) -> Sequence[Choice]:
 
 
 async def languages(_visit: PageVisit) -> Sequence[Choice]:
-    return [Choice(one.value, LANGUAGE_NAMES[one]) for one in Language]
+    return [Choice(one.value, one.own_name) for one in Language]
 
 
 async def _drop(_visit: PageVisit, link: Any) -> Sequence[tuple[str, int]]:

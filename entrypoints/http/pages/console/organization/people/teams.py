@@ -15,7 +15,6 @@ from entrypoints.http.machinery.answers import Answer, redirect
 from entrypoints.http.machinery.browsers import BoundForm
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.errors import status_of
-from entrypoints.http.pages.account import isolated
 from entrypoints.http.pages.console.cells import code, copied, linked, plain, role, rows_of, when, words
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.forms import Asked, Choice, ShortName, shape
@@ -136,7 +135,7 @@ async def ask_to_remove_team_member(call: Call[None, None, TeamMemberPath, Membe
         back=visit.here(_MEMBERS),
         button=visit.text("console.team_members.end"),
         kind="final",
-        ends=(isolated(called(member)),),
+        ends=(called(member),),
         wanted="",
     )
     return Answer(page, 200)

@@ -14,7 +14,7 @@ from entrypoints.http.machinery.callers import OWNER_IN_PERSON_OF_INACTIVE
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.errors import status_of
 from entrypoints.http.machinery.fields import OrganizationPath
-from entrypoints.http.pages.account import ORGANIZATIONS, isolated
+from entrypoints.http.pages.account import ORGANIZATIONS
 from entrypoints.http.pages.console.action_pages import EndingForm
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.organization.organization_tabs import DANGER_TAB, HOME, SETTINGS, SETTINGS_ENTRY, position
@@ -123,7 +123,7 @@ async def _question(visit: PageVisit, errors: Mapping[str, str] = NO_ERRORS) -> 
         "question.html",
         _POSITION,
         Head(
-            title=visit.text("console.danger.delete_title", called=isolated(called)),
+            title=visit.text("console.danger.delete_title", called=called),
             crumbs=((visit.text("console.danger.title"), visit.here(_AT)),),
             curl=visit.curl(delete_organization),
             errors=errors,

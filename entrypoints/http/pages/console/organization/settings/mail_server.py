@@ -48,7 +48,7 @@ MAIL_SERVER: Final = Resource(
                 Asked("username", kind=InputKind.TEXT),
                 Asked("password", kind=InputKind.SECRET, hint="console.mail_server.password_hint"),
                 Asked("from_email", hint="console.mail_server.from_hint"),
-                "from_name",
+                Asked("from_name", hint="console.mail_server.name_hint"),
             ),
             whole=True,
         ),

@@ -1,0 +1,1 @@
+"""Texts of organizations, and of the installation, in place of ours."""

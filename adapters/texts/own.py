@@ -1,0 +1,104 @@
+"""How texts of organizations' own are shown. They have paragraphs and links, and nothing else that is more than text: whatever looks like a
+tag, a placeholder of ours that is none, or an address of another kind stands there as it was typed.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from core.domain.texts.open_texts import FOOTER, NOTICE
+
+_PLACEHOLDER: Final = re.compile(r"\{([a-z_]+)\}")
+# `[words](address)`. The address is ours to write into an attribute, so it has no quotation marks, brackets or spaces.
+_LINK: Final = re.compile(r"\[([^\[\]]+)\]\((https://[^\s()<>\"'\[\]{}\\]+)\)")
+# Where mail programs could find the beginning of a link: within `://`, before a dot that a letter follows, and where words meet a value or
+# a link, since both sides together may be the name of a host. Addresses of links and of mail stay as they are.
+_LINKING: Final = re.compile(
+    r"(\]\(https://[^\s()<>\"'\[\]{}\\]+\)|(?<!\S)[\w.+%&~-]+@[\w-]+(?:\.[\w-]+)*[.,;:!?]*(?!\S))"
+    r"|(?<=:)(?=//)|(?=\.(?:[^\W\d_]|[\[{]))|(?<=[A-Za-z0-9])(?=\[?\{)|(?<=\})(?=\[?[A-Za-z0-9])"
+)
+_JOINER: Final = "\u2060"
+_EMPTY_LINE: Final = re.compile(r"\n\s*\n")
+OWN_ALONE: Final = frozenset({FOOTER, NOTICE})
+
+
+class Pieces:
+    """A text with placeholders: what stands between them, and the names of the values, in turns."""
+
+    __slots__ = ("literals", "names")
+
+    def __init__(self, literals: list[str], names: list[str]) -> None:
+        self.literals = literals
+        self.names = names
+
+    @classmethod
+    def of(cls, text: str, escaped: Callable[[object], str]) -> "Pieces":
+        parts = _PLACEHOLDER.split(text)
+        # Plain strings, also of what is HTML by now: marked ones would escape what they are put together with.
+        return cls([str(escaped(part)) for part in parts[::2]], parts[1::2])
+
+    def follow(self, other: "Pieces", between: str = "") -> None:
+        """Put the other text behind this one."""
+        self.literals[-1] += between + other.literals[0]
+        self.literals += other.literals[1:]
+        self.names += other.names
+
+
+# How a text is shown: on one line, for headings, buttons, attributes and subjects, or with its paragraphs.
+PLAIN: Final = 0
+PARAGRAPHS: Final = 1
+
+
+# A text that cannot be shown: ours takes its place.
+UNFIT: Final = Pieces([""], [])
+
+
+def placeholders(text: str) -> frozenset[str]:
+    return frozenset(_PLACEHOLDER.findall(text))
+
+
+def unlinked_words(text: str) -> str:
+    """The text with no words that programs take for a link, as `core.domain.lines.unlinked` does for values."""
+    return _LINKING.sub(lambda found: found[1] or _JOINER, text)
+
+
+def on_one_line(text: str, kept: Callable[[str], str], escaped: Callable[[object], str]) -> Pieces:
+    """A link is its words, and its address behind them."""
+    made = Pieces([""], [])
+    for words, address in _parts(" ".join(text.split())):
+        made.follow(Pieces.of(kept(words), escaped))
+        if address:
+            made.literals[-1] += str(escaped(f" ({address})"))
+    return made
+
+
+def in_paragraphs(text: str, kept: Callable[[str], str], escaped: Callable[[object], str], between: str, *, html: bool) -> Pieces:
+    """`between` ends a paragraph and begins the next. As plain text, a link is its words, and its address behind them."""
+    made: Pieces | None = None
+    for paragraph in filter(str.strip, _EMPTY_LINE.split(text)):
+        one = _paragraph(paragraph, kept, escaped) if html else on_one_line(paragraph, kept, escaped)
+        if made is None:
+            made = one
+        else:
+            made.follow(one, between)
+    return made or UNFIT
+
+
+def _paragraph(text: str, kept: Callable[[str], str], escaped: Callable[[object], str]) -> Pieces:
+    made = Pieces([""], [])
+    for words, address in _parts(" ".join(text.split())):
+        said = Pieces.of(kept(words), escaped)
+        if address:
+            said.literals[0] = f'<a href="{escaped(address)}" rel="noopener nofollow">' + said.literals[0]
+            said.literals[-1] += "</a>"
+        made.follow(said)
+    return made
+
+
+def _parts(line: str) -> Iterator[tuple[str, str]]:
+    """Words and, where they are a link's, its address."""
+    parts = _LINK.split(line)
+    yield parts[0], ""
+    for words, address, behind in zip(parts[1::3], parts[2::3], parts[3::3], strict=True):
+        yield words, address
+        yield behind, ""

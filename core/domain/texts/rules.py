@@ -1,0 +1,248 @@
+"""How an own text may read. Everything that brings texts is checked here: the API, the console, documents, files of translators, and the
+move of an organization.
+"""
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Final
+
+from core.domain.errors import BadRequest
+from core.domain.languages import Language
+from core.domain.lines import MOST_MARKS, one_line, require_few_marks
+from core.domain.outbound.destinations import NotADestination, destination
+from core.domain.texts.open_texts import OPEN, OpenText
+from core.domain.texts.places import TextKind
+from core.domain.texts.reading import BETWEEN_PARAGRAPHS, PLACEHOLDER, links, paragraphs, without_links
+from core.frozen import Frozen
+
+MOST_PARAGRAPHS: Final = 4
+LONGEST_BUTTON: Final = 40
+# Ours may be short: "Sign in" leaves no room for a sentence of one's own. So a line may have this many characters in any case, and a text
+# of paragraphs may have those.
+LINE: Final = 60
+PARAGRAPHS: Final = 600
+# Longer than any text may be. What is longer still is not looked at letter by letter.
+LONGEST: Final = 4000
+MOST_TIMES: Final = 2
+# As many as a file of translators can have in every text. Whoever sends thousands of made-up keys does not hear of each.
+MOST_FAULTS: Final = 2 * len(OPEN)
+_JOINERS: Final = "\u200c\u200d"
+# Control and format characters, characters that nobody has assigned, and separators that break a line.
+_HIDDEN: Final = frozenset({"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp"})
+# Invisible letters and an invisible symbol: the fillers of Hangul, and Braille without a dot.
+_BLANKS: Final = frozenset("\u034f\u115f\u1160\u3164\uffa0\u2800")
+_TAG: Final = re.compile(r"<[A-Za-z/!?]|&#?[A-Za-z0-9]+;")
+_MARKDOWN: Final = re.compile(r"!\[|\*\*|__|`|~~|^#{1,6} ", re.MULTILINE)
+# Mail programs make a link of these, wherever they lead.
+_BARE_ADDRESS: Final = re.compile(r"\w://|\bwww\.", re.IGNORECASE)
+# The beginning of a word that mail programs decode (RFC 2047).
+_ENCODED: Final = "=?"
+_SPACES: Final = re.compile(r"[ \t]+")
+_EMPTY_LINES: Final = re.compile(r"\n[ \t]*(?:\n[ \t]*)+")
+
+
+class OwnText(Frozen):
+    """A text that somebody wants in place of ours."""
+
+    key: str
+    language: Language
+    text: str
+
+
+class TextRules(Frozen):
+    """What the rules must know: our texts by language and key, and the domains to which links may lead."""
+
+    ours: Mapping[Language, Mapping[str, str]]
+    english: Mapping[str, str]
+    hosts: Collection[str] = ()
+
+    def ours_of(self, key: str, language: Language) -> str:
+        """What the own text stands in place of. Empty where we have none."""
+        return self.ours.get(language, {}).get(key) or self.english.get(key, "")
+
+    def most(self, key: str, language: Language) -> int:
+        """How many characters an own text may have: twice as many as ours, in English or in that language, or as many as a line, or as
+        paragraphs, may have in any case.
+        """
+        kind = OPEN[key].kind
+        if kind is TextKind.BUTTON:
+            return LONGEST_BUTTON
+        least = PARAGRAPHS if kind.has_paragraphs else LINE
+        return max(least, 2 * len(self.ours_of(key, language)), 2 * len(self.english.get(key, "")))
+
+    def placeholders(self, key: str) -> Sequence[str]:
+        return list(dict.fromkeys(PLACEHOLDER.findall(self.english.get(key, ""))))
+
+
+class TextFault(Frozen):
+    """Why a text is refused. `words` and `values` are those of a refusal."""
+
+    key: str
+    language: Language | str
+    message: str
+    words: str
+    values: Mapping[str, object] = {}
+
+    def __str__(self) -> str:
+        return f"{self.key} ({self.language}): {self.message}"
+
+
+class TextsRefused(BadRequest):
+    """Some of the texts are not as they may be. Nothing was changed. `faults` has each, so that somebody mends them all at once."""
+
+    def __init__(self, faults: Sequence[TextFault]) -> None:
+        first = faults[0]
+        super().__init__(f"texts: {'; '.join(map(str, faults))}", words=first.words, values=first.values)
+        self.faults = faults
+
+
+def checked_texts(texts: Sequence[OwnText], rules: TextRules) -> Sequence[OwnText]:
+    """The texts as they are stored. Raises `TextsRefused` with all that is wrong."""
+    kept = [OwnText(one.key, one.language, canonical(one)) for one in texts]
+    if found := list(islice((fault for one in kept for fault in faults(one, rules)), MOST_FAULTS)):
+        raise TextsRefused(found)
+    return kept
+
+
+def canonical(one: OwnText) -> str:
+    """The text with one form for what looks the same: letters composed, one space between words, one empty line between paragraphs. A line
+    break within a paragraph is a space, because forms and files break lines where their width ends. A text of one line keeps its breaks,
+    and is refused for them.
+    """
+    if len(one.text) > LONGEST:
+        return one.text
+    text = unicodedata.normalize("NFC", one.text.replace("\r\n", "\n").replace("\r", "\n")).strip(" \t\n")
+    opened = OPEN.get(one.key)
+    if opened is None or not opened.kind.has_paragraphs:
+        return _SPACES.sub(" ", text)
+    return BETWEEN_PARAGRAPHS.join(_SPACES.sub(" ", part.replace("\n", " ")).strip(" ") for part in _EMPTY_LINES.split(text))
+
+
+def faults(one: OwnText, rules: TextRules) -> Iterator[TextFault]:
+    """Everything that is wrong with the text, which is in its one form."""
+    opened = OPEN.get(one.key)
+    if opened is None:
+        yield _closed(one)
+    elif not one_line(one.text[:LONGEST]):
+        yield _fault(one, "own_text_empty", "write a text, or send null to take ours back")
+    else:
+        yield from _length(one, rules)
+        if len(one.text) <= LONGEST:
+            yield from _lines(one, opened)
+            yield from _letters(one)
+            yield from _markup(one)
+            yield from _placeholders(one, rules)
+            yield from _links(one, opened, rules)
+
+
+def _fault(one: OwnText, words: str, message: str, **values: object) -> TextFault:
+    return TextFault(one.key, one.language, message, words, values)
+
+
+def _closed(one: OwnText) -> TextFault:
+    return _fault(
+        one,
+        "own_text_closed",
+        "not on the list of open texts: those stay ours by which people see who asks and for whom, what a code or a link does, what they"
+        " allow, or which rule holds",
+    )
+
+
+def _length(one: OwnText, rules: TextRules) -> Iterator[TextFault]:
+    most = rules.most(one.key, one.language)
+    over = len(one.text) - most
+    if over > 0:
+        yield _fault(one, "own_text_long", f"too long by {over}: at most {most} characters", over=over, most=most)
+
+
+def _lines(one: OwnText, opened: OpenText) -> Iterator[TextFault]:
+    if not opened.kind.has_paragraphs:
+        if "\n" in one.text:
+            yield _fault(one, "own_text_lines", "must be one line")
+    elif len(paragraphs(one.text)) > MOST_PARAGRAPHS:
+        yield _fault(one, "own_text_paragraphs", f"at most {MOST_PARAGRAPHS} paragraphs", most=MOST_PARAGRAPHS)
+
+
+def _letters(one: OwnText) -> Iterator[TextFault]:
+    if any(_is_hidden(one.text, at) for at in range(len(one.text))):
+        yield _fault(
+            one, "own_text_hidden", "has characters that nobody sees: control characters, marks of direction, or spaces without a width"
+        )
+    try:
+        require_few_marks(one.key, one.text)
+    except BadRequest as refusal:
+        yield _fault(one, refusal.words, f"at most {MOST_MARKS} combining marks may follow one letter", **refusal.values)
+
+
+def _is_hidden(text: str, at: int) -> bool:
+    letter = text[at]
+    if letter in _JOINERS:
+        # Persian and many languages of India need them between two letters, and pictures of people between two parts.
+        around = text[at - 1 : at] + text[at + 1 : at + 2]
+        return len(around) < 2 or any(other.isascii() or other in _JOINERS for other in around)
+    return (letter != "\n" and unicodedata.category(letter) in _HIDDEN) or letter in _BLANKS
+
+
+def _markup(one: OwnText) -> Iterator[TextFault]:
+    if _TAG.search(one.text) or _ENCODED in one.text:
+        yield _fault(one, "own_text_html", "HTML would be shown as it stands: write plain words")
+    if _MARKDOWN.search(one.text):
+        yield _fault(
+            one, "own_text_markdown", "Markdown would be shown as it stands: only [words](https://…) counts, in texts of several paragraphs"
+        )
+
+
+def _placeholders(one: OwnText, rules: TextRules) -> Iterator[TextFault]:
+    ours = rules.placeholders(one.key)
+    listed = ", ".join(f"{{{name}}}" for name in ours)
+    times = Counter(PLACEHOLDER.findall(one.text))
+    for name in times:
+        if name not in ours:
+            known = f"the text has {listed}" if ours else "the text has none"
+            words = "own_text_placeholder_unknown" if ours else "own_text_placeholder_none"
+            yield _fault(one, words, f"{{{name}}} is no placeholder here: {known}", name=f"{{{name}}}", known=listed)
+    for name in ours:
+        if times[name] == 0:
+            yield _fault(one, "own_text_placeholder_missing", f"{{{name}}} must stand in it", name=f"{{{name}}}")
+        elif times[name] > MOST_TIMES:
+            yield _fault(
+                one, "own_text_placeholder_often", f"{{{name}}} may stand in it {MOST_TIMES} times", name=f"{{{name}}}", most=MOST_TIMES
+            )
+    if set("{}") & set(PLACEHOLDER.sub("", one.text)):
+        yield _fault(one, "own_text_braces", "braces stand around placeholders alone")
+
+
+def _links(one: OwnText, opened: OpenText, rules: TextRules) -> Iterator[TextFault]:
+    if links(one.text) and not opened.kind.has_paragraphs:
+        yield _fault(one, "own_text_link_here", "links can stand in texts of several paragraphs alone")
+        return
+    for link in links(one.text):
+        host = _host(link.address)
+        if host is None:
+            yield _fault(
+                one,
+                "own_text_address",
+                f"{link.address} must be an address that begins with https://, without a port",
+                address=link.address,
+            )
+        elif not is_below(host, rules.hosts):
+            yield _fault(one, "own_text_host", f"prove the domain of {host} first, or a domain above it: links lead to no other", host=host)
+    if _BARE_ADDRESS.search(without_links(one.text)) or "](" in without_links(one.text):
+        yield _fault(one, "own_text_bare_address", "write an address as [words](https://…), in a text of several paragraphs")
+
+
+def _host(address: str) -> str | None:
+    try:
+        place = destination(address)
+    except NotADestination:
+        return None
+    plain = place.scheme == "https" and address.startswith("https://") and place.authority == place.host and place.address is None
+    return place.host if plain and "{" not in address else None
+
+
+def is_below(host: str, domains: Collection[str]) -> bool:
+    """Whether the host is one of the domains, or below one."""
+    return any(host == domain or host.endswith(f".{domain}") for domain in domains)

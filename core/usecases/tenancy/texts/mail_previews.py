@@ -1,0 +1,49 @@
+"""Mails of an organization, for those who look after its texts: shown, or sent to themselves."""
+
+from core.domain.branding import POSTERN, Branding
+from core.domain.errors import BadRequest
+from core.domain.identity.links import Links
+from core.domain.languages import Language
+from core.domain.mail import Mail
+from core.domain.tenancy.mail_servers import OrganizationMail
+from core.domain.tenancy.members import Member
+from core.domain.tenancy.texts.mail_previews import require_mail, values_of
+from core.frozen import Frozen
+from ports.branding import Brandings
+from ports.clock import Clock
+from ports.mail_templates import MailTemplates
+from ports.unit_of_work import UnitOfWorkFactory
+
+
+class MailPreviews(Frozen):
+    unit_of_work: UnitOfWorkFactory
+    brandings: Brandings
+    templates: MailTemplates
+    links: Links
+    clock: Clock
+
+    async def branding(self, member: Member) -> Branding:
+        """What pages and mails of the organization wear. Of one that is not active they wear ours."""
+        return await self.brandings.find(member.organization_slug) or POSTERN
+
+    async def show(self, member: Member, name: str, language: Language) -> Mail:
+        """The mail with the organization's texts, whether anybody has said yes to them or not. Raises `NotFound`."""
+        return self._written(member, require_mail(name), language, await self.branding(member))
+
+    async def send(self, member: Member, name: str, language: Language) -> str:
+        """Sends the mail to the caller, as the organization's mails are sent, and to nobody else. Returns the address. Raises `NotFound`,
+        and `BadRequest` when nobody has verified the address.
+        """
+        require_mail(name)
+        if not member.caller.email_is_verified:
+            raise BadRequest("Verify your e-mail address first", words="own_address_unverified")
+        mail = self._written(member, name, language, await self.branding(member))
+        async with self.unit_of_work() as uow:
+            await uow.jobs.add(OrganizationMail(mail, member.organization).as_job())
+            await uow.commit()
+        return mail.to
+
+    def _written(self, member: Member, name: str, language: Language, branding: Branding) -> Mail:
+        to = member.caller.email.address
+        values = values_of(name, to, self.links.frontend_url, self.clock.now())
+        return self.templates.mail(name, to, account=None, language=language, branding=branding, carries_own_texts=True, **values)

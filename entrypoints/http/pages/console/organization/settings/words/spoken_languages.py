@@ -1,0 +1,83 @@
+"""The languages of the organization: which, and the first one."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from core.domain.languages import Language
+from entrypoints.http.pages.console.cells import sentence
+from entrypoints.http.pages.console.forms import Asked, shape
+from entrypoints.http.pages.console.organization.organization_tabs import LANGUAGES_TAB, SETTINGS, SETTINGS_ENTRY, position
+from entrypoints.http.pages.console.resource_pages import pages
+from entrypoints.http.pages.console.resources import Resource, Section
+from entrypoints.http.pages.console.rows.rows import Row, RowField, Rows
+from entrypoints.http.routes.tenancy.texts.spoken_languages import change_languages, get_languages
+from ports.texts import Text
+
+
+def _names(languages: Sequence[Language]) -> Sequence[str]:
+    return [one.own_name for one in languages]
+
+
+def _spoken(record: Any, text: Text) -> str:
+    return text.listed(_names(record.languages)) or text("console.languages.all")
+
+
+def _first(record: Any, _text: Text) -> str:
+    return next(iter(_names(record.languages or (Language.ENGLISH,))))
+
+
+def _not_reviewed(record: Any, text: Text) -> str:
+    return text.listed(_names([one for one in record.languages or Language if not one.reviewed]))
+
+
+def _rows(record: Any) -> Sequence[Row]:
+    return [{"language": one.value} for one in record.languages]
+
+
+def _languages_of(rows: Sequence[Row]) -> Mapping[str, Any]:
+    return {"languages": [one["language"] for one in rows]}
+
+
+def _said(_text: Text, row: Row) -> tuple[str, str]:
+    language = Language.of(row["language"])
+    return (row["language"] if language is None else language.own_name), ""
+
+
+_ROWS: Final = Rows(
+    fields=(
+        RowField(
+            name="language",
+            label="console.languages.language",
+            # Each is called by its own name, in whatever language the page is.
+            options=(("", "console.languages.choose"), *((one.value, f"console.languages.name_{one}") for one in Language)),
+        ),
+    ),
+    one="console.languages.number",
+    add="console.languages.add",
+    more="console.more_choices",
+    said=_said,
+)
+
+LANGUAGES: Final = Resource(
+    name="languages",
+    position=position(SETTINGS_ENTRY, LANGUAGES_TAB),
+    at=f"{SETTINGS}/languages",
+    is_single=True,
+    listed=get_languages,
+    columns=(
+        sentence(_spoken, "console.languages.spoken"),
+        sentence(_first, "console.languages.first"),
+        sentence(_not_reviewed, "console.languages.not_reviewed"),
+    ),
+    sections=(
+        Section(
+            "change",
+            shape(
+                change_languages,
+                Asked("languages", rows=_ROWS, shown=_rows, stands_for=_languages_of, hint="console.languages.hint", at_once=True),
+            ),
+        ),
+    ),
+)
+
+PAGES: Final = pages(LANGUAGES)

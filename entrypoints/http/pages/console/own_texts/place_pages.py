@@ -1,0 +1,203 @@
+"""The list of places, and a page with the texts of each place in one language."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from core.domain.errors import Conflict, Refusal
+from core.domain.languages import Language
+from core.domain.tenancy.members import Member
+from core.domain.texts.open_texts import OPEN
+from core.domain.texts.places import TextPlace
+from core.frozen import Frozen
+from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery.answers import Answer, redirect
+from entrypoints.http.machinery.endpoints import Endpoint
+from entrypoints.http.machinery.errors import status_of
+from entrypoints.http.pages import shipped_pages
+from entrypoints.http.pages.console.cells import linked, number, rows_of, sentence
+from entrypoints.http.pages.console.declaring import console
+from entrypoints.http.pages.console.forms import WAS, Shape
+from entrypoints.http.pages.console.handlers import stated
+from entrypoints.http.pages.console.own_texts.shown_texts import figure_of, grouped, place_name
+from entrypoints.http.pages.console.own_texts.text_forms import (
+    COMMON,
+    PlaceTexts,
+    TextPages,
+    faults_of,
+    field_of,
+    name_of,
+    place_texts,
+    text_shape,
+)
+from entrypoints.http.pages.console.sent_forms import WrongInput, body_of, changed, moved, sealed, sent_texts, texts_of
+from entrypoints.http.pages.console.undo.undo_pages import OfferedUndo, Undoable, changing, noted, offered, undo_pages
+from entrypoints.http.pages.console.visit import NO_ERRORS, AnyCall, DoneLink, Head, Page, PageVisit
+from ports.texts import Text
+
+_OF_PLACE: Final = {place: sum(one.place is place for one in OPEN.values()) for place in TextPlace}
+
+
+class PlaceRow(Frozen):
+    """A line of the list."""
+
+    place: TextPlace
+    own: Sequence[tuple[Language, int]]
+    """How many texts are own ones, by language."""
+
+
+def place_pages(pages: TextPages) -> Sequence[Endpoint]:
+    shape = text_shape(pages.changing)
+
+    async def find(visit: PageVisit) -> PlaceTexts:
+        return await place_texts(pages, visit)
+
+    undoable = Undoable(
+        name="texts",
+        page=pages.page,
+        at=pages.page,
+        shape=shape,
+        find=find,
+        position=pages.position,
+        fixed=lambda texts: {"language": texts.language.value},
+    )
+
+    async def show(call: AnyCall, postern: Postern) -> Page:
+        visit = PageVisit(call, postern)
+        if "language" not in visit.path:
+            visit.path = {**visit.path, "place": COMMON, "language": (await _languages(visit))[0].value}
+        texts = await find(visit)
+        present = texts_of(texts.inputs(shape), texts)
+        undos = await offered(visit, texts, (undoable,))
+        return Answer(await _page(pages, shape, visit, texts, present, done=call.query.done, undos=undos), 200)
+
+    async def send(call: AnyCall, postern: Postern) -> Page:
+        visit, texts = PageVisit(call, postern), await find(PageVisit(call, postern))
+        inputs, form = texts.inputs(shape), call.body
+        if form.back in texts.own:
+            form = msgspec.structs.replace(form, **{field_of(form.back): ""})
+        present, sent = texts_of(inputs, texts), sent_texts(inputs, form)
+        own = [one for one in changed(inputs, form) if sent[one.field] != present[one.field]]
+        if not own:
+            return redirect(f"{visit.here(pages.page)}?done=unchanged")
+        if others := [one for one in moved(inputs, form, texts) if one in own]:
+            meanwhile = [(visit.text(one.label), present[one.field]) for one in others]
+            return Answer(await _page(pages, shape, visit, texts, sent, meanwhile=meanwhile), status_of(Conflict()))
+        try:
+            async with changing(visit, noted(undoable, visit, own, texts, form)):
+                fixed = {"language": texts.language.value, "version": texts.record.version or ""}
+                await visit.ask(pages.changing, body=body_of(shape, form, only=own, fixed=fixed))
+        except (WrongInput, Refusal) as problem:
+            errors, status = faults_of(visit, problem, inputs)
+            return Answer(await _page(pages, shape, visit, texts, sent, errors=errors), status)
+        return redirect(f"{visit.here(pages.page)}?done=saved")
+
+    also = (pages.listing,)
+    return (
+        console.get(pages.at, of=pages.changing, also=also)(stated(show, f"list_{pages.name}", pages.at, query=DoneLink)),
+        console.get(pages.page, of=pages.changing, also=also)(stated(show, f"show_{pages.name}", pages.page, query=DoneLink)),
+        console.post(pages.page, of=pages.changing, also=also)(stated(send, f"send_{pages.name}", pages.page, body=shape.form)),
+        *undo_pages(undoable),
+    )
+
+
+async def _languages(visit: PageVisit) -> Sequence[Language]:
+    """Those that the organization speaks, its first one first; otherwise all, and the reader's first."""
+    slug = visit.path.get("org_slug")
+    brand = None if slug is None else await visit.postern.foundation.brandings.find(slug)
+    if brand is not None and brand.languages:
+        return brand.languages
+    reader = visit.call.language
+    return (reader, *(one for one in Language if one is not reader))
+
+
+async def _page(
+    pages: TextPages,
+    shape: Shape,
+    visit: PageVisit,
+    texts: PlaceTexts,
+    sent: Mapping[str, Any],
+    *,
+    errors: Mapping[str, str] = NO_ERRORS,
+    meanwhile: Sequence[tuple[str, str]] = (),
+    done: str = "",
+    undos: Sequence[OfferedUndo] = (),
+) -> bytes:
+    is_list = texts.place == COMMON
+    languages = await _languages(visit)
+    others = [one for one in dict.fromkeys(each.language for each in texts.record.counts) if one not in languages]
+    title = visit.text("console.own_texts.title")
+    example = {"language": texts.language.value, "texts": {texts.listed[0].key: "…"}}
+    head = Head(
+        title=title if is_list else place_name(visit, TextPlace(texts.place)),
+        crumbs=() if is_list else ((title, visit.here(pages.at)),),
+        curl=visit.curl(pages.changing, body=example),
+        done=done,
+        errors=errors,
+    )
+    present = texts_of(texts.inputs(shape), texts)
+    return visit.show(
+        "own_texts/places.html" if is_list else "own_texts/place.html",
+        pages.position,
+        head,
+        action=visit.here(pages.page),
+        hidden={WAS: sealed(present)},
+        meanwhile=meanwhile,
+        undos=undos,
+        text_groups=grouped(visit, texts, sent),
+        spoken=texts.language,
+        spoken_name=name_of(texts.language),
+        languages=[(name_of(one), visit.here(pages.page, language=one.value), one is texts.language) for one in (*languages, *others)],
+        preview=_preview_address(pages, visit),
+        **(await _listed(pages, visit, texts, sent) if is_list else {}),
+    )
+
+
+def _preview_address(pages: TextPages, visit: PageVisit) -> str:
+    """Where the pages and mails stand that somebody may look at; empty for nobody."""
+    return visit.here(pages.at) if pages.preview is not None and visit.may(pages.preview) else ""
+
+
+async def _listed(pages: TextPages, visit: PageVisit, texts: PlaceTexts, sent: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What the list of places shows besides the texts that most organizations change."""
+    counts = texts.record.counts
+    rows = [PlaceRow(place, [(one.language, one.count) for one in counts if one.place is place]) for place in TextPlace]
+
+    def said(row: PlaceRow, text: Text) -> str:
+        return ", ".join(text("console.own_texts.counted", language=name_of(one), count=count) for one, count in row.own)
+
+    columns = (
+        linked(
+            sentence(lambda row, text: text(f"console.own_texts.place_{row.place}"), "console.own_texts.place"),
+            lambda row, _path: visit.here(pages.page, place=row.place.value),
+        ),
+        sentence(said, "console.own_texts.own"),
+        number(lambda row: _OF_PLACE[row.place], "console.own_texts.open"),
+    )
+    caller = visit.call.caller
+    name = caller.organization_name if isinstance(caller, Member) else "Acme"
+    return {
+        "columns": columns,
+        "rows": rows_of(columns, rows, visit.text, visit.path),
+        "outdated": len(texts.record.outdated),
+        "gone": len(texts.record.gone),
+        "outdated_at": visit.here(pages.outdated),
+        "below": [(visit.text("console.notice.title"), visit.here(pages.notice))] if pages.notice else (),
+        "waiting": await _waiting(visit) if texts.record.version is not None else (),
+        "figure": figure_of(texts, sent, name),
+        "in_language": shipped_pages().text(texts.language),
+    }
+
+
+async def _waiting(visit: PageVisit) -> Sequence[str]:
+    """Text keys of where a platform owner's yes to the organization's texts is missing."""
+    slug = visit.path.get("org_slug")
+    brand = None if slug is None else await visit.postern.foundation.brandings.find(slug)
+    if brand is None or brand.texts_are_approved:
+        return ()
+    rules = visit.postern.foundation.installation_words.current.rules
+    return [
+        *(["console.own_texts.waiting_mails"] if rules.mails else []),
+        *(["console.own_texts.waiting_pages"] if rules.pages else []),
+    ]

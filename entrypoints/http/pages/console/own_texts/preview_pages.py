@@ -1,0 +1,85 @@
+"""Pages and mails with an organization's own texts, for those who look after the texts."""
+
+import re
+from base64 import b64encode
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from core.domain.errors import NotFound, Refusal
+from core.domain.texts.open_texts import OPEN
+from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery.answers import Answer, redirect
+from entrypoints.http.machinery.browsers import BoundForm
+from entrypoints.http.machinery.endpoints import Endpoint
+from entrypoints.http.pages.console.declaring import console
+from entrypoints.http.pages.console.handlers import stated
+from entrypoints.http.pages.console.own_texts.shown_texts import place_name
+from entrypoints.http.pages.console.own_texts.text_forms import TextPages, language_named, name_of
+from entrypoints.http.pages.console.sent_forms import explained
+from entrypoints.http.pages.console.visit import NO_ERRORS, AnyCall, DoneLink, Head, Page, PageVisit, button
+from entrypoints.http.pages.declaring import PLAIN
+from entrypoints.http.routes.tenancy.texts.previews import OwnMail, preview_texts, test_organization_mail
+
+_SENT: Final = button("console.own_texts.send_to_me")
+_MAILS: Final = {one.page: one.place for one in OPEN.values() if one.place.is_mail}
+# A preview is looked at, and does nothing.
+_SCRIPT: Final = re.compile(r"<script\b[^>]*></script>")
+
+
+def preview_pages(pages: TextPages) -> Sequence[Endpoint]:
+    page_at, mail_at = f"{pages.at}/pages/{{page}}/{{language}}", f"{pages.at}/mails/{{mail}}/{{language}}"
+
+    async def show_page(call: AnyCall, postern: Postern) -> Page:
+        visit = PageVisit(call, postern)
+        asked = {"on_page": visit.path["page"], "language": language_named(visit).value}
+        preview = await visit.ask(preview_texts, query=asked)
+        return Answer(_SCRIPT.sub("", preview.html).encode(), 200)
+
+    async def show_mail(call: AnyCall, postern: Postern) -> Page:
+        visit = PageVisit(call, postern)
+        return Answer(await _mail_page(pages, visit, mail_at, done=call.query.done), 200)
+
+    async def send(call: AnyCall, postern: Postern) -> Page:
+        visit = PageVisit(call, postern)
+        try:
+            await visit.ask(test_organization_mail, body=OwnMail(language=language_named(visit)))
+        except Refusal as problem:
+            errors, status = explained(visit, problem)
+            return Answer(await _mail_page(pages, visit, mail_at, errors={"": next(iter(errors.values()))}), status)
+        return redirect(f"{visit.here(mail_at)}?done={_SENT}")
+
+    return (
+        console.get(page_at, of=preview_texts, policy=PLAIN)(stated(show_page, "preview_page_with_own_texts", page_at)),
+        console.get(mail_at, of=preview_texts, also=(test_organization_mail,))(
+            stated(show_mail, "preview_mail_with_own_texts", mail_at, query=DoneLink)
+        ),
+        console.post(mail_at, of=test_organization_mail, also=(preview_texts,))(stated(send, "send_own_mail", mail_at, body=BoundForm)),
+    )
+
+
+async def _mail_page(pages: TextPages, visit: PageVisit, at: str, *, errors: Mapping[str, str] = NO_ERRORS, done: str = "") -> bytes:
+    mail, language = visit.path["mail"], language_named(visit)
+    if mail not in _MAILS:
+        raise NotFound
+    preview = await visit.ask(preview_texts, query={"mail": mail, "language": language.value})
+    place = place_name(visit, _MAILS[mail])
+    texts_at = visit.here(pages.page, place=_MAILS[mail].value)
+    head = Head(
+        title=preview.subject,
+        crumbs=((visit.text("console.own_texts.title"), visit.here(pages.at)), (place, texts_at)),
+        curl=visit.curl(test_organization_mail, body={"language": language.value}),
+        done=done,
+        errors=errors,
+    )
+    return visit.show(
+        "own_texts/mail.html",
+        pages.position,
+        head,
+        action=visit.here(at),
+        spoken=language,
+        spoken_name=name_of(language),
+        said=preview.text,
+        mail=mail,
+        # Mails bring their styles with them, and pages of ours let no such styles in. So the browser stores this part, and shows it.
+        file=b64encode(preview.html.encode()).decode(),
+    )

@@ -1,0 +1,125 @@
+"""The texts that the installation puts in place of ours, and the own texts of organizations that wait for an approval."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from core.domain.languages import Language
+from core.domain.texts.open_texts import OPEN
+from entrypoints.http.pages.console.cells import Tone, number, plain, rows_of, sentence, state, when
+from entrypoints.http.pages.console.forms import Asked, shape
+from entrypoints.http.pages.console.own_texts.outdated_pages import outdated_pages
+from entrypoints.http.pages.console.own_texts.place_pages import place_pages
+from entrypoints.http.pages.console.own_texts.text_forms import TextPages, name_of
+from entrypoints.http.pages.console.platform.platform_tabs import (
+    ORGANIZATIONS_ENTRY,
+    SETTINGS_ENTRY,
+    TEXT_APPROVALS,
+    TEXT_APPROVALS_TAB,
+    TEXTS,
+    TEXTS_TAB,
+    position,
+)
+from entrypoints.http.pages.console.resource_pages import pages
+from entrypoints.http.pages.console.resources import Act, Resource, Section
+from entrypoints.http.pages.console.visit import PageVisit
+from entrypoints.http.routes.platform.installation_texts import change_installation_texts, list_installation_texts
+from entrypoints.http.routes.platform.text_approvals import (
+    ComparedTextRecord,
+    TextApprovalRecord,
+    approve_texts,
+    end_text_approval,
+    get_text_rules,
+    list_text_approvals,
+    set_text_rules,
+)
+from ports.texts import Text
+
+INSTALLATION_TEXTS: Final = TextPages(
+    name="installation_texts",
+    at=TEXTS,
+    position=position(SETTINGS_ENTRY, TEXTS_TAB),
+    listing=list_installation_texts,
+    changing=change_installation_texts,
+)
+
+
+def _language(one: ComparedTextRecord, _text: Text) -> str:
+    known = Language.of(one.language)
+    return one.language if known is None else name_of(known)
+
+
+def _place(one: ComparedTextRecord, text: Text) -> str:
+    """A text without a place is shown nowhere."""
+    opened = OPEN.get(one.key)
+    return one.key if opened is None else text(f"console.own_texts.place_{opened.place}")
+
+
+_COMPARED: Final = (
+    sentence(_place, "console.own_texts.place", beside="key"),
+    sentence(_language, "console.own_texts.language"),
+    plain("ours", "console.text_approvals.ours"),
+    plain("own", "console.text_approvals.own"),
+)
+
+
+async def _compared(visit: PageVisit, record: TextApprovalRecord) -> Mapping[str, Any]:
+    return {"columns": _COMPARED, "rows": rows_of(_COMPARED, record.texts, visit.text, visit.path)}
+
+
+_STATES: Final = {False: ("console.text_approvals.waiting", Tone.WARN), True: ("console.text_approvals.approved", Tone.GOOD)}
+_FACTS: Final = (
+    number(lambda one: len(one.texts), "console.text_approvals.count"),
+    when("changed_at", "console.text_approvals.changed_at"),
+)
+
+APPROVALS: Final = Resource(
+    name="text_approvals",
+    position=position(ORGANIZATIONS_ENTRY, TEXT_APPROVALS_TAB),
+    at=TEXT_APPROVALS,
+    listed=list_text_approvals,
+    columns=(plain("org_name", "console.text_approvals.organization", beside="org_slug"), state("approved", _STATES), *_FACTS),
+    parameter="org_id",
+    key=lambda one: one.org_id,
+    called=lambda one: str(one.org_name),
+    state=(lambda one: one.approved, _STATES.__getitem__),
+    facts=_FACTS,
+    acts=(
+        Act(
+            "approve",
+            approve_texts,
+            asks=True,
+            kind="",
+            shows=lambda one: not one.approved,
+            # Whoever says yes, says it to the texts that stand on the page.
+            seen=lambda one: "" if one.approved else str(one.version),
+            template="platform/text_approval.html",
+            more=_compared,
+        ),
+        Act("withdraw", end_text_approval, asks=True, kind="danger", shows=lambda one: bool(one.approved)),
+    ),
+    beneath=(("console.text_rules.title", f"{TEXT_APPROVALS}/rules", get_text_rules),),
+    template="platform/text_approval_record.html",
+    more=_compared,
+)
+RULES: Final = Resource(
+    name="text_rules",
+    position=position(ORGANIZATIONS_ENTRY, TEXT_APPROVALS_TAB),
+    at=f"{TEXT_APPROVALS}/rules",
+    is_single=True,
+    listed=get_text_rules,
+    columns=(),
+    sections=(
+        Section(
+            "change",
+            shape(
+                set_text_rules,
+                Asked("mails", label="console.text_rules.mails", hint="console.text_rules.mails_hint"),
+                Asked("pages", label="console.text_rules.pages", hint="console.text_rules.pages_hint"),
+            ),
+            whole=True,
+        ),
+    ),
+    crumbs=lambda visit: ((visit.text("console.text_approvals.title"), visit.here(TEXT_APPROVALS)),),
+)
+
+PAGES: Final = (*place_pages(INSTALLATION_TEXTS), *outdated_pages(INSTALLATION_TEXTS), *pages(RULES), *pages(APPROVALS))

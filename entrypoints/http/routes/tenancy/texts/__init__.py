@@ -1,0 +1,1 @@
+"""Texts of organizations in place of ours."""

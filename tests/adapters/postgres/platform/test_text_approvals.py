@@ -1,0 +1,38 @@
+"""The queue of own texts that wait for a platform owner, of many organizations."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from adapters.postgres.platform import text_approvals
+from tests.adapters.postgres.conftest import Store
+
+_ORGANIZATIONS = """
+    insert into all_organizations (id, slug, name, status, texts_digest, approved_texts, created_at, updated_at)
+    select gen_random_uuid(), 'acme-' || n, 'Acme', 'active', digest, case when n % 2 = 0 then digest end, now(), now()
+      from generate_series(1, 200) as n, lpad(n::text, 64, '0') as digest
+"""
+_TEXTS = """
+    insert into organization_texts (id, updated_at, org_id, key, language, text, based_on)
+    select gen_random_uuid(), now() - split_part(slug, '-', 2)::int * interval '-1 minute', id, 'key_' || n, 'de', slug, ''
+      from all_organizations, generate_series(3, 1, -1) as n
+"""
+
+
+def scans(plan: Mapping[str, Any]) -> Iterator[int]:
+    if plan.get("Relation Name") == "organization_texts":
+        yield plan["Actual Loops"]
+    for part in plan.get("Plans", ()):
+        yield from scans(part)
+
+
+async def test_texts_are_read_of_those_that_are_listed(store: Store) -> None:
+    await store.query(_ORGANIZATIONS)
+    await store.query(_TEXTS)
+    await store.query("analyze")
+    listed = await store.query(text_approvals._LIST, {"limit": 3})
+    assert [(row["slug"], [text["text"] for text in row["texts"]]) for row in listed] == [
+        (slug, [slug] * 3) for slug in ("acme-1", "acme-3", "acme-5")
+    ]
+    assert [text["key"] for text in listed[0]["texts"]] == ["key_1", "key_2", "key_3"]
+    (told,) = await store.query(f"explain (analyze, format json) {text_approvals._LIST}", {"limit": 3})
+    assert max(scans(told["QUERY PLAN"][0]["Plan"])) <= 3

@@ -1,0 +1,72 @@
+"""The texts of the installation, and the texts of organizations that wait for a platform owner's yes."""
+
+from typing import Any
+
+from tests.http.pages.console.platform.conftest import HOME, PlatformScene
+
+APPROVALS = "/texts"
+SUBJECT = {"mail_invitation.subject": "{organization} asks you in"}
+
+
+async def written(platform: PlatformScene, **texts: str) -> None:
+    """Acme has these texts in German, beside a subject."""
+    owner = platform.people.add()
+    platform.tenants.join(owner, platform.acme, "owner")
+    body: dict[str, Any] = {"language": "de", "texts": {**SUBJECT, **texts}}
+    token = await platform.tenants.token(owner)
+    answer = await platform.client.request("PATCH", "/api/organizations/acme/texts", body=body, token=token)
+    assert answer.status == 200, answer.body
+
+
+def approved(platform: PlatformScene) -> bool:
+    return bool(platform.people.rows("select from all_organizations where approved_texts = texts_digest"))
+
+
+async def test_the_installation_has_texts_of_its_own(platform: PlatformScene) -> None:
+    place = "/settings/texts/common/en"
+    assert (await platform.at("/settings/texts")).status == 200
+    await platform.at(place)
+    tab = await platform.send_to(f"{HOME}{place}", sign_in__title="Welcome")
+    assert tab.place.endswith("?done=saved")
+    assert platform.people.rows("select org_id, key, text from organization_texts") == [
+        {"org_id": None, "key": "sign_in.title", "text": "Welcome"}
+    ]
+    tab = await platform.send_to(f"{HOME}{place}", sign_in__title="<i>Welcome</i>")
+    assert tab.status == 400
+    assert "HTML would be shown as it stands" in tab.page.text
+    assert "No text needs a look" in (await platform.at("/settings/texts/outdated")).page.text
+    tab = await platform.at(place)
+    assert "Before that: Title Nothing Put it back" in tab.page.text
+
+
+async def test_a_platform_owner_says_yes_to_the_texts_that_the_page_shows(platform: PlatformScene) -> None:
+    assert "No organization has texts of its own" in (await platform.at(APPROVALS)).page.text
+    await written(platform)
+    record = f"{APPROVALS}/{platform.acme.id}"
+    tab = await platform.at(APPROVALS)
+    assert f"/ui/platform{record}" in tab.page.links
+    assert "Waits" in tab.page.text
+    text = (await platform.at(record)).page.text
+    assert "Mail: Invitation mail_invitation.subject Deutsch Einladung zu {organization} {organization} asks you in" in text, text
+    asked = await platform.at(f"{record}/approve")
+    assert "{organization} asks you in" in asked.page.text
+    # Meanwhile the organization writes another.
+    await written(platform, **{"sign_in.title": "Willkommen"})
+    tab = await platform.send_to(f"{HOME}{record}/approve")
+    assert tab.status == 409
+    assert "The organization has other texts now. Look at them again" in tab.page.text
+    assert "Willkommen" in tab.page.text
+    assert not approved(platform)
+    tab = await platform.send_to(f"{HOME}{record}/approve")
+    assert "From now on, mails by this installation\u2019s server carry these texts." in tab.page.text
+    assert approved(platform)
+    await platform.answer(f"{record}/withdraw")
+    assert not approved(platform)
+
+
+async def test_where_own_texts_wait_is_set(platform: PlatformScene) -> None:
+    place = f"{APPROVALS}/rules"
+    await platform.at(place)
+    tab = await platform.send_to(f"{HOME}{place}/change", mails="yes", pages="yes")
+    assert tab.place.endswith("?done=saved"), tab.page.text
+    assert platform.people.rows("select mails, pages from text_approval_rules") == [{"mails": True, "pages": True}]

@@ -1,0 +1,245 @@
+"""The pages on which an organization puts texts in place of ours."""
+
+from base64 import b64decode
+from typing import Any
+
+import trio
+
+from tests.http.browsing import Tab
+from tests.http.cast import all_at_once
+from tests.http.pages.console.conftest import ConsoleScene
+
+TEXTS = "/settings/texts"
+COMMON = f"{TEXTS}/common/en"
+SIGN_IN = f"{TEXTS}/sign_in/de"
+OUTDATED = f"{TEXTS}/outdated"
+
+
+def kept(console: ConsoleScene) -> dict[tuple[str, str], str]:
+    rows = console.people.rows("select language, key, text from organization_texts where org_id is not null")
+    return {(row["language"], row["key"]): row["text"] for row in rows}
+
+
+async def write(console: ConsoleScene, place: str = SIGN_IN, **fields: str) -> Tab:
+    await console.at(place)
+    return await console.submit(place, **fields)
+
+
+async def ask_by_api(console: ConsoleScene, method: str, path: str, **asked: Any) -> Any:
+    token = await console.tenants.token(console.ada)
+    return await console.client.request(method, f"/api/organizations/acme{path}", token=token, **asked)
+
+
+async def test_a_text_is_written_beside_ours_and_taken_back(console: ConsoleScene) -> None:
+    tab = await console.at(SIGN_IN)
+    assert tab.status == 200
+    assert "Titel" not in tab.page.text
+    assert "Title Anmelden" in tab.page.text
+    assert "Must stand in it: {service}" in tab.page.text
+    tab = await write(console, sign_in__title="Willkommen bei Acme", sign_in__title_to="Zu {service}", sign_in__next="")
+    assert tab.place.endswith(f"{SIGN_IN}?done=saved")
+    assert kept(console) == {("de", "sign_in.title"): "Willkommen bei Acme", ("de", "sign_in.title_to"): "Zu {service}"}
+    assert console.fields(SIGN_IN).fields["sign_in__title"] == "Willkommen bei Acme"
+    assert "Deutsch 2" in (await console.at(TEXTS)).page.text
+    # The button at a text takes it back, and saves what else was written.
+    tab = await write(console, back="sign_in.title", sign_in__next="Los")
+    assert tab.place.endswith("?done=saved")
+    assert kept(console) == {("de", "sign_in.title_to"): "Zu {service}", ("de", "sign_in.next"): "Los"}
+    assert (await write(console)).place.endswith("?done=unchanged")
+    # A key that is none changes nothing.
+    assert (await write(console, back="consent.title")).place.endswith("?done=unchanged")
+
+
+async def test_what_is_wrong_stands_at_each_field_and_all_that_was_written_stays(console: ConsoleScene) -> None:
+    await write(console, sign_in__title="Hallo")
+    tab = await write(
+        console, sign_in__title="<b>Hallo</b>", sign_in__title_to="Ohne Platzhalter", sign_in__next="x" * 41, password__title="Gut"
+    )
+    assert tab.status == 400
+    for said in ("HTML would be shown as it stands", "{service} must stand in the text", "Too long by 1: at most 40 characters"):
+        assert said in tab.page.text, tab.page.text
+    for field in ("sign_in__title", "sign_in__title_to", "sign_in__next"):
+        assert f'href="#{field}"' in tab.shown.body.decode()
+    assert console.fields(SIGN_IN).fields["password__title"] == "Gut"
+    assert kept(console) == {("de", "sign_in.title"): "Hallo"}
+
+
+async def test_links_lead_to_proved_domains_in_the_footer(console: ConsoleScene) -> None:
+    tab = await write(console, COMMON, own__footer="Acme GmbH\r\n\r\n[Imprint](https://acme.example/imprint)")
+    assert tab.status == 400
+    assert "Prove the domain of acme.example first" in tab.page.text
+    tab = await write(console, COMMON, own__footer="Acme GmbH\r\n\r\nBerlin", sign_in__title="Welcome")
+    assert tab.place.endswith(f"{COMMON}?done=saved")
+    # The list shows how people see it, with the values of the mail.
+    assert "Welcome" in tab.page.text
+    assert "Acme GmbH Berlin" in tab.page.text
+    assert "Invitation to Acme" in tab.page.text
+    await write(console, COMMON, mail_invitation__subject="{organization} asks you in")
+    assert "Acme asks you in" in (await console.at(TEXTS)).page.text
+
+
+async def test_a_text_that_somebody_else_has_changed_is_not_lost(console: ConsoleScene) -> None:
+    await console.at(SIGN_IN)
+    body = {"language": "de", "texts": {"sign_in.title": "Von Bob", "password.title": "Auch von Bob"}}
+    assert (await ask_by_api(console, "PATCH", "/texts", body=body)).status == 200
+    tab = await console.submit(SIGN_IN, sign_in__title="Von Ada", sign_in__next="Los")
+    assert tab.status == 409
+    assert "Von Bob" in tab.page.text
+    assert kept(console)["de", "sign_in.title"] == "Von Bob"
+    # Another text of the same place is no conflict.
+    await console.at(SIGN_IN)
+    body = {"language": "de", "texts": {"sign_in.title": "Nochmals Bob"}}
+    await ask_by_api(console, "PATCH", "/texts", body=body)
+    assert (await console.submit(SIGN_IN, sign_in__next="Los")).place.endswith("?done=saved")
+    assert kept(console)["de", "sign_in.title"] == "Nochmals Bob"
+
+
+async def test_of_two_who_save_the_same_text_at_once_one_is_told(console: ConsoleScene) -> None:
+    tabs = [console.colleague("admin") for _ in range(3)]
+    for tab in tabs:
+        await tab.open(f"/ui/o/acme{SIGN_IN}")
+    number = console_number(tabs[0])
+
+    async def send(tab: Tab, text: str) -> None:
+        await tab.send(number, sign_in__title=text)
+
+    await all_at_once(*[lambda tab=tab, text=f"Text {at}": send(tab, text) for at, tab in enumerate(tabs)])
+    assert sorted(tab.status for tab in tabs) == [200, 409, 409]
+    (winner,) = [at for at, tab in enumerate(tabs) if tab.status == 200]
+    assert kept(console)["de", "sign_in.title"] == f"Text {winner}"
+
+
+def console_number(tab: Tab) -> int:
+    return next(number for number, one in enumerate(tab.page.forms) if one.action == f"/ui/o/acme{SIGN_IN}")
+
+
+async def test_a_change_of_texts_is_put_back(console: ConsoleScene) -> None:
+    await write(console, sign_in__title="Eins", sign_in__next="Los")
+    await write(console, sign_in__title="Zwei", sign_in__register="Neu")
+    tab = await console.at(SIGN_IN)
+    assert "Before that: Title Eins Button Nothing Put it back" in tab.page.text, tab.page.text
+    undo = next(number for number, one in enumerate(tab.page.forms) if one.action.endswith(f"{SIGN_IN}/undo"))
+    tab = await console.tab.send(undo)
+    assert tab.place.endswith(f"{SIGN_IN}?done=put_back"), tab.page.text
+    assert kept(console) == {("de", "sign_in.title"): "Eins", ("de", "sign_in.next"): "Los"}
+
+
+async def test_texts_beneath_which_ours_have_changed_show_both_versions(console: ConsoleScene) -> None:
+    await write(console, sign_in__title="Willkommen", sign_in__next="Los")
+    await write(console, f"{TEXTS}/sign_in/en", sign_in__title="Welcome")
+    assert "No text needs a look" in (await console.at(OUTDATED)).page.text
+    console.people.change("update organization_texts set based_on = 'Log in' where key <> 'sign_in.next'")
+    console.people.change("update organization_texts set key = 'sign_in.gone' where key = 'sign_in.next'")
+    text = (await console.at(TEXTS)).page.text
+    assert "Ours have changed beneath 2 of your texts." in text
+    assert "For 1 of your texts no place is left." in text
+    assert "Ours has changed since. It was: Log in" in (await console.at(SIGN_IN)).page.text
+    tab = await console.at(OUTDATED)
+    assert "Ours, before Log in Ours, now Anmelden Yours Willkommen" in tab.page.text, tab.page.text
+    tab = await look(console, "sign_in.title", "de", "console.own_texts.keep")
+    assert "Your text is shown as before" in tab.page.text
+    assert kept(console)["de", "sign_in.title"] == "Willkommen"
+    tab = await look(console, "sign_in.title", "en", "console.own_texts.take")
+    assert "Our text is shown again." in tab.page.text
+    tab = await look(console, "sign_in.gone", "de", "console.own_texts.remove")
+    assert kept(console) == {("de", "sign_in.title"): "Willkommen"}
+    assert "No text needs a look" in tab.page.text
+
+
+def numbered(console: ConsoleScene, key: str, language: str) -> int:
+    forms = enumerate(console.tab.page.forms)
+    return next(number for number, one in forms if (one.fields.get("key"), one.fields.get("language")) == (key, language))
+
+
+async def look(console: ConsoleScene, key: str, language: str, step: str) -> Tab:
+    await console.at(OUTDATED)
+    return await console.tab.send(numbered(console, key, language), step=step)
+
+
+async def test_what_is_decided_about_other_texts_than_were_seen_is_refused(console: ConsoleScene) -> None:
+    await write(console, sign_in__title="Willkommen")
+    console.people.change("update organization_texts set based_on = 'Log in'")
+    await console.at(OUTDATED)
+    number = numbered(console, "sign_in.title", "de")
+    body = {"language": "en", "texts": {"sign_in.title": "Welcome"}}
+    assert (await ask_by_api(console, "PATCH", "/texts", body=body)).status == 200
+    tab = await console.tab.send(number, step="console.own_texts.take")
+    assert tab.status == 409
+    assert "Somebody has changed these texts meanwhile" in tab.page.text
+    assert kept(console)["de", "sign_in.title"] == "Willkommen"
+    # The page has them now.
+    number = numbered(console, "sign_in.title", "de")
+    await console.tab.send(number, step="console.own_texts.take")
+    assert kept(console) == {("en", "sign_in.title"): "Welcome"}
+    await console.tab.open(f"/ui/o/acme{OUTDATED}")
+    # Sent twice: it is gone already.
+    assert kept(console) == {("en", "sign_in.title"): "Welcome"}
+
+
+async def test_a_page_and_a_mail_are_looked_at_and_the_mail_is_sent_to_its_reader(console: ConsoleScene) -> None:
+    await write(
+        console,
+        COMMON,
+        sign_in__title_to="Welcome to {service}",
+        mail_invitation__subject="{organization} asks you in",
+        own__footer="Berlin",
+    )
+    tab = await console.at(f"{TEXTS}/pages/sign_in/en")
+    assert "Welcome to Shop" in tab.page.text
+    assert "Berlin" in tab.page.text
+    assert b"<script" not in tab.shown.body
+    assert "form-action 'none'" in str(tab.shown.header("content-security-policy"))
+    at = f"{TEXTS}/mails/invitation/en"
+    tab = await console.at(at)
+    assert "Acme asks you in" in tab.page.text
+    (file,) = [one for one in tab.page.links if one.startswith("data:text/html")]
+    assert "Berlin" in b64decode(file.partition(",")[2]).decode()
+    tab = await console.submit(at)
+    assert "The mail is on its way to your own address." in tab.page.text
+    assert len(console.people.rows("select from jobs")) == 1
+    console.people.change("update users set email_verified_at = null")
+    tab = await console.submit(at)
+    assert tab.status == 400, tab.page.text
+
+
+async def test_what_is_no_place_no_language_and_no_mail_is_not_found(console: ConsoleScene) -> None:
+    for place in ("nowhere/en", "sign_in/xx", "common/DE", "pages/consent/en", "pages/sign_in/xx", "mails/password_changed/en"):
+        assert (await console.at(f"{TEXTS}/{place}")).status == 404, place
+
+
+async def test_what_waits_for_an_approval_is_said(console: ConsoleScene) -> None:
+    waiting = "Until a platform owner has approved these texts, mails"
+    assert waiting not in (await console.at(TEXTS)).page.text
+    await write(console, sign_in__title="Willkommen")
+    assert waiting in (await console.at(TEXTS)).page.text
+
+
+async def test_languages_are_those_that_the_organization_speaks(console: ConsoleScene) -> None:
+    await write(console, f"{TEXTS}/sign_in/es", sign_in__title="Hola")
+    console.people.change("update all_organizations set languages = 'fr,de'")
+    tab = await console.at(TEXTS)
+    links = [one.removeprefix(f"/ui/o/acme{TEXTS}/common/") for one in tab.page.links if "/common/" in one]
+    # Texts of another language can be taken back, so they can be reached.
+    assert links == ["fr", "de", "es"]
+    assert console.fields(f"{TEXTS}/common/fr").fields["sign_in__title"] == ""
+
+
+async def test_a_notice_has_a_begin_and_an_end(console: ConsoleScene) -> None:
+    tab = await console.at(f"{TEXTS}/notice")
+    assert tab.status == 200
+    tab = await console.submit(f"{TEXTS}/notice/change", begins_at="2030-01-01T00:00", ends_at="2029-01-01T00:00")
+    assert tab.status == 400
+    tab = await console.submit(f"{TEXTS}/notice/change", begins_at="2030-01-01T00:00", ends_at="2031-01-01T00:00")
+    assert tab.place.endswith("?done=saved")
+    answer = await ask_by_api(console, "GET", "/notice")
+    assert answer.json()["ends_at"].startswith("2031-01-01T00:00:00")
+
+
+async def test_members_without_the_right_and_owners_elsewhere_see_and_change_nothing(console: ConsoleScene) -> None:
+    await write(console, sign_in__title="Willkommen")
+    _, elsewhere = console.stranger()
+    for tab in (console.colleague("member"), elsewhere):
+        for place in (TEXTS, SIGN_IN, OUTDATED, f"{TEXTS}/pages/sign_in/de", f"{TEXTS}/mails/invitation/de"):
+            assert (await tab.open(f"/ui/o/acme{place}")).status in {403, 404}, place
+    await trio.lowlevel.checkpoint()
+    assert kept(console) == {("de", "sign_in.title"): "Willkommen"}
