@@ -91,11 +91,10 @@ def nearest_color(color: str, grounds: tuple[str, ...], needed: float) -> str:
     # Where not even black, or white, can be seen, nothing on the way to it can.
     ways = [way for way, end in ((-1, "#000000"), (1, "#ffffff")) if worst_contrast(end, grounds) >= needed]
     for step in range(1, _STEPS + 1):
-        for moved in (lightness + way * step / _STEPS for way in ways):
-            if 0 <= moved <= 1:
-                tried = _shown(moved, chroma, hue)
-                if worst_contrast(tried, grounds) >= needed:
-                    return tried
+        for moved in (min(max(lightness + way * step / _STEPS, 0.0), 1.0) for way in ways):
+            tried = _shown(moved, chroma, hue)
+            if worst_contrast(tried, grounds) >= needed:
+                return tried
     return max(("#000000", "#ffffff"), key=lambda end: worst_contrast(end, grounds))
 
 
