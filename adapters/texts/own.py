@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from core.domain.texts.open_texts import FOOTER, NOTICE
+from core.domain.texts.reading import PLACEHOLDER
 
-_PLACEHOLDER: Final = re.compile(r"\{([a-z_]+)\}")
 # `[words](address)`. The address is ours to write into an attribute, so it has no quotation marks, brackets or spaces.
 _LINK: Final = re.compile(r"\[([^\[\]]+)\]\((https://[^\s()<>\"'\[\]{}\\]+)\)")
 # Where mail programs could find the beginning of a link: within `://`, before a dot that a letter follows, and where words meet a value or
@@ -33,7 +33,7 @@ class Pieces:
 
     @classmethod
     def of(cls, text: str, escaped: Callable[[object], str]) -> "Pieces":
-        parts = _PLACEHOLDER.split(text)
+        parts = PLACEHOLDER.split(text)
         # Plain strings, also of what is HTML by now: marked ones would escape what they are put together with.
         return cls([str(escaped(part)) for part in parts[::2]], parts[1::2])
 
@@ -54,7 +54,7 @@ UNFIT: Final = Pieces([""], [])
 
 
 def placeholders(text: str) -> frozenset[str]:
-    return frozenset(_PLACEHOLDER.findall(text))
+    return frozenset(PLACEHOLDER.findall(text))
 
 
 def unlinked_words(text: str) -> str:

@@ -20,7 +20,7 @@ from core.domain.identity.locking.account_locks import LOCKING_MAILS
 from core.domain.languages import Language, spoken_language
 from core.domain.lines import one_line, unlinked
 from core.domain.mail import Mail
-from core.domain.texts.own_texts import NO_OWN_TEXTS, InstallationWords, OwnTexts
+from core.domain.texts.own_texts import InstallationWords, OwnTexts
 from core.frozen import replace
 from ports.mail_templates import LockLinkMaker
 from ports.texts import SpokenInstallationWords, Text, Texts, WearingText
@@ -103,13 +103,9 @@ class ShippedMailTemplates:
 
     def _own(self, branding: Branding, *, carries_own_texts: bool) -> list[OwnTexts]:
         """The own texts that stand over ours, the nearest first."""
-        spoken, own = self._spoken(), []
-        approved = branding.texts_are_approved
-        if branding.texts is not NO_OWN_TEXTS and spoken.rules.carry_in_mails(approved=approved, is_own=carries_own_texts):
-            own.append(branding.texts)
-        if spoken.texts is not NO_OWN_TEXTS:
-            own.append(spoken.texts)
-        return own
+        spoken = self._spoken()
+        may_show = spoken.rules.carry_in_mails(approved=branding.texts_are_approved, is_own=carries_own_texts)
+        return spoken.over_ours(branding.texts, may_show=may_show)
 
     def _lock_link(self, name: str, to: str, account: UserId | None) -> str:
         if self._lock_links is None or account is None or name not in LOCKING_MAILS:

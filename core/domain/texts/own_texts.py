@@ -66,6 +66,10 @@ class InstallationWords(Frozen):
     texts: OwnTexts = NO_OWN_TEXTS
     rules: ApprovalRules = ApprovalRules()
 
+    def over_ours(self, own: OwnTexts, *, may_show: bool) -> list[OwnTexts]:
+        """What stands over our texts, the nearest first: an organization's `own` ones, where they may be shown, over the installation's."""
+        return [texts for texts in (own if may_show else NO_OWN_TEXTS, self.texts) if texts is not NO_OWN_TEXTS]
+
 
 def shown_texts(own: Mapping[str, str]) -> Mapping[str, str]:
     """The stored texts of a language that may be shown. What was stored under older rules, or past them, must be harmless all the same: a

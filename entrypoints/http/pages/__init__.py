@@ -99,12 +99,7 @@ class Pages:
 
     def _own(self, brand: Branding) -> list[OwnTexts]:
         """The own texts that stand over ours, the nearest first."""
-        spoken, own = self.words, []
-        if brand.texts is not NO_OWN_TEXTS and spoken.rules.show_on_pages(approved=brand.texts_are_approved):
-            own.append(brand.texts)
-        if spoken.texts is not NO_OWN_TEXTS:
-            own.append(spoken.texts)
-        return own
+        return self.words.over_ours(brand.texts, may_show=self.words.rules.show_on_pages(approved=brand.texts_are_approved))
 
     @contextmanager
     def _worn(self, text: Catalogue, brand: Branding) -> Iterator[None]:
