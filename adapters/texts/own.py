@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from core.domain.texts.open_texts import FOOTER, NOTICE
-from core.domain.texts.reading import PLACEHOLDER
+from core.domain.texts.reading import PLACEHOLDER, parts
 
-# `[words](address)`. The address is ours to write into an attribute, so it has no quotation marks, brackets or spaces.
-_LINK: Final = re.compile(r"\[([^\[\]]+)\]\((https://[^\s()<>\"'\[\]{}\\]+)\)")
+# The address of a link is ours to write into an attribute, so it has no quotation marks, brackets or spaces.
+_ADDRESS: Final = re.compile(r"https://[^\s()<>\"'\[\]{}\\]+")
 # Where mail programs could find the beginning of a link: within `://`, before a dot that a letter follows, and where words meet a value or
 # a link, since both sides together may be the name of a host. Addresses of links and of mail stay as they are.
 _LINKING: Final = re.compile(
@@ -33,9 +33,9 @@ class Pieces:
 
     @classmethod
     def of(cls, text: str, escaped: Callable[[object], str]) -> "Pieces":
-        parts = PLACEHOLDER.split(text)
+        split = PLACEHOLDER.split(text)
         # Plain strings, also of what is HTML by now: marked ones would escape what they are put together with.
-        return cls([str(escaped(part)) for part in parts[::2]], parts[1::2])
+        return cls([str(escaped(part)) for part in split[::2]], split[1::2])
 
     def follow(self, other: "Pieces", between: str = "") -> None:
         """Put the other text behind this one."""
@@ -97,8 +97,14 @@ def _paragraph(text: str, kept: Callable[[str], str], escaped: Callable[[object]
 
 def _parts(line: str) -> Iterator[tuple[str, str]]:
     """Words and, where they are a link's, its address."""
-    parts = _LINK.split(line)
-    yield parts[0], ""
-    for words, address, behind in zip(parts[1::3], parts[2::3], parts[3::3], strict=True):
-        yield words, address
-        yield behind, ""
+    words = ""
+    for part in parts(line):
+        if isinstance(part, str):
+            words += part
+        elif _ADDRESS.fullmatch(part.address):
+            yield words, ""
+            yield part.words, part.address
+            words = ""
+        else:
+            words += f"[{part.words}]({part.address})"
+    yield words, ""
