@@ -84,7 +84,7 @@ async def test_texts_are_set_language_by_language_and_taken_back(scene: TextsSce
     version = (await scene.change({"sign_in.title": "Welcome to Acme", "own.footer": "Acme Ltd\r\n\r\n\r\nHigh Street 1,\nLondon "})).ok()
     assert version == {"version": scene.digest()}
     assert (await scene.change({"sign_in.title": "Willkommen bei Acme"}, "de")).status == 200
-    assert await scene.own() == {"sign_in.title": "Welcome to Acme", "own.footer": "Acme Ltd\n\nHigh Street 1, London"}
+    assert await scene.own() == {"sign_in.title": "Welcome to Acme", "own.footer": "Acme Ltd\n\nHigh Street 1,\nLondon"}
     assert await scene.own("de") == {"sign_in.title": "Willkommen bei Acme"}
     places = {one["place"] for one in (await scene.listed("de", place="mail_invitation"))["texts"]}
     assert places == {"mail_invitation"}
