@@ -1,6 +1,7 @@
 """The texts that the installation puts in place of ours."""
 
 from core.domain.errors import BadRequest, Conflict
+from core.domain.identity.proofs import StepUp
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.callers import PLATFORM_OWNER
 from entrypoints.http.machinery.calls import Call
@@ -30,19 +31,21 @@ async def list_installation_texts(call: Call[None, TextsQuery], postern: Postern
     return texts_record(await postern.tenancy.own_texts.list(None, call.query.language, call.query.place), call.query)
 
 
-@endpoint.patch(_TEXTS, caller=PLATFORM_OWNER, limit=UNLIMITED, refuses=(BadRequest, Conflict), tags=_TAGS)
+@endpoint.patch(_TEXTS, caller=PLATFORM_OWNER, limit=UNLIMITED, step_up=StepUp.ACCOUNT, refuses=(BadRequest, Conflict), tags=_TAGS)
 async def change_installation_texts(call: Call[TextsPatch], postern: Postern) -> TextsVersion:
     """Change texts of the installation
 
-    As for an organization. Links lead to the domains that `POSTERN_TEXT_HOSTS` lists.
+    As for an organization. Links lead to the domains that `POSTERN_TEXT_HOSTS` lists. You need a recent proof of
+    who you are.
     """
     return TextsVersion(version=await postern.tenancy.own_texts.change_for_installation(change_of(call.body), call.actor))
 
 
-@endpoint.put(_TEXTS, caller=PLATFORM_OWNER, limit=UNLIMITED, refuses=(BadRequest,), tags=_TAGS)
+@endpoint.put(_TEXTS, caller=PLATFORM_OWNER, limit=UNLIMITED, step_up=StepUp.ACCOUNT, refuses=(BadRequest,), tags=_TAGS)
 async def replace_installation_texts(call: Call[WholeTextsBody], postern: Postern) -> TextsVersion:
     """Replace the texts of languages of the installation
 
     Of the languages that the body names, each text that it leaves out is ours again. Configuration documents do this.
+    You need a recent proof of who you are.
     """
     return TextsVersion(version=await postern.tenancy.own_texts.change_for_installation(whole_of(call.body), call.actor))
