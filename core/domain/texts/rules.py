@@ -258,6 +258,7 @@ def _host(address: str) -> str | None:
 
 def _other_host(words: str, host: str) -> str | None:
     """A host that the words name, and that is neither this one nor above or below it."""
+    named: str
     for named in _NAMED_HOST.findall(unicodedata.normalize("NFKC", words)):
         if not _LABEL_OF_LETTERS.search(named):
             continue

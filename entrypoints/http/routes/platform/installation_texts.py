@@ -1,5 +1,6 @@
 """The texts that the installation puts in place of ours."""
 
+from core.domain.branding import POSTERN
 from core.domain.errors import BadRequest, Conflict
 from core.domain.identity.proofs import StepUp
 from entrypoints.bootstrap import Postern
@@ -7,6 +8,7 @@ from entrypoints.http.machinery.callers import PLATFORM_OWNER
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.endpoints import endpoint
 from entrypoints.http.machinery.limits import UNLIMITED
+from entrypoints.http.routes.tenancy.texts.previews import TextPreview, TextPreviewQuery, preview_of
 from entrypoints.http.routes.tenancy.texts.texts import (
     TextsPatch,
     TextsQuery,
@@ -18,7 +20,7 @@ from entrypoints.http.routes.tenancy.texts.texts import (
     whole_of,
 )
 
-_TAGS = ("installation",)
+_TAGS = ("installation-texts",)
 _TEXTS = "/api/platform/texts"
 
 
@@ -29,6 +31,15 @@ async def list_installation_texts(call: Call[None, TextsQuery], postern: Postern
     They stand over ours, and below those of organizations.
     """
     return texts_record(await postern.tenancy.own_texts.list(None, call.query.language, call.query.place), call.query)
+
+
+@endpoint.get(f"{_TEXTS}/preview", caller=PLATFORM_OWNER, tags=_TAGS)
+async def preview_installation_texts(call: Call[None, TextPreviewQuery], postern: Postern) -> TextPreview:
+    """Look at a page or mail of the installation
+
+    As for an organization: name a mail, a page or a text. It has the installation's texts, and no organization's looks.
+    """
+    return preview_of(call.query, call.caller, POSTERN, postern)
 
 
 @endpoint.patch(_TEXTS, caller=PLATFORM_OWNER, limit=UNLIMITED, step_up=StepUp.ACCOUNT, refuses=(BadRequest, Conflict), tags=_TAGS)

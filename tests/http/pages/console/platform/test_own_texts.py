@@ -39,6 +39,21 @@ async def test_the_installation_has_texts_of_its_own(platform: PlatformScene) ->
     assert "Before that: Title Nothing Put it back" in tab.page.text
 
 
+async def test_owners_look_at_the_page_and_the_mail_in_which_a_text_stands(platform: PlatformScene) -> None:
+    await platform.at("/settings/texts/sign_in/en")
+    tab = await platform.send_to(f"{HOME}/settings/texts/sign_in/en", sign_in__title_to="{service}: welcome")
+    await platform.postern.foundation.installation_words.read()
+    page = f"{HOME}/settings/texts/pages/sign_in/en"
+    assert page in tab.page.links
+    assert "Shop : welcome" in (await platform.at("/settings/texts/pages/sign_in/en")).page.text
+    mail = "/settings/texts/mails/reset/en"
+    assert f"{HOME}{mail}" in (await platform.at("/settings/texts/mail_password/en")).page.links
+    tab = await platform.at(mail)
+    assert "Store it as HTML" in tab.page.text
+    # The installation sends no mail to whoever looks.
+    assert f"{HOME}{mail}" not in {form.action for form in tab.page.forms}
+
+
 async def test_texts_of_the_installation_ask_for_a_fresh_proof(platform: PlatformScene) -> None:
     place = "/settings/texts/common/en"
     await platform.at(place)
