@@ -21,11 +21,11 @@ def rows_read(plan: Mapping[str, Any]) -> Iterator[int]:
         yield from rows_read(part)
 
 
-async def test_a_page_of_the_installation_reads_those_organizations_alone_that_wait(store: Store) -> None:
-    await store.query(_ORGANIZATIONS)
-    await store.query("analyze")
+async def test_a_page_of_the_installation_reads_those_organizations_alone_that_wait(fresh_store: Store) -> None:
+    await fresh_store.query(_ORGANIZATIONS)
+    await fresh_store.query("analyze")
     parameters = {"user": None, "most_places": 5, "most": 100}
-    (found,) = await store.query(frames._IN_INSTALLATION, parameters)
+    (found,) = await fresh_store.query(frames._IN_INSTALLATION, parameters)
     assert found["todos"] == {"organizations": 0, "approvals": 0, "texts": 3, "jobs": 0}
-    (told,) = await store.query(f"explain (analyze, format json) {frames._IN_INSTALLATION}", parameters)
+    (told,) = await fresh_store.query(f"explain (analyze, format json) {frames._IN_INSTALLATION}", parameters)
     assert sum(rows_read(told["QUERY PLAN"][0]["Plan"])) == 3
