@@ -4,6 +4,7 @@ list is.
 
 import re
 from datetime import date
+from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
@@ -26,9 +27,13 @@ class ListedThrowawayDomains:
 
     def __init__(self, path: Path = SHIPPED) -> None:
         """Raises `ListUnusable`."""
-        self.day: date | None = None
-        self.count = 0
-        self._text = self._read(path)
+        try:
+            found = path.stat()
+        except OSError as error:
+            raise ListUnusable(f"cannot be read: {error.strerror}") from None
+        if found.st_size > _LARGEST:
+            raise ListUnusable(f"has more than {_LARGEST >> 20} MiB")
+        self.day, self.count, self._text = _read(path, found.st_mtime_ns, found.st_size)
 
     def knows(self, domain: str) -> bool:
         return any(self._has(one.encode()) for one in with_parents(domain))
@@ -45,29 +50,34 @@ class ListedThrowawayDomains:
             low, high = (end + 1, high) if line < domain else (low, start)
         return False
 
-    def _read(self, path: Path) -> bytes:
-        try:
-            if path.stat().st_size > _LARGEST:
-                raise ListUnusable(f"has more than {_LARGEST >> 20} MiB")
-            lines = path.read_bytes().decode("utf-8-sig").splitlines()
-        except OSError as error:
-            raise ListUnusable(f"cannot be read: {error.strerror}") from None
-        except UnicodeDecodeError:
-            raise ListUnusable("is no text in UTF-8") from None
-        domains = sorted({domain for number, line in enumerate(lines, 1) if (domain := self._domain(number, line))})
-        if not domains:
-            raise ListUnusable("names no domain")
-        self.count = len(domains)
-        return "".join(f"{domain}\n" for domain in domains).encode()
 
-    def _domain(self, number: int, line: str) -> str:
-        if day := _DAY.match(line):
-            try:
-                self.day = date.fromisoformat(day.group(1))
-            except ValueError:
-                raise ListUnusable(f"is no list of domains: line {number} has a day that is none, such as 2026-11-09") from None
-        text = line.partition("#")[0].strip()
-        domain = listed_domain(text)
-        if text and not domain:
-            raise ListUnusable(f"is no list of domains: line {number} is not a domain such as mail.example")
-        return domain
+# Whoever opens Postern a second time in one process, as tests do, finds the file read.
+@lru_cache(maxsize=1)
+def _read(path: Path, _modified: int, _size: int) -> tuple[date | None, int, bytes]:
+    """The day of the list, how many domains it has, and the text."""
+    try:
+        lines = path.read_bytes().decode("utf-8-sig").splitlines()
+    except OSError as error:
+        raise ListUnusable(f"cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise ListUnusable("is no text in UTF-8") from None
+    domains = sorted({domain for number, line in enumerate(lines, 1) if (domain := _domain(number, line))})
+    if not domains:
+        raise ListUnusable("names no domain")
+    days = [_day(number, found[1]) for number, line in enumerate(lines, 1) if (found := _DAY.match(line))]
+    return days[-1] if days else None, len(domains), "".join(f"{domain}\n" for domain in domains).encode()
+
+
+def _day(number: int, said: str) -> date:
+    try:
+        return date.fromisoformat(said)
+    except ValueError:
+        raise ListUnusable(f"is no list of domains: line {number} has a day that is none, such as 2026-11-09") from None
+
+
+def _domain(number: int, line: str) -> str:
+    text = line.partition("#")[0].strip()
+    domain = listed_domain(text)
+    if text and not domain:
+        raise ListUnusable(f"is no list of domains: line {number} is not a domain such as mail.example")
+    return domain

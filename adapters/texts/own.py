@@ -3,11 +3,12 @@ tag, a placeholder of ours that is none, or an address of another kind stands th
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import Final
 
 from core.domain.texts.open_texts import FOOTER, NOTICE
-from core.domain.texts.reading import PLACEHOLDER, parts
+from core.domain.texts.reading import END_OF_LINE, PLACEHOLDER, parts
 
 # The address of a link is ours to write into an attribute, so it has no quotation marks, brackets or spaces.
 _ADDRESS: Final = re.compile(r"https://[^\s()<>\"'\[\]{}\\]+")
@@ -74,17 +75,20 @@ def on_one_line(text: str, kept: Callable[[str], str], escaped: Callable[[object
 
 def in_paragraphs(text: str, kept: Callable[[str], str], escaped: Callable[[object], str], between: str, *, html: bool) -> Pieces:
     """`between` ends a paragraph and begins the next. As plain text, a link is its words, and its address behind them."""
-    made: Pieces | None = None
-    for paragraph in filter(str.strip, _EMPTY_LINE.split(text)):
-        one = _paragraph(paragraph, kept, escaped) if html else on_one_line(paragraph, kept, escaped)
-        if made is None:
-            made = one
-        else:
-            made.follow(one, between)
-    return made or UNFIT
+    line = partial(_line_of_html if html else on_one_line, kept=kept, escaped=escaped)
+    end = f"<br>{END_OF_LINE}" if html else END_OF_LINE
+    paragraphs = filter(str.strip, _EMPTY_LINE.split(text))
+    return _following((_following(map(line, filter(str.strip, one.split(END_OF_LINE))), end) for one in paragraphs), between)
 
 
-def _paragraph(text: str, kept: Callable[[str], str], escaped: Callable[[object], str]) -> Pieces:
+def _following(all_of_it: Iterable[Pieces], between: str) -> Pieces:
+    first, *others = [*all_of_it] or [UNFIT]
+    for one in others:
+        first.follow(one, between)
+    return first
+
+
+def _line_of_html(text: str, kept: Callable[[str], str], escaped: Callable[[object], str]) -> Pieces:
     made = Pieces([""], [])
     for words, address in _parts(" ".join(text.split())):
         said = Pieces.of(kept(words), escaped)

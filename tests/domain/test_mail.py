@@ -4,9 +4,10 @@ from uuid import UUID
 
 import pytest
 
-from core.domain.identifiers import UserId
+from core.domain.identifiers import OrganizationId, UserId
 from core.domain.languages import Language
 from core.domain.mail import Mail, NoMail
+from core.domain.tenancy.mail_servers import OrganizationMail
 
 
 def test_a_queued_mail_is_sealed_since_it_carries_links() -> None:
@@ -40,3 +41,12 @@ def test_a_mail_that_an_older_process_queued_is_in_english() -> None:
     payload = dict(Mail("ada@example.com", "Hello", "text", "<p>text</p>", Language.FRENCH).as_job().payload)
     del payload["language"]
     assert Mail.of_job(payload).language is Language.ENGLISH
+
+
+@pytest.mark.parametrize("organization", ["x", "", None, 1])
+def test_a_mail_of_no_organization_is_no_mail_of_an_organization(organization: str | int | None) -> None:
+    mail = OrganizationMail(Mail("ada@example.com", "Hello", "text", "<p>text</p>"), OrganizationId(UUID(int=1)))
+    payload = mail.as_job().payload
+    assert OrganizationMail.of_job(payload) == mail
+    with pytest.raises(NoMail):
+        OrganizationMail.of_job({**payload, "organization": organization})

@@ -1055,7 +1055,7 @@ WHO: dict[str, set[str]] = {
         "GET /api/platform/settings",
         *("GET /api/platform/text-rules", "PUT /api/platform/text-rules", "GET /api/platform/text-approvals"),
         *(f"{method} /api/platform/organizations/{{org_id}}/texts/approval" for method in ("POST", "DELETE")),
-        *("GET /api/platform/texts", "PATCH /api/platform/texts", "PUT /api/platform/texts"),
+        *("GET /api/platform/texts", "GET /api/platform/texts/preview", "PATCH /api/platform/texts", "PUT /api/platform/texts"),
         *("GET /api/platform/terms", "PUT /api/platform/terms", "DELETE /api/platform/terms"),
         *(f"POST /api/platform/users/{{user_id}}/{act}" for act in ("activate", "deactivate", "lock")),
     },

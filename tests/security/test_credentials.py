@@ -775,6 +775,7 @@ everybody                         POST   /webhooks/billing
 ...g.   po.  no         -         PUT    /api/platform/providers/{key}/logo
 ...g.   po.  no         -         DELETE /api/platform/providers/{key}/logo
 ...g.   po.  no         -         GET    /api/platform/texts
+...g.   po.  no         -         GET    /api/platform/texts/preview
 ...g.   po.  no         -         PATCH  /api/platform/texts
 ...g.   po.  no         -         PUT    /api/platform/texts
 ...g.   po.  no         -         GET    /api/platform/terms

@@ -152,6 +152,7 @@ def _templates(form: Form, text: WearingText) -> Environment:
     templates.globals |= {"text": text, "direction": direction, "start": "right" if direction == "rtl" else "left"}
     templates.globals |= {"paragraphs": text.paragraphs, "layout": f"layout.{form}", "parts": f"parts.{form}"}
     templates.filters["filled"] = partial(_filled, FILL[text.language])
+    templates.filters["filled_lines"] = partial(_filled_lines, FILL[text.language])
     return templates
 
 
@@ -163,6 +164,11 @@ def _links(branding: Branding, text: Text) -> list[tuple[str, str]]:
 
 def _filled(fill: Callable[[str], str], text: str) -> str:
     return "\n\n".join(fill(paragraph) for paragraph in text.split("\n\n"))
+
+
+def _filled_lines(fill: Callable[[str], str], text: str) -> str:
+    """Each line ends where it ended, or earlier."""
+    return "\n".join(map(fill, text.split("\n")))
 
 
 def _shown(value: Value, text: Text, *, is_copied: bool) -> str | bool | None:

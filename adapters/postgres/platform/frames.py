@@ -56,7 +56,7 @@ def _of(person: UserId | None) -> Mapping[str, Any]:
 _PLACES: Final[LiteralString] = f"select {ADMINISTERED_AS_JSON} as places"
 _TODOS: Final = "coalesce((select jsonb_object_agg(todo, found) from ({counted}) as counted), '{{}}') as todos"
 _IN_ORGANIZATION: Final[LiteralString] = f"{_PLACES}, {_TODOS.format(counted=COUNTED)}"
-# An index has each of these by itself: the organizations by their status, the APIs that ask, and the dead jobs.
+# An index has each of these by itself: the organizations by their status, the APIs that ask, those whose texts wait, and the dead jobs.
 _IN_INSTALLATION: Final[LiteralString] = f"""{_PLACES}, {
     _TODOS.format(
         counted=" union all ".join(
@@ -70,6 +70,15 @@ _IN_INSTALLATION: Final[LiteralString] = f"""{_PLACES}, {
                       join organizations on organizations.id = resource_servers.org_id and organizations.status = 'active'
                      where resource_servers.approval_asked_at is not null and resource_servers.verified_at is null
                        and resource_servers.approved_at is null
+                    ''',
+                ),
+                counted(
+                    "texts",
+                    '''
+                    select
+                      from organizations
+                     where coalesce(texts_digest <> approved_texts, texts_digest is not null) and status = 'active'
+                       and (select coalesce((select mails or pages from text_approval_rules), true))
                     ''',
                 ),
                 counted("jobs", "select from jobs where state = 'dead'"),

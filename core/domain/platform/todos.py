@@ -47,6 +47,8 @@ class PlatformTodo(StrEnum):
     """Organizations that wait for an approval."""
     APPROVALS = "approvals"
     """APIs whose organizations ask for an approval of the host."""
+    TEXTS = "texts"
+    """Organizations whose own texts wait for an approval, where the installation wants one."""
     JOBS = "jobs"
     """Background work that was given up."""
 

@@ -41,3 +41,8 @@ class TextKind(StrEnum):
     @property
     def has_paragraphs(self) -> bool:
         return self in {TextKind.PARAGRAPH, TextKind.FOOTER, TextKind.NOTICE}
+
+    @property
+    def keeps_lines(self) -> bool:
+        """Whether a line ends where its writer ended it, as the lines of a postal address do."""
+        return self is TextKind.FOOTER

@@ -8,6 +8,7 @@ from core.frozen import Frozen
 
 PLACEHOLDER: Final = re.compile(r"\{([a-z_]+)\}")
 BETWEEN_PARAGRAPHS: Final = "\n\n"
+END_OF_LINE: Final = "\n"
 # The words and the address of a link. Neither has brackets of its own, so that no two programs can read it in two ways.
 _LINK: Final = re.compile(r"\[([^\[\]\n]+)\]\(([^()\s]+)\)")
 

@@ -15,10 +15,12 @@ from core.domain.lines import MOST_MARKS, one_line, require_few_marks
 from core.domain.outbound.destinations import NotADestination, destination
 from core.domain.texts.open_texts import OPEN, OpenText
 from core.domain.texts.places import TextKind
-from core.domain.texts.reading import BETWEEN_PARAGRAPHS, PLACEHOLDER, links, paragraphs, without_links
+from core.domain.texts.reading import BETWEEN_PARAGRAPHS, END_OF_LINE, PLACEHOLDER, links, paragraphs, without_links
 from core.frozen import Frozen
 
 MOST_PARAGRAPHS: Final = 4
+# Of a text that keeps its lines, empty ones counted too: it stands below every page.
+MOST_LINES: Final = 12
 LONGEST_BUTTON: Final = 40
 # Ours may be short: "Sign in" leaves no room for a sentence of one's own. So a line may have this many characters in any case, and a text
 # of paragraphs may have those.
@@ -38,9 +40,13 @@ _TAG: Final = re.compile(r"<[A-Za-z/!?]|&#?[A-Za-z0-9]+;")
 _MARKDOWN: Final = re.compile(r"!\[|\*\*|__|`|~~|^#{1,6} ", re.MULTILINE)
 # Mail programs make a link of these, wherever they lead.
 _BARE_ADDRESS: Final = re.compile(r"\w://|\bwww\.", re.IGNORECASE)
+# What readers take for the name of a host, as in "bank.example" and "help@bank.example".
+_NAMED_HOST: Final = re.compile(r"(?<![\w-])[\w-]++(?:[.。][\w-]++)++")
+_LABEL_OF_LETTERS: Final = re.compile(r"[.。][^\W\d_]{2,}+(?![\w-])")
 # The beginning of a word that mail programs decode (RFC 2047).
 _ENCODED: Final = "=?"
 _SPACES: Final = re.compile(r"[ \t]+")
+_AROUND_END_OF_LINE: Final = re.compile(r" ?\n ?")
 _EMPTY_LINES: Final = re.compile(r"\n[ \t]*(?:\n[ \t]*)+")
 
 
@@ -109,8 +115,8 @@ def checked_texts(texts: Sequence[OwnText], rules: TextRules) -> Sequence[OwnTex
 
 def canonical(one: OwnText) -> str:
     """The text with one form for what looks the same: letters composed, one space between words, one empty line between paragraphs. A line
-    break within a paragraph is a space, because forms and files break lines where their width ends. A text of one line keeps its breaks,
-    and is refused for them.
+    break within a paragraph is a space, because forms and files break lines where their width ends; a footer keeps its lines. A text of one
+    line keeps its breaks, and is refused for them.
     """
     if len(one.text) > LONGEST:
         return one.text
@@ -118,7 +124,10 @@ def canonical(one: OwnText) -> str:
     opened = OPEN.get(one.key)
     if opened is None or not opened.kind.has_paragraphs:
         return _SPACES.sub(" ", text)
-    return BETWEEN_PARAGRAPHS.join(_SPACES.sub(" ", part.replace("\n", " ")).strip(" ") for part in _EMPTY_LINES.split(text))
+    end = END_OF_LINE if opened.kind.keeps_lines else " "
+    return BETWEEN_PARAGRAPHS.join(
+        _SPACES.sub(" ", _AROUND_END_OF_LINE.sub(end, _SPACES.sub(" ", part))).strip(" ") for part in _EMPTY_LINES.split(text)
+    )
 
 
 def faults(one: OwnText, rules: TextRules) -> Iterator[TextFault]:
@@ -164,6 +173,8 @@ def _lines(one: OwnText, opened: OpenText) -> Iterator[TextFault]:
             yield _fault(one, "own_text_lines", "must be one line")
     elif len(paragraphs(one.text)) > MOST_PARAGRAPHS:
         yield _fault(one, "own_text_paragraphs", f"at most {MOST_PARAGRAPHS} paragraphs", most=MOST_PARAGRAPHS)
+    elif one.text.count(END_OF_LINE) >= MOST_LINES:
+        yield _fault(one, "own_text_many_lines", f"at most {MOST_LINES} lines", most=MOST_LINES)
 
 
 def _letters(one: OwnText) -> Iterator[TextFault]:
@@ -230,6 +241,8 @@ def _links(one: OwnText, opened: OpenText, rules: TextRules) -> Iterator[TextFau
             )
         elif not is_below(host, rules.hosts):
             yield _fault(one, "own_text_host", f"prove the domain of {host} first, or a domain above it: links lead to no other", host=host)
+        elif other := _other_host(link.words, host):
+            yield _fault(one, "own_text_link_words", f"the words name {other}, and the link leads to {host}", named=other, host=host)
     if _BARE_ADDRESS.search(without_links(one.text)) or "](" in without_links(one.text):
         yield _fault(one, "own_text_bare_address", "write an address as [words](https://…), in a text of several paragraphs")
 
@@ -241,6 +254,21 @@ def _host(address: str) -> str | None:
         return None
     plain = place.scheme == "https" and address.startswith("https://") and place.authority == place.host and place.address is None
     return place.host if plain and "{" not in address else None
+
+
+def _other_host(words: str, host: str) -> str | None:
+    """A host that the words name, and that is neither this one nor above or below it."""
+    named: str
+    for named in _NAMED_HOST.findall(unicodedata.normalize("NFKC", words)):
+        if not _LABEL_OF_LETTERS.search(named):
+            continue
+        try:
+            one = named.encode("idna").decode().lower()
+        except UnicodeError:
+            return named
+        if not is_below(one, [host]) and not is_below(host, [one]):
+            return named
+    return None
 
 
 def is_below(host: str, domains: Collection[str]) -> bool:

@@ -66,6 +66,7 @@ TAGS: Final[Mapping[str, str]] = {
     "audit": "The changes in an organization, and the people who made the changes.",
     "platform": "Govern the whole installation. Only platform owners can.",
     "installation": "The log, the background work, the keys and the settings of the installation. Only platform owners see them.",
+    "installation-texts": "The texts that the installation puts in place of ours, and a platform owner's yes to those of organizations.",
     "oauth": "OAuth 2.0 and OpenID Connect for applications: tokens, user info, and the discovery documents.",
     "saml": "SAML 2.0: a service as the identity provider of a service provider.",
     "keys": "The public keys that verify access tokens.",

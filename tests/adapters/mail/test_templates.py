@@ -14,10 +14,12 @@ from adapters.mail.transports import transport_for
 from adapters.system import SystemClock
 from adapters.texts import ShippedTexts
 from adapters.texts.reading import shipped
-from core.domain.branding import POSTERN, branding
+from core.domain.branding import POSTERN, Branding, branding
 from core.domain.identifiers import JobId, UserId
 from core.domain.identity.locking.account_locks import LOCKING_MAILS, LockedBy
 from core.domain.languages import Language
+from core.domain.texts.open_texts import FOOTER
+from core.domain.texts.own_texts import OwnTexts
 from tests.mail_server import mail_server
 
 TEMPLATES = ShippedMailTemplates(ShippedTexts(), "https://id.example.org")
@@ -253,6 +255,15 @@ def test_an_invitation_for_an_application_shows_which() -> None:
     mail = TEMPLATES.mail("invitation", "a@example.org", account=None, language=Language.ENGLISH, branding=acme, **told)
     assert "access" not in mail.text
     assert "<img" not in mail.html
+
+
+def test_an_own_footer_keeps_its_lines_in_both_parts() -> None:
+    footer = f"Acme Ltd & Sons\nHigh Street 1\n\n{'Registered in London. ' * 6}"
+    acme = Branding("Acme", texts=OwnTexts("own", {Language.ENGLISH: {FOOTER: footer}}), texts_are_approved=True)
+    mail = TEMPLATES.mail("welcome", "a@example.org", account=None, language=Language.ENGLISH, branding=acme, link=LINK)
+    assert "\nAcme Ltd & Sons\nHigh Street 1\n\nRegistered in London." in mail.text
+    assert max(map(len, mail.text.partition("Acme Ltd")[2].splitlines())) <= 79
+    assert "Acme Ltd &amp; Sons<br>\nHigh Street 1</p>" in mail.html
 
 
 @pytest.mark.parametrize("name", ["user_key_made", "afar_request", *BILLING])

@@ -12,7 +12,7 @@ from core.domain.texts.own_texts import OwnTexts
 
 OURS = {"page.title": "Sign in", "page.text": "Sent to {email}.", "page.two": "{email} and {other}"}
 # What may stand in a page besides text: the links and paragraphs of own texts.
-ALLOWED = ('<a href="', '" rel="noopener nofollow">', "</a>", "</p>\n<p>")
+ALLOWED = ('<a href="', '" rel="noopener nofollow">', "</a>", "</p>\n<p>", "<br>\n")
 
 
 def wearing(html: bool = False, on_page: bool = True, *, above: dict[str, str] | None = None, **texts: str) -> Catalogue:
@@ -44,10 +44,10 @@ def test_paragraphs_and_links_are_html_only_where_paragraphs_may_stand() -> None
     written = "One & [two {email}](https://a-b.example/?x=1&y=2)\nstill one\n\n \n\nThree"
     html, plain = wearing(html=True, text=written), wearing(text=written)
     link = '<a href="https://a-b.example/?x=1&amp;y=2" rel="noopener nofollow">two &lt;b&gt;</a>'
-    assert html.paragraphs("page.text", email="<b>") == f"One &amp; {link} still one</p>\n<p>Three"
+    assert html.paragraphs("page.text", email="<b>") == f"One &amp; {link}<br>\nstill one</p>\n<p>Three"
     assert html("page.text", email="<b>") == "One &amp; two &lt;b&gt; (https://a-b.example/?x=1&amp;y=2) still one Three"
     assert plain("page.text", email="<b>") == "One & two <b> (https://a-b.example/?x=1&y=2) still one Three"
-    assert plain.paragraphs("page.text", email="<b>") == "One & two <b> (https://a-b.example/?x=1&y=2) still one\n\nThree"
+    assert plain.paragraphs("page.text", email="<b>") == "One & two <b> (https://a-b.example/?x=1&y=2)\nstill one\n\nThree"
 
 
 @pytest.mark.parametrize("text", ["Without the value", "{email} {other}", "{email!r}", "{other}"])

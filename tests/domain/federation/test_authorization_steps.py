@@ -12,6 +12,7 @@ from core.domain.federation.oauth.authorization_steps import (
     Progress,
     RequestingApplication,
     SignedInPerson,
+    has_consented,
     next_step,
     require_open,
     require_redeemable,
@@ -85,6 +86,11 @@ NONE = prompt(AuthorizationPrompt.NONE)
 def test_who_has_done_all_before_has_nothing_to_do() -> None:
     assert step() is AuthorizationStep.DONE
     assert step(prompts=NONE) is AuthorizationStep.DONE
+
+
+def test_whoever_allowed_less_than_is_asked_for_has_not_consented() -> None:
+    assert has_consented(REQUEST, APPLICATION, ADA)
+    assert not has_consented(replace(REQUEST, scopes=(*ASKED, PROFILE)), APPLICATION, ADA)
 
 
 def test_a_member_is_reminded_of_the_second_factor_at_the_sign_in_and_must_have_it_when_it_is_due() -> None:

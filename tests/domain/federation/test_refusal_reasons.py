@@ -1,17 +1,21 @@
 """Refusals name the reason under which they are recorded: no sentence is compared, so any of them may be mended."""
 
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from uuid import UUID
+
 import pytest
 
 from core.domain.errors import Refusal
-from core.domain.federation.authorization_refusals import refused_exchange, refused_request
+from core.domain.federation.authorization_refusals import DocumentRefusal, RefusalContext, refused_exchange, refused_request, registered_for
 from core.domain.federation.oauth.authorizations import AuthorizationErrorCode
 from core.domain.federation.oauth.clients import AuthenticationMethod, ClientCredentials
 from core.domain.federation.oauth.exchanges import SubjectRefused
 from core.domain.federation.oauth.grants import REFRESH_TOKEN, TokenRequest
 from core.domain.federation.oauth.oauth_errors import GrantOfAgent, InvalidGrant, UnauthorizedClient, UnsupportedGrantType, client_refused
 from core.domain.federation.oauth.workloads import WorkloadRefused
-from core.domain.federation.refusal_reasons import RefusalReason
-from core.domain.identifiers import ClientId
+from core.domain.federation.refusal_reasons import RefusalReason, in_words
+from core.domain.identifiers import AuthorizationRefusalId, ClientId, ResourceServerId
 from core.domain.identity.upstream.jwt_assertions import AssertionFault
 from core.domain.key_proofs.proofs import KeyProofMissing, KeyProofRefused, NonceNeeded
 
@@ -52,3 +56,35 @@ def test_a_token_request_is_recorded_as_its_refusal_says(refusal: Refusal, shown
 
 def test_a_client_that_learns_its_nonce_makes_no_mistake() -> None:
     assert refused_exchange(NonceNeeded(), ASKED, SHOWN, None) is None
+
+
+@pytest.mark.parametrize(
+    ("reason", "advice"),
+    [
+        (RefusalReason.PKCE_MALFORMED, in_words(RefusalReason.PKCE_MALFORMED)[1]),
+        ("document_busy", "Wait a minute. Ten fetches a minute are made of one host"),
+        ("document_lies", "Whoever publishes the document has to mend it. The next request reads it again"),
+    ],
+)
+def test_what_a_document_is_refused_for_has_an_advice(reason: str, advice: str) -> None:
+    id, api = AuthorizationRefusalId(UUID(int=1)), ResourceServerId(UUID(int=2))  # noqa: A001 - the noun's own word
+    at = datetime(2026, 11, 20, tzinfo=UTC)
+    refusal = DocumentRefusal(id=id, api=api, address="https://app.example", reason=reason, because="So it is", occurred_at=at)
+    assert refusal.advice == advice
+
+
+@pytest.mark.parametrize(
+    ("reason", "registered"),
+    [
+        (RefusalReason.WORKLOAD_ISSUER, ["https://issuer.example"]),
+        (RefusalReason.WORKLOAD_AUDIENCE, ["postern"]),
+        (RefusalReason.WORKLOAD_SUBJECT, ["repo:*"]),
+        (RefusalReason.SECRET_WRONG, ["cs_abcdef"]),
+        (RefusalReason.RESPONSE_TYPE, ("code",)),
+        (RefusalReason.NOT_MEMBER, ()),
+    ],
+)
+def test_what_is_registered_stands_beside_what_was_received(reason: RefusalReason, registered: Sequence[str]) -> None:
+    trusted = {"issuers": ["https://issuer.example"], "audiences": ["postern"], "patterns": ["repo:*"]}
+    context = RefusalContext(redirect_uris=["https://app.example/callback"], secrets=["cs_abcdef"], resources=[], trusted=trusted)
+    assert registered_for(reason, "", context) == registered

@@ -1,5 +1,6 @@
 """Services: the result of making one, and of changing one."""
 
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
@@ -8,6 +9,7 @@ import pytest
 from core.domain.changes import UNCHANGED
 from core.domain.errors import BadRequest, ServiceLimitExceeded
 from core.domain.identifiers import ClientId, OrganizationId, ServiceId
+from core.domain.services import permissions, service_claims, service_roles
 from core.domain.services.client_secrets import MOST_AT_ONCE, require_confidential, require_none, require_room
 from core.domain.services.services import (
     NewService,
@@ -52,6 +54,21 @@ def test_there_is_room_for_two_secrets() -> None:
     require_none(0)
     with pytest.raises(BadRequest, match="service_type: "):
         require_none(1)
+
+
+@pytest.mark.parametrize(
+    ("require", "most"),
+    [
+        (permissions.require_room, permissions.MOST_PERMISSIONS),
+        (service_claims.require_room, service_claims.MOST_CLAIMS),
+        (service_roles.require_room, service_roles.MOST_ROLES),
+    ],
+)
+def test_a_service_has_no_room_beyond_the_limit(require: Callable[[int], None], most: int) -> None:
+    require(most - 1)
+    with pytest.raises(BadRequest) as refusal:
+        require(most)
+    assert (refusal.value.words, refusal.value.values) == ("limit_reached", {"most": most})
 
 
 def test_a_change_that_changes_nothing_leaves_no_trace() -> None:

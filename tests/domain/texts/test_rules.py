@@ -8,7 +8,18 @@ from core.domain.languages import Language
 from core.domain.texts.open_texts import OPEN
 from core.domain.texts.places import TextKind
 from core.domain.texts.reading import TextLink, links, paragraphs, parts, without_links
-from core.domain.texts.rules import LONGEST, MOST_FAULTS, OwnText, TextRules, TextsRefused, canonical, checked_texts, faults, is_below
+from core.domain.texts.rules import (
+    LONGEST,
+    MOST_FAULTS,
+    MOST_LINES,
+    OwnText,
+    TextRules,
+    TextsRefused,
+    canonical,
+    checked_texts,
+    faults,
+    is_below,
+)
 
 EN, DE = Language.ENGLISH, Language.GERMAN
 ENGLISH: Final = {
@@ -56,11 +67,20 @@ def test_a_line_is_one_line_and_a_paragraph_text_has_four_at_most() -> None:
     assert said("own.footer", "a\n\nb\n\nc\n\nd\n\ne") == ["own_text_paragraphs"]
 
 
+def test_a_footer_has_twelve_lines_at_most() -> None:
+    assert said("own.footer", "a\n" * MOST_LINES) == []
+    (fault,) = faults(OwnText("own.footer", EN, "a\n" * MOST_LINES + "a"), RULES)
+    assert (fault.words, fault.values) == ("own_text_many_lines", {"most": 12})
+    # Its lines become one.
+    assert said("own.notice", "a\n" * MOST_LINES + "a") == []
+
+
 @pytest.mark.parametrize(
     ("key", "typed", "kept"),
     [
         ("sign_in.title", "  Welcome \t to  us ", "Welcome to us"),
-        ("own.footer", "\r\nAcme Ltd\r\nLondon\r\n \r\n\r\nImprint ", "Acme Ltd London\n\nImprint"),
+        ("own.notice", "\r\nAcme Ltd\r\nLondon\r\n \r\n\r\nImprint ", "Acme Ltd London\n\nImprint"),
+        ("own.footer", "\r\nAcme  Ltd \t\r\n\t London\r\n \r\n\r\nImprint ", "Acme Ltd\nLondon\n\nImprint"),
         ("sign_in.title", "Cafe\u0301", "Café"),
         ("sign_in.title", "Bienvenue\u00a0!", "Bienvenue\u00a0!"),
         ("own.footer", "x" * (LONGEST + 1), "x" * (LONGEST + 1)),
@@ -182,7 +202,38 @@ def test_an_address_is_a_link_or_no_address(text: str) -> None:
 
 @pytest.mark.parametrize("words", ["https://good.example", "www.good.example"])
 def test_the_words_of_a_link_are_no_other_address(words: str) -> None:
-    assert said("own.footer", f"[{words}](https://acme.example/)") == ["own_text_bare_address"]
+    assert said("own.footer", f"[{words}](https://acme.example/)") == ["own_text_link_words", "own_text_bare_address"]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        *(
+            "bank.example",
+            "Pay at bank.example, please",
+            "help@bank.example",
+            "BANK.Example",
+            "bank.acme.example.bank.example",
+            "acme.example.bank",
+        ),
+        *("b\u00e4nk.example", "bank\u3002example", "bank\u2024example", "\uff42ank\uff0eexample", "acme.examplé", f"{'x' * 64}.example"),
+    ],
+)
+def test_the_words_of_a_link_name_no_other_host(words: str) -> None:
+    assert said("own.footer", f"[{words}](https://acme.example/)") == ["own_text_link_words"]
+
+
+@pytest.mark.parametrize(
+    "words", ["acme.example", "ACME.example.", "help.acme.example", "a@acme.example", "Dr. Acme, e.g. 1.2 of z.B.", "1.5 km"]
+)
+def test_the_words_of_a_link_may_name_its_host(words: str) -> None:
+    assert said("own.footer", f"[{words}](https://acme.example/)") == []
+
+
+def test_letters_of_a_host_are_compared_as_addresses_have_them() -> None:
+    assert said("own.footer", "[b\u00fccher.example](https://www.xn--bcher-kva.example/)") == []
+    (fault,) = faults(OwnText("own.footer", EN, "[bank.example](https://acme.example/)"), RULES)
+    assert fault.values == {"named": "bank.example", "host": "acme.example"}
 
 
 def test_closed_texts_and_unknown_ones_say_why() -> None:
@@ -217,7 +268,8 @@ def test_no_open_text_takes_a_hostile_one_that_could_be_more_than_words(hostile:
         text = canonical(OwnText(key, EN, hostile))
         if not list(faults(OwnText(key, EN, text), RULES)):
             # What is taken has no sign that a page, a mail or a template reads: quotes are escaped where they stand.
-            assert not set("<>{}\n\r\u202e\u200b") & set(text)
+            assert not set("<>{}\r\u202e\u200b") & set(text)
+            assert one.kind is TextKind.FOOTER or "\n" not in text
             assert one.kind is not TextKind.SUBJECT or "=?" not in text
 
 

@@ -132,6 +132,20 @@ async def test_a_request_is_taken_once(scene: ConnectionScene) -> None:
     assert await scene.who(again) == ada.user
 
 
+async def test_a_request_that_comes_again_ends_nothing(scene: ConnectionScene) -> None:
+    provider = await scene.active()
+    ada, tabs, again = scene.verified(), scene.browser(), scene.browser()
+    await scene.arrive(tabs, provider)
+    once = request(scene, provider)
+    assert (await scene.browser().request("GET", once)).status == 302
+    await scene.arrive(again, provider)
+    assert (await scene.browser().request("GET", once)).status == 400
+    assert [await scene.who(one) for one in (tabs, again)] == [None, ada.user]
+    await scene.keep_recorded()
+    listed = (await scene.request("GET", f"{PATH}/{provider}/exchanges")).ok()["exchanges"]
+    assert sorted(one["reason"] for one in listed if one["kind"] == "logout") == ["", "it was taken before"]
+
+
 async def test_a_request_ends_no_session_that_is_younger(scene: ConnectionScene) -> None:
     """Somebody has held it back for some minutes."""
     provider = await scene.active()

@@ -322,6 +322,16 @@ async def test_a_service_that_goes_on_the_way_is_allowed_nothing(scene: Arriving
     assert scene.codes() == scene.people.rows("select * from consents") == []
 
 
+async def test_a_service_that_goes_after_it_was_read_is_allowed_nothing(
+    scene: Arriving, ada: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tab = await scene.signed_in(ada).tab().open(scene.asking())
+    end = "update all_services set deleted_at = now() where id = %s"
+    meanwhile(monkeypatch, scene.postern.federation.authorizations.asked.encounters, "find", lambda: scene.people.change(end, scene.app.id))
+    is_page((await tab.send(answer="allow")).shown, 404, "not known here")
+    assert scene.codes() == scene.people.rows("select * from consents") == scene.audited("user.consent.given") == []
+
+
 async def test_what_another_tab_has_finished_is_finished(scene: Arriving, ada: Person) -> None:
     """Both tabs have read the flow before either finished it."""
     tab = await scene.signed_in(ada).tab().open(scene.asking())

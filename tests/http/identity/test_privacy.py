@@ -606,6 +606,14 @@ async def test_fifty_at_once_forget_once(scene: PrivacyScene) -> None:
     assert len(scene.people.rows("select from jobs where kind = %s", FORGET_JOB)) == 1
 
 
+async def test_whoever_is_forgotten_again_is_so_by_the_first_request(scene: PrivacyScene) -> None:
+    bob = scene.member()
+    first, second = [(await scene.forget(bob, by=by)).ok()["request_id"] for by in (scene.ada, scene.governor)]
+    assert first == second
+    assert {entry["actor_id"] for entry in scene.audited("user.anonymized")} == {scene.ada.user}
+    assert len(scene.people.rows("select from jobs where kind = %s", FORGET_JOB)) == 1
+
+
 _TOLD: Final[tuple[tuple[LiteralString, LiteralString], ...]] = (
     (
         "select entry_id as id from audit_personal order by entry_id desc limit 2",

@@ -14,6 +14,7 @@ from tests.http.client import Client, Received
 from tests.http.conftest import SETTINGS
 from tests.http.people import People, Person
 from tests.http.signing_in import LOGOUT, PASSWORD, REFRESH, SAFARI, Browser, unlimited
+from tests.meanwhile import meanwhile
 
 
 @pytest.fixture
@@ -77,6 +78,19 @@ async def test_an_old_token_that_returns_ends_the_session(browser: Browser, peop
     for access in (tokens["access_token"], fresh["access_token"]):
         assert await profile(browser, access) == 401
     assert (await browser.refresh(fresh["refresh_token"])).status == 401
+
+
+async def test_an_old_token_whose_session_ends_meanwhile_is_not_reported(
+    browser: Browser, postern: Postern, people: People, person: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tokens = await browser.tokens(person)
+    assert (await browser.refresh(tokens["refresh_token"])).status == 200
+    people.change("update refresh_tokens set rotated_at = rotated_at - interval '11 seconds' where rotated_at is not null")
+    end = "update sessions set revoked_at = now()"
+    meanwhile(monkeypatch, postern.identity.sessions.refresh_tokens, "rotate", lambda: people.change(end))
+    answer = await browser.refresh(tokens["refresh_token"])
+    assert (answer.status, answer.error_code) == (401, "UNAUTHORIZED")
+    assert people.rows("select from audit_log where action = 'security.refresh_token.reused'") == []
 
 
 @pytest.mark.parametrize("change", ["no cookies", "another device", "another agent"])

@@ -91,6 +91,15 @@ async def test_what_is_wrong_stands_beside_its_field(email: str, password: str, 
     assert "value" not in tab.page.inputs["password"]
 
 
+async def test_whoever_registers_again_after_a_while_is_told_of_the_account(tabs: Tabs, people: People) -> None:
+    await people.with_password(PASSWORD, "ada@example.org")
+    people.change("update users set created_at = created_at - interval '1 hour'")
+    tab = await tabs.tab().open("/ui/register")
+    await tab.send(email="ada@example.org", password=PASSWORD)
+    assert (tab.status, "There is an account with this address already" in tab.page.text) == (400, True)
+    assert len(people.rows("select from users")) == 1
+
+
 async def test_two_clicks_register_once(tabs: Tabs, people: People, postern: Postern) -> None:
     """After a double click, a browser drops the first answer."""
     tab = await tabs.tab().open("/ui/register")

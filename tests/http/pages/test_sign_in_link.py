@@ -16,6 +16,7 @@ from tests.http.browsing import Tabs
 from tests.http.people import BASE_URL, People, Person
 from tests.http.postbox import token_in
 from tests.http.signing_in import PASSWORD, enable_mfa, unlimited
+from tests.meanwhile import meanwhile
 
 PAGE = "/ui/sign-in/link"
 
@@ -119,6 +120,18 @@ async def test_one_that_is_over_says_so(
     assert (tab.status, tabs.session) == (400, None)
     assert says in tab.page.text
     assert ada.email not in tab.page.text
+
+
+async def test_one_that_somebody_uses_meanwhile_signs_nobody_in(
+    tabs: Tabs, postern: Postern, people: People, ada: Person, log: CapturedLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tab = await tabs.tab().open(await made(postern, log, ada.email))
+    use = "update mailed_tokens set used_at = now()"
+    meanwhile(monkeypatch, postern.identity.sign_in_links.attempts, "find", lambda: people.change(use))
+    await tab.send()
+    assert (tab.status, tabs.session) == (400, None)
+    assert "has been used" in tab.page.text
+    assert people.rows("select from sessions") == people.rows("select from login_events where success") == []
 
 
 @pytest.mark.parametrize("change", ["deactivated_at = now()", "password_changed_at = now() + interval '1 minute'"])

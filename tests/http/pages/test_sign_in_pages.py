@@ -15,6 +15,7 @@ from tests.http.browsing import Tab, Tabs
 from tests.http.client import Client
 from tests.http.people import People, Person
 from tests.http.signing_in import PASSWORD, enable_mfa, unlimited
+from tests.meanwhile import meanwhile
 
 SIGN_IN = "/ui/sign-in"
 
@@ -162,6 +163,26 @@ async def test_the_same_form_twice_is_one_sign_in(tabs: Tabs, people: People, ad
     people.change("update flows set signed_in_at = signed_in_at - interval '1 minute'")
     assert (await tabs.request("POST", form.action, fields)).status == 400
     assert tabs.session is None
+
+
+async def test_so_is_a_form_that_comes_again_while_its_password_is_examined(
+    tabs: Tabs, postern: Postern, people: People, ada: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    form = (await to_password(tabs)).page.forms[0]
+    fields = {**form.fields, "password": PASSWORD}
+    quicker = Tabs(tabs.client)
+    quicker.cookies.update(tabs.cookies)
+    clicks = [quicker]
+
+    async def click_again() -> None:
+        if clicks:
+            assert (await clicks.pop().request("POST", form.action, fields)).status == 303
+
+    meanwhile(monkeypatch, postern.identity.passwords, "examine", click_again)
+    assert (await tabs.request("POST", form.action, fields)).status == 303
+    assert tabs.session == quicker.session
+    assert await whose(tabs, postern) == ada.email
+    assert len(people.rows("select from sessions")) == 1
 
 
 @pytest.mark.parametrize("with_code", [False, True])

@@ -283,6 +283,14 @@ async def test_members_see_and_only_who_manages_services_changes(market: Market)
     assert statuses == {"seeing": [200, 403, 403, 403], "billing": [403] * 4, "managing": [403, 200, 200, 204]}
 
 
+async def test_whoever_has_a_hundred_plans_deletes_one_first(market: Market) -> None:
+    plans = [market.plan() for _ in range(MOST_PLANS)]
+    assert refused(await market.manage("POST", body=PRO)) == (400, "BAD_REQUEST")
+    assert len(await listed(market)) == MOST_PLANS
+    assert (await market.manage("DELETE", f"/{plans[0]}")).status == 204
+    assert (await market.manage("POST", body=PRO)).status == 200
+
+
 async def test_a_service_has_a_hundred_plans_and_of_those_that_come_for_the_last_place_one_gets_it(market: Market) -> None:
     for _ in range(MOST_PLANS - 1):
         market.plan()

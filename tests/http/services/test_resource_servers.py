@@ -284,6 +284,13 @@ async def test_an_organization_has_an_identifier_once_and_others_may_claim_it(sc
     assert (await scene.make(of="globex"))["state"] == "waiting"
 
 
+async def test_an_identifier_is_taken_once_in_each_organization(scene: ApiScene) -> None:
+    server = await scene.make()
+    assert refused(await scene.ask("POST", "", {"identifier": API, "name": "Bills"})) == (409, "CONFLICT")
+    assert [one["id"] for one in await scene.all()] == [server["id"]]
+    assert [action for action, _ in scene.recorded()] == ["created"]
+
+
 async def test_an_organization_has_only_so_many(scene: ApiScene) -> None:
     scene.people.change(
         """

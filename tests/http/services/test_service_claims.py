@@ -12,7 +12,7 @@ from core.domain.tenancy.roles import Capability
 from entrypoints.bootstrap import Postern
 from tests.conftest import CapturedLog
 from tests.http.cast import all_at_once
-from tests.http.client import Received
+from tests.http.client import Received, refused
 from tests.http.federation.claims.telling import Telling
 from tests.http.people import People, Person
 from tests.http.signing_in import unlimited
@@ -168,6 +168,15 @@ async def test_of_two_claims_of_one_name_one_is_made(scene: ClaimScene) -> None:
     assert [one["id"] for one in await scene.listed()] == [second["id"], first["id"]]
     # Another service may use the name.
     assert (await scene.claims("POST", body=CONSTANT, of="page")).status == 201
+
+
+async def test_a_name_is_taken_once_in_each_service(scene: ClaimScene) -> None:
+    first = (await scene.claims("POST", body=CONSTANT)).ok(201)
+    assert refused(await scene.claims("POST", body={**CONSTANT, "argument": 8})) == (409, "CONFLICT")
+    second = (await scene.claims("POST", body={**CONSTANT, "name": "grade"})).ok(201)
+    assert refused(await scene.claims("PATCH", f"/{second['id']}", {"name": "level"})) == (409, "CONFLICT")
+    assert await scene.listed() == [second, first]
+    assert [entry["action"] for entry in scene.audited("service.claim.%")] == ["service.claim.created"] * 2
 
 
 async def test_a_service_has_at_most_fifty(scene: ClaimScene) -> None:

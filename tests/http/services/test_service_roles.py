@@ -112,6 +112,14 @@ async def test_names_are_taken_once_and_never_used_again(government: Government)
     assert len(government.audited()) == 6
 
 
+async def test_a_key_is_taken_while_its_permission_is_there_and_afterwards(government: Government) -> None:
+    await government.permission("read")
+    assert refused(await government.at("POST", "/permissions", {"key": "read"})) == CONFLICT
+    assert (await government.at("DELETE", "/permissions/read")).status == 204
+    assert refused(await government.at("POST", "/permissions", {"key": "read"})) == CONFLICT
+    assert await government.listed("permissions") == []
+
+
 async def test_a_deleted_permission_is_in_no_role(government: Government) -> None:
     await government.permission("read", "write")
     await government.role("editor", ["read", "write"])

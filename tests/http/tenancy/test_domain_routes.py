@@ -197,6 +197,13 @@ async def test_an_organization_has_one_route_for_a_domain(scene: DomainRouteScen
     await scene.make(of="globex")
 
 
+async def test_a_second_route_for_a_domain_is_a_conflict(scene: DomainRouteScene) -> None:
+    route = await scene.make()
+    assert refused(await scene.ask("POST", "", {"domain": NAME})) == (409, "CONFLICT")
+    assert [one["id"] for one in await scene.shown()] == [route["id"]]
+    assert [action for action, _ in scene.recorded()] == ["domain_route.created"]
+
+
 async def test_an_organization_has_only_so_many(scene: DomainRouteScene) -> None:
     scene.people.change(
         """

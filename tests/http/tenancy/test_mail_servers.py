@@ -12,6 +12,7 @@ import trio
 
 from actors.job_worker import JobPace, Workplace
 from actors.organization_mailer import organization_mailer
+from adapters.mail.organizations import GuardedPost
 from core.domain.jobs import NewJob
 from core.domain.mail import MAIL_JOB, Mail
 from core.domain.tenancy.mail_servers import ORGANIZATION_MAIL_JOB, OrganizationMail
@@ -27,6 +28,7 @@ from tests.http.people import People, Person
 from tests.http.postbox import Postbox
 from tests.http.signing_in import unlimited
 from tests.mail_server import MailServer, mail_server, scripted_server
+from tests.meanwhile import meanwhile
 from tests.patience import PATIENCE
 
 PASSWORD: Final = "hunter2-of-acme-smtp"
@@ -428,6 +430,44 @@ async def test_one_organization_holds_a_few_hands_and_others_the_rest(scene: Mai
             nursery.cancel_scope.cancel()
     assert scene.servers._busy.total() == 0
     assert scene.row()["failing_since"] is None
+
+
+@pytest.mark.parametrize("stands_in", [False, True])
+async def test_the_third_mail_at_once_waits_or_goes_by_our_server(
+    scene: MailServerScene, server: MailServer, stands_in: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each mail that the server has taken, and that is not yet done with, lets the next one begin."""
+    await scene.set(server.port)
+    if stands_in:
+        scene.people.change("update mail_servers set failing_since = now(), fallen_back_at = now()")
+    for name in ("one", "two", "three"):
+        await scene.invite(f"{name}@acme.example")
+    delays: list[str] = []
+
+    async def deliver_the_next() -> None:
+        try:
+            await scene.deliver()
+        except MailDelayed as delayed:
+            delays.append(str(delayed))
+
+    meanwhile(monkeypatch, GuardedPost, "send", deliver_the_next)
+    await scene.deliver()
+    assert len(server.received) == AT_ONCE_OF_ONE
+    assert (len(scene.files()), delays) == ((1, []) if stands_in else (0, ["Other mails are on their way there"]))
+    assert scene.servers._busy.total() == 0
+
+
+async def test_a_failure_is_not_told_of_the_server_that_was_set_meanwhile(
+    scene: MailServerScene, server: MailServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await scene.set(server.port)
+    await scene.invite()
+    server.answer("MAIL", "451 4.3.0 later", times=1)
+    meanwhile(monkeypatch, scene.servers._lookup, "find", lambda: scene.set(server.port))
+    with pytest.raises(MailDelayed, match="451"):
+        await scene.deliver()
+    assert scene.row()["failing_since"] is None
+    assert scene.files() == []
 
 
 def mailer(scene: MailServerScene) -> Any:

@@ -394,6 +394,14 @@ async def test_what_was_allowed_when_the_request_came_in_is_asked_once_more(scen
     assert scene.roles()["member@acme.example"] == "member"
 
 
+async def test_whose_account_is_deactivated_meanwhile_removes_nobody(scene: MemberScene) -> None:
+    admin = await scene.resolved(scene.admin)
+    scene.people.change("update users set deactivated_at = now() where id = %s", scene.admin.user)
+    with pytest.raises(Unauthorized):
+        await scene.postern.tenancy.members.remove(admin, UserId(scene.member.user), Actor())
+    assert scene.roles()["member@acme.example"] == "member"
+
+
 async def test_selecting_opens_a_session_in_the_organization(scene: MemberScene) -> None:
     device = scene.postern.foundation.ids.new()
     scene.people.change(

@@ -170,6 +170,17 @@ async def test_of_many_who_declare_one_key_one_does_and_fifty_is_the_end(scene: 
     assert (await scene.declare("department", where="/api/organizations/globex/profile-fields", by=scene.other_owner)).status == 201
 
 
+async def test_the_fifty_first_field_is_refused(scene: FieldScene) -> None:
+    scene.people.change(
+        "insert into profile_fields (id, org_id, key, label, kind, written_by, created_at, updated_at)"
+        " select gen_random_uuid(), %s, 'field_' || n, 'F', 'text', '{administrator}', now(), now() from generate_series(1, %s) as n",
+        *(scene.acme.id, MOST_FIELDS),
+    )
+    assert refused(await scene.declare("one_more")) == BAD_REQUEST
+    assert len((await scene.request("GET", FIELDS)).json()) == MOST_FIELDS
+    assert scene.audited("profile_field.created") == []
+
+
 @pytest.mark.parametrize(
     ("kind", "rule", "good", "bad"),
     [

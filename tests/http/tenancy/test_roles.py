@@ -156,6 +156,17 @@ async def test_an_organization_has_a_hundred_of_its_own_at_most_even_when_many_a
     assert len(await scene.slugs()) == MOST_ROLES
 
 
+async def test_a_role_beyond_the_hundred_is_refused(scene: RoleScene) -> None:
+    scene.people.change(
+        "insert into roles (id, org_id, slug, name, created_at, updated_at)"
+        " select gen_random_uuid(), %s, 'r' || n, 'R', now(), now() from generate_series(1, %s) as n",
+        *(scene.acme.id, MOST_ROLES - 1),
+    )
+    answer = await scene.create()
+    assert (refused(answer), str(MOST_ROLES) in answer.json()["error"]) == (BAD_REQUEST, True)
+    assert (len(await scene.slugs()), scene.audited()) == (MOST_ROLES, [])
+
+
 async def test_a_change_replaces_what_it_names_and_says_what_was_before(scene: RoleScene) -> None:
     role = await scene.made(permissions=["audit_logs.view", "services.view"])
     before = (await scene.ask("GET", f"/{role}")).json()

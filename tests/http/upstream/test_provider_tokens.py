@@ -21,6 +21,7 @@ from tests.http.federation.relying import FORM
 from tests.http.signing_in import PASSWORD, unlimited
 from tests.http.tenants import UsedService
 from tests.http.upstream.scene import Fakes, UpstreamScene
+from tests.meanwhile import meanwhile
 
 
 @pytest.fixture
@@ -172,6 +173,18 @@ async def test_who_waited_for_a_provider_that_is_away_does_not_ask_it_again(scen
             nursery.start_soon(ask)
     assert statuses == [(500, "OAUTH_ERROR")] * 5
     assert sum("refresh_token" in call for call in fake.calls) == 1
+
+
+async def test_nor_does_who_finds_that_the_process_with_the_lease_has_given_up(
+    scene: UpstreamScene, ada: TokenHolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await ada.come()
+    ada.expire()
+    scene.people.change("update identity_grants set refreshing_until = now() + interval '1 minute'")
+    give_up = "update identity_grants set refreshing_until = null"
+    meanwhile(monkeypatch, scene.postern.identity.provider_tokens.lookup, "find", lambda: scene.people.change(give_up))
+    assert refused(await ada.get()) == (500, "OAUTH_ERROR")
+    assert not any("refresh_token" in call for call in scene.fakes["websuite"].calls)
 
 
 @pytest.mark.parametrize("answer", [{}, [], {"access_token": 7}, {"access_token": "x"}, {"error": {}}])

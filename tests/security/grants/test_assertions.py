@@ -28,6 +28,7 @@ from tests.http.federation.relying import claims_of, oauth
 from tests.http.federation.resources.asking import BILLS, ORDERS
 from tests.http.people import BASE_URL, People
 from tests.http.signing_in import unlimited
+from tests.meanwhile import meanwhile
 from tests.patience import PATIENCE
 
 database_url, postern, people = http.database_url, http.postern, http.people
@@ -335,6 +336,18 @@ async def test_people_who_must_sign_in_elsewhere(scene: Asserting) -> None:
 async def test_a_closed_organization(scene: Asserting) -> None:
     scene.people.change("update all_organizations set status = 'suspended' where id = %s", scene.acme.id)
     assert (await scene.bring(scene.assertion())).status == 403
+
+
+@pytest.mark.parametrize("end", ["delete from identities", "delete from users where email = 'ada@example.org'"])
+async def test_what_ends_while_its_assertion_is_examined_gives_no_token(
+    scene: Asserting, monkeypatch: pytest.MonkeyPatch, end: str
+) -> None:
+    resources = scene.postern.federation.identity_assertions.resources
+    meanwhile(monkeypatch, resources, "find", lambda: scene.people.change(end))
+    assert oauth(await scene.bring(scene.assertion())) == _REFUSED
+    assert await scene.faults() == [("domain", 1)]
+    assert scene.living() == 0
+    assert scene.people.rows("select from identity_assertions") == []
 
 
 async def test_an_assertion_works_once(scene: Asserting) -> None:

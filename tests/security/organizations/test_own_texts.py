@@ -123,14 +123,16 @@ async def test_the_first_page_of_all_follows_the_installations_texts(scene: Spea
 @pytest.mark.parametrize("text", HOSTILE, ids=[text[:20].strip().encode("unicode_escape").decode() for text in HOSTILE])
 async def test_hostile_texts_are_text_on_pages_and_in_mails(scene: Speaking, text: str) -> None:
     ours = await scene.register_page()
+    text += f" {TITLE}"
+    scene.log.remember(TITLE)
     written = dict.fromkeys(("register__page", "register__title", "register__create", "register__have_one", "own__footer"), text)
     digest = scene.write(
         "acme", **written, mail_reset__subject_for=f"{{organization}} {text}", mail_reset__text_at=f"{text} {{organization}}"
     )
     scene.approve(digest)
     shown = await scene.register_page()
-    # But for the foot, the page has no other elements and attributes than before.
-    assert _made_of(shown) - {"footer", "p"} == _made_of(ours) - {"footer", "p"}
+    # But for the foot with its lines, the page has no other elements and attributes than before.
+    assert _made_of(shown) - {"footer", "p", "br"} == _made_of(ours) - {"footer", "p", "br"}
     assert not set("\u202e\u200b\x07") & set(shown)
     mail = await scene.mails((await scene.people.with_password("correct horse battery")).email)
     assert "\n" not in mail.subject

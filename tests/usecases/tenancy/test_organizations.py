@@ -75,6 +75,16 @@ async def test_a_person_who_has_left_meanwhile_neither_sees_nor_deletes_it(scene
     assert scene.count("organizations") == 1
 
 
+@pytest.mark.parametrize("loss", ["delete from memberships", "delete from relations"])
+async def test_a_person_who_may_no_longer_change_it_does_not_rename_it(scene: OwnedOrganization, loss: str) -> None:
+    organizations, member = scene.postern.tenancy.organizations, await scene.member()
+    before, audited = scene.people.rows("select name from organizations"), scene.count("audit_entries")
+    scene.people.change(loss)
+    with pytest.raises(Forbidden):
+        await organizations.change(member, name="Palace", metadata=None, actor=scene.actor)
+    assert (scene.people.rows("select name from organizations"), scene.count("audit_entries")) == (before, audited)
+
+
 @pytest.mark.parametrize(
     "end",
     [

@@ -1,7 +1,8 @@
-"""Mails of an organization, for those who look after its texts: shown, or sent to themselves."""
+"""Mails of an organization or of the installation, for those who look after its texts: shown, or sent to themselves."""
 
 from core.domain.branding import POSTERN, Branding
 from core.domain.errors import BadRequest
+from core.domain.identity.callers import Caller
 from core.domain.identity.links import Links
 from core.domain.languages import Language
 from core.domain.mail import Mail
@@ -26,9 +27,11 @@ class MailPreviews(Frozen):
         """What pages and mails of the organization wear. Of one that is not active they wear ours."""
         return await self.brandings.find(member.organization_slug) or POSTERN
 
-    async def show(self, member: Member, name: str, language: Language) -> Mail:
-        """The mail with the organization's texts, whether anybody has said yes to them or not. Raises `NotFound`."""
-        return self._written(member, require_mail(name), language, await self.branding(member))
+    def show(self, reader: Caller, name: str, language: Language, branding: Branding) -> Mail:
+        """The mail to the reader, with own texts whether anybody has said yes to them or not. Raises `NotFound`."""
+        to = reader.email.address
+        values = values_of(require_mail(name), to, self.links.frontend_url, self.clock.now())
+        return self.templates.mail(name, to, account=None, language=language, branding=branding, carries_own_texts=True, **values)
 
     async def send(self, member: Member, name: str, language: Language) -> str:
         """Sends the mail to the caller, as the organization's mails are sent, and to nobody else. Returns the address. Raises `NotFound`,
@@ -37,13 +40,8 @@ class MailPreviews(Frozen):
         require_mail(name)
         if not member.caller.email_is_verified:
             raise BadRequest("Verify your e-mail address first", words="own_address_unverified")
-        mail = self._written(member, name, language, await self.branding(member))
+        mail = self.show(member.caller, name, language, await self.branding(member))
         async with self.unit_of_work() as uow:
             await uow.jobs.add(OrganizationMail(mail, member.organization).as_job())
             await uow.commit()
         return mail.to
-
-    def _written(self, member: Member, name: str, language: Language, branding: Branding) -> Mail:
-        to = member.caller.email.address
-        values = values_of(name, to, self.links.frontend_url, self.clock.now())
-        return self.templates.mail(name, to, account=None, language=language, branding=branding, carries_own_texts=True, **values)

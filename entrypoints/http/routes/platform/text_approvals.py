@@ -21,7 +21,7 @@ from entrypoints.http.machinery.fields import Id, example
 from entrypoints.http.machinery.limits import UNLIMITED
 from entrypoints.http.routes.platform.governance import GovernedPath
 
-_TAGS = ("platform",)
+_TAGS = ("installation-texts",)
 _RULES = "/api/platform/text-rules"
 _APPROVALS = "/api/platform/text-approvals"
 _APPROVAL = "/api/platform/organizations/{org_id}/texts/approval"

@@ -25,14 +25,14 @@ def scans(plan: Mapping[str, Any]) -> Iterator[int]:
         yield from scans(part)
 
 
-async def test_texts_are_read_of_those_that_are_listed(store: Store) -> None:
-    await store.query(_ORGANIZATIONS)
-    await store.query(_TEXTS)
-    await store.query("analyze")
-    listed = await store.query(text_approvals._LIST, {"limit": 3})
+async def test_texts_are_read_of_those_that_are_listed(fresh_store: Store) -> None:
+    await fresh_store.query(_ORGANIZATIONS)
+    await fresh_store.query(_TEXTS)
+    await fresh_store.query("analyze")
+    listed = await fresh_store.query(text_approvals._LIST, {"limit": 3})
     assert [(row["slug"], [text["text"] for text in row["texts"]]) for row in listed] == [
         (slug, [slug] * 3) for slug in ("acme-1", "acme-3", "acme-5")
     ]
     assert [text["key"] for text in listed[0]["texts"]] == ["key_1", "key_2", "key_3"]
-    (told,) = await store.query(f"explain (analyze, format json) {text_approvals._LIST}", {"limit": 3})
+    (told,) = await fresh_store.query(f"explain (analyze, format json) {text_approvals._LIST}", {"limit": 3})
     assert max(scans(told["QUERY PLAN"][0]["Plan"])) <= 3

@@ -176,10 +176,10 @@ async def indexes(store: Store) -> set[str]:
 
 
 @pytest.fixture
-async def plans(store: Store) -> Mapping[str, set[str]]:
+async def plans(fresh_store: Store) -> Mapping[str, set[str]]:
     """The indexes that the plan of each statement reads. The tables are empty, so the planner is told not to read them whole."""
-    wholes = {row["part"]: row["whole"] for row in await store.query(_WHOLE)}
-    url = make_conninfo(store.url, options="-c enable_seqscan=off -c enable_sort=off")
+    wholes = {row["part"]: row["whole"] for row in await fresh_store.query(_WHOLE)}
+    url = make_conninfo(fresh_store.url, options="-c enable_seqscan=off -c enable_sort=off")
     found = {}
     for reads in READ.values():
         for index, statement in reads.items():

@@ -35,6 +35,18 @@ async def test_an_application_that_goes_meanwhile_is_allowed_nothing(afar: Afar,
     assert afar.audited("user.afar_request.allowed") == []
 
 
+@pytest.mark.parametrize("answer", ["allow", "refuse"])
+async def test_of_two_answers_the_second_finds_nothing(afar: Afar, answer: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    await afar.requested()
+    (shown,) = await afar.waiting()
+    end = "update afar_requests set state = 'refused', answered_at = now()"
+    requests = afar.postern.federation.afar_requests.requests
+    meanwhile(monkeypatch, requests, "find_waiting", lambda: afar.people.change(end))
+    assert (await afar.request("POST", f"{REQUESTS}/{shown['id']}/{answer}", {}, by=afar.ada)).status == 404
+    assert afar.people.rows("select state from afar_requests") == [{"state": "refused"}]
+    assert afar.audited("user.afar_request.%") == []
+
+
 async def test_a_client_that_is_blocked_twice_is_recorded_once(afar: Afar, monkeypatch: pytest.MonkeyPatch) -> None:
     await afar.requested()
     (shown,) = await afar.waiting()

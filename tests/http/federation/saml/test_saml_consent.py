@@ -382,6 +382,19 @@ async def test_a_double_click_on_allow_leads_to_the_service_provider(provider: P
     assert provider.people.rows("select from consents") == []
 
 
+async def test_a_second_click_gives_no_consent_back_that_was_taken_back(provider: Providing) -> None:
+    await provider.ready()
+    tab = await asked(provider, visitor(provider))
+    form = {**tab.page.forms[0].fields, "answer": "allow"}
+    assert sent((await tab.send(answer="allow")).shown).status == "Success"
+    provider.people.change("delete from consents")
+    # However slow the machine is, this click comes a moment after the first.
+    provider.people.change("update flows set completed_at = now()")
+    is_page(await tab.tabs.request("POST", ANSWER, form), 400, "out of date")
+    assert provider.people.rows("select from consents") == []
+    assert [one["succeeded"] for one in await provider.exchanges()].count(True) == 2
+
+
 async def test_a_double_click_on_deny_says_so_twice(provider: Providing) -> None:
     await provider.ready()
     tab = await asked(provider, visitor(provider))

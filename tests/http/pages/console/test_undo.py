@@ -7,12 +7,20 @@ import psycopg
 import pytest
 import trio
 
+from adapters.postgres.record.changed_settings import PostgresChangedSettings
 from tests.http.browsing import Tab
 from tests.http.cast import all_at_once
 from tests.http.pages.console.conftest import ConsoleScene
 from tests.http.pages.console.test_resources import made
+from tests.meanwhile import meanwhile
 
 RULES: Final = "/sign-in/change"
+ANOTHER_ENTRY: Final = """
+    insert into audit_entries (id, organization_id, action, target_type, target_id, success, details, created_at)
+    select gen_random_uuid(), organization_id, action, target_type, target_id, success, '{}', now()
+      from audit_entries
+     where action = 'webhook.updated'
+"""
 
 
 async def renamed(console: ConsoleScene, name: str = "Sales") -> str:
@@ -88,14 +96,7 @@ async def test_a_change_that_comes_at_the_same_moment_is_not_lost(console: Conso
     tab = await console.at(webhook)
     with psycopg.connect(database_url) as other:
         other.execute("update webhooks set name = 'Marketing'")
-        other.execute(
-            """
-            insert into audit_entries (id, organization_id, action, target_type, target_id, success, details, created_at)
-            select gen_random_uuid(), organization_id, action, target_type, target_id, success, '{}', now()
-              from audit_entries
-             where action = 'webhook.updated'
-            """
-        )
+        other.execute(ANOTHER_ENTRY)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(partial(console.submit, f"{webhook}/change/undo"))
             await console.people.somebody_waits()
@@ -103,6 +104,17 @@ async def test_a_change_that_comes_at_the_same_moment_is_not_lost(console: Conso
     assert tab.status == 409
     assert "that change would be lost" in tab.page.text
     assert name(console) == "Marketing"
+
+
+async def test_a_change_that_comes_after_the_page_has_compared_is_not_lost(console: ConsoleScene, monkeypatch: pytest.MonkeyPatch) -> None:
+    webhook = await renamed(console)
+    await console.at(webhook)
+    with monkeypatch.context() as patched:
+        meanwhile(patched, PostgresChangedSettings, "list", lambda: console.people.change(ANOTHER_ENTRY))
+        tab = await console.submit(f"{webhook}/change/undo")
+    assert tab.status == 409
+    assert "that change would be lost" in tab.page.text
+    assert name(console) == "Sales"
 
 
 async def test_two_who_press_at_once_put_it_back_once(console: ConsoleScene) -> None:

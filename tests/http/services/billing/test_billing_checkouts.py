@@ -340,6 +340,24 @@ def begin_another(counter: Counter) -> None:
     )
 
 
+@pytest.mark.parametrize("trouble", [None, "fail"])
+async def test_whoever_is_overtaken_while_the_provider_opens_a_checkout_does_not_get_it(
+    counter: Counter, trouble: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hosted_checkout, "_PAUSES", (0.001,) * len(hosted_checkout._PAUSES))
+
+    def overtake(_method: str, path: str) -> str | None:
+        if path.endswith("sessions"):
+            counter.people.change("update billing_checkouts set id = gen_random_uuid()")
+        return trouble if path.endswith("expire") else None
+
+    counter.provider.trouble = overtake
+    answer = await counter.checkout()
+    assert (answer.status, answer.error_code) == (500, "BILLING_ERROR")
+    assert len(counter.provider.sessions) == 1
+    assert len(open_sessions(counter)) == len(counter.log.events("checkout_left_open")) == (0 if trouble is None else 1)
+
+
 async def test_a_checkout_that_nobody_learns_of_may_stay_open(counter: Counter) -> None:
     assert (await counter.checkout(by=counter.admin)).status == 200
     counter.provider.trouble = lambda _method, path: "late" if path.endswith("sessions") else "fail" if path.endswith("expire") else None

@@ -10,6 +10,7 @@ import pytest
 import trio
 
 from adapters.postgres.locks import NAMESPACE, PLATFORM_OWNERS
+from adapters.postgres.platform.platform_owners import PlatformOwnerRows
 from adapters.postgres.upkeep.housekeeping import sweep
 from core.domain.rate_limits import RateLimit
 from core.domain.secrets import Token
@@ -22,6 +23,7 @@ from tests.http.cast import Shops, all_at_once
 from tests.http.client import Client, Received, refused
 from tests.http.people import People, Person
 from tests.http.signing_in import unlimited
+from tests.meanwhile import meanwhile
 from tests.patience import PATIENCE
 
 ACME: Final = "/api/organizations/acme"
@@ -424,6 +426,22 @@ async def test_what_a_key_asks_in_its_last_moment_is_not_done(scene: KeyScene, e
     assert scene.people.rows("select from client_secrets") == []
 
 
+@pytest.mark.parametrize(
+    ("loss", "code"),
+    [
+        ("delete from management_keys", (401, "UNAUTHORIZED")),
+        ("update organizations set status = 'suspended'", (403, "ORGANIZATION_NOT_ACTIVE")),
+    ],
+)
+async def test_a_key_that_opens_nothing_any_more_when_its_work_begins_does_nothing(
+    scene: KeyScene, loss: str, code: tuple[int, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, text = await scene.key("services.manage")
+    meanwhile(monkeypatch, scene.postern.tenancy.management_keys, "resolve", lambda: scene.people.change(loss))
+    assert refused(await scene.with_key(text, "POST", f"{SHOP}/client-secrets")) == code
+    assert scene.people.rows("select from client_secrets") == []
+
+
 async def test_of_two_who_end_a_key_at_once_one_does(scene: KeyScene) -> None:
     key, _ = await scene.key()
     answers = await all_at_once(*(lambda: scene.request("DELETE", f"{KEYS}/{key}") for _ in range(5)))
@@ -482,6 +500,18 @@ async def test_who_leaves_office_at_this_moment_makes_no_key_of_the_platform(sce
             other.commit()
     assert refused(answers[0]) == (403, "FORBIDDEN")
     assert scene.people.rows("select from management_keys") == []
+
+
+@pytest.mark.parametrize("loss", ["is_platform_owner = false", "deactivated_at = now()"])
+async def test_who_has_left_office_meanwhile_makes_no_key_of_the_platform(
+    scene: KeyScene, loss: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    governor = scene.people.add(platform_owner=True)
+    leave = f"update users set {loss} where id = %s"
+    meanwhile(monkeypatch, PlatformOwnerRows, "hold", lambda: scene.people.change(leave, governor.user))
+    assert refused(await scene.make("people.view", by=governor, place=OF_PLATFORM)) == (403, "FORBIDDEN")
+    assert scene.people.rows("select from management_keys") == []
+    assert scene.audited("platform.management_key%") == []
 
 
 async def test_what_a_key_of_the_platform_does_is_told_under_its_name(scene: KeyScene) -> None:

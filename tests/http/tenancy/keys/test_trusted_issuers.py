@@ -128,6 +128,15 @@ async def test_a_service_has_ten_at_most_also_at_once(issuer: Issuer) -> None:
         usecase.require_room(ExistingTrustedIssuers(500, 0))
 
 
+async def test_the_eleventh_of_a_service_is_refused(issuer: Issuer) -> None:
+    relying = issuer.relying
+    rule: dict[str, Any] = {"jwks_uri": ..., "jwks": {"keys": [public_jwk()]}}
+    for number in range(MOST_OF_ONE):
+        await issuer.trusted(**rule, name=str(number))
+    assert refused(await relying.request("POST", RULES, issuer.rule(**rule, name="more"), by=issuer.owner)) == BAD_REQUEST
+    assert len((await relying.request("GET", RULES, by=issuer.owner)).json()) == MOST_OF_ONE
+
+
 async def test_its_last_use_is_marked(issuer: Issuer) -> None:
     relying = issuer.relying
     made = await issuer.trusted()

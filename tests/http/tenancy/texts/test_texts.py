@@ -65,6 +65,7 @@ def scene(postern: Postern, people: People, log: CapturedLog) -> TextsScene:
 
 
 async def test_texts_are_set_language_by_language_and_taken_back(scene: TextsScene) -> None:
+    scene.log.remember("Willkommen bei", "High Street")
     everything = await scene.listed()
     assert (everything["version"], everything["outdated"], everything["gone"]) == (None, [], [])
     assert [one["key"] for one in everything["texts"]] == list(OPEN)
@@ -84,7 +85,7 @@ async def test_texts_are_set_language_by_language_and_taken_back(scene: TextsSce
     version = (await scene.change({"sign_in.title": "Welcome to Acme", "own.footer": "Acme Ltd\r\n\r\n\r\nHigh Street 1,\nLondon "})).ok()
     assert version == {"version": scene.digest()}
     assert (await scene.change({"sign_in.title": "Willkommen bei Acme"}, "de")).status == 200
-    assert await scene.own() == {"sign_in.title": "Welcome to Acme", "own.footer": "Acme Ltd\n\nHigh Street 1, London"}
+    assert await scene.own() == {"sign_in.title": "Welcome to Acme", "own.footer": "Acme Ltd\n\nHigh Street 1,\nLondon"}
     assert await scene.own("de") == {"sign_in.title": "Willkommen bei Acme"}
     places = {one["place"] for one in (await scene.listed("de", place="mail_invitation"))["texts"]}
     assert places == {"mail_invitation"}
@@ -109,6 +110,7 @@ async def test_the_digest_is_the_texts_and_nothing_else(scene: TextsScene) -> No
 
 
 async def test_all_that_is_wrong_is_said_at_once_and_nothing_is_kept(scene: TextsScene) -> None:
+    scene.log.remember("x" * 61, "<b>x</b>")
     answer = await scene.change({"sign_in.title": "x" * 61, "sign_in.title_to": "Sign in", "consent.title": "Hi", "own.footer": "<b>x</b>"})
     assert refused(answer) == BAD_REQUEST
     words = answer.json()["error"]

@@ -156,7 +156,7 @@ async def _page(
 
 def _preview_address(pages: TextPages, visit: PageVisit) -> str:
     """Where the pages and mails stand that somebody may look at; empty for nobody."""
-    return visit.here(pages.at) if pages.preview is not None and visit.may(pages.preview) else ""
+    return visit.here(pages.at) if visit.may(pages.preview) else ""
 
 
 async def _listed(pages: TextPages, visit: PageVisit, texts: PlaceTexts, sent: Mapping[str, Any]) -> Mapping[str, Any]:

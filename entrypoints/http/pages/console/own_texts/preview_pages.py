@@ -1,4 +1,4 @@
-"""Pages and mails with an organization's own texts, for those who look after the texts."""
+"""Pages and mails with own texts, for those who look after the texts."""
 
 import re
 from base64 import b64encode
@@ -18,7 +18,7 @@ from entrypoints.http.pages.console.own_texts.text_forms import TextPages, langu
 from entrypoints.http.pages.console.sent_forms import explained
 from entrypoints.http.pages.console.visit import NO_ERRORS, AnyCall, DoneLink, Head, Page, PageVisit, button
 from entrypoints.http.pages.declaring import PLAIN
-from entrypoints.http.routes.tenancy.texts.previews import OwnMail, preview_texts, test_organization_mail
+from entrypoints.http.routes.tenancy.texts.previews import OwnMail
 
 _SENT: Final = button("console.own_texts.send_to_me")
 _MAILS: Final = {one.page: one.place for one in OPEN.values() if one.place.is_mail}
@@ -32,42 +32,47 @@ def preview_pages(pages: TextPages) -> Sequence[Endpoint]:
     async def show_page(call: AnyCall, postern: Postern) -> Page:
         visit = PageVisit(call, postern)
         asked = {"on_page": visit.path["page"], "language": language_named(visit).value}
-        preview = await visit.ask(preview_texts, query=asked)
+        preview = await visit.ask(pages.preview, query=asked)
         return Answer(_SCRIPT.sub("", preview.html).encode(), 200)
 
     async def show_mail(call: AnyCall, postern: Postern) -> Page:
         visit = PageVisit(call, postern)
         return Answer(await _mail_page(pages, visit, mail_at, done=call.query.done), 200)
 
+    looking = (
+        console.get(page_at, of=pages.preview, policy=PLAIN)(stated(show_page, f"preview_page_with_{pages.name}", page_at)),
+        console.get(mail_at, of=pages.preview, also=() if pages.sending is None else (pages.sending,))(
+            stated(show_mail, f"preview_mail_with_{pages.name}", mail_at, query=DoneLink)
+        ),
+    )
+    if pages.sending is None:
+        return looking
+    sending = pages.sending
+
     async def send(call: AnyCall, postern: Postern) -> Page:
         visit = PageVisit(call, postern)
         try:
-            await visit.ask(test_organization_mail, body=OwnMail(language=language_named(visit)))
+            await visit.ask(sending, body=OwnMail(language=language_named(visit)))
         except Refusal as problem:
             errors, status = explained(visit, problem)
             return Answer(await _mail_page(pages, visit, mail_at, errors={"": next(iter(errors.values()))}), status)
         return redirect(f"{visit.here(mail_at)}?done={_SENT}")
 
-    return (
-        console.get(page_at, of=preview_texts, policy=PLAIN)(stated(show_page, "preview_page_with_own_texts", page_at)),
-        console.get(mail_at, of=preview_texts, also=(test_organization_mail,))(
-            stated(show_mail, "preview_mail_with_own_texts", mail_at, query=DoneLink)
-        ),
-        console.post(mail_at, of=test_organization_mail, also=(preview_texts,))(stated(send, "send_own_mail", mail_at, body=BoundForm)),
-    )
+    sent = console.post(mail_at, of=sending, also=(pages.preview,))(stated(send, "send_own_mail", mail_at, body=BoundForm))
+    return (*looking, sent)
 
 
 async def _mail_page(pages: TextPages, visit: PageVisit, at: str, *, errors: Mapping[str, str] = NO_ERRORS, done: str = "") -> bytes:
     mail, language = visit.path["mail"], language_named(visit)
     if mail not in _MAILS:
         raise NotFound
-    preview = await visit.ask(preview_texts, query={"mail": mail, "language": language.value})
+    preview = await visit.ask(pages.preview, query={"mail": mail, "language": language.value})
     place = place_name(visit, _MAILS[mail])
     texts_at = visit.here(pages.page, place=_MAILS[mail].value)
     head = Head(
         title=preview.subject,
         crumbs=((visit.text("console.own_texts.title"), visit.here(pages.at)), (place, texts_at)),
-        curl=visit.curl(test_organization_mail, body={"language": language.value}),
+        curl=visit.curl(pages.preview) if pages.sending is None else visit.curl(pages.sending, body={"language": language.value}),
         done=done,
         errors=errors,
     )
@@ -75,7 +80,7 @@ async def _mail_page(pages: TextPages, visit: PageVisit, at: str, *, errors: Map
         "own_texts/mail.html",
         pages.position,
         head,
-        action=visit.here(at),
+        action="" if pages.sending is None else visit.here(at),
         spoken=language,
         spoken_name=name_of(language),
         said=preview.text,

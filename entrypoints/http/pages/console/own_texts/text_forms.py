@@ -36,8 +36,9 @@ class TextPages(Frozen, kw_only=True):
     position: PagePosition
     listing: Endpoint
     changing: Endpoint
-    preview: Endpoint | None = None
-    """Without it, nobody can look at pages and mails before others do."""
+    preview: Endpoint
+    sending: Endpoint | None = None
+    """Sends a mail to whoever looks at it."""
     notice: str = ""
     """The template of the address of the notice's times. Empty where it has none."""
 

@@ -9,6 +9,7 @@ from entrypoints.http.pages.console.cells import Tone, number, plain, rows_of, s
 from entrypoints.http.pages.console.forms import Asked, shape
 from entrypoints.http.pages.console.own_texts.outdated_pages import outdated_pages
 from entrypoints.http.pages.console.own_texts.place_pages import place_pages
+from entrypoints.http.pages.console.own_texts.preview_pages import preview_pages
 from entrypoints.http.pages.console.own_texts.text_forms import TextPages, name_of
 from entrypoints.http.pages.console.platform.platform_tabs import (
     ORGANIZATIONS_ENTRY,
@@ -22,7 +23,11 @@ from entrypoints.http.pages.console.platform.platform_tabs import (
 from entrypoints.http.pages.console.resource_pages import pages
 from entrypoints.http.pages.console.resources import Act, Resource, Section
 from entrypoints.http.pages.console.visit import PageVisit
-from entrypoints.http.routes.platform.installation_texts import change_installation_texts, list_installation_texts
+from entrypoints.http.routes.platform.installation_texts import (
+    change_installation_texts,
+    list_installation_texts,
+    preview_installation_texts,
+)
 from entrypoints.http.routes.platform.text_approvals import (
     ComparedTextRecord,
     TextApprovalRecord,
@@ -40,6 +45,7 @@ INSTALLATION_TEXTS: Final = TextPages(
     position=position(SETTINGS_ENTRY, TEXTS_TAB),
     listing=list_installation_texts,
     changing=change_installation_texts,
+    preview=preview_installation_texts,
 )
 
 
@@ -122,4 +128,10 @@ RULES: Final = Resource(
     crumbs=lambda visit: ((visit.text("console.text_approvals.title"), visit.here(TEXT_APPROVALS)),),
 )
 
-PAGES: Final = (*place_pages(INSTALLATION_TEXTS), *outdated_pages(INSTALLATION_TEXTS), *pages(RULES), *pages(APPROVALS))
+PAGES: Final = (
+    *place_pages(INSTALLATION_TEXTS),
+    *outdated_pages(INSTALLATION_TEXTS),
+    *preview_pages(INSTALLATION_TEXTS),
+    *pages(RULES),
+    *pages(APPROVALS),
+)

@@ -60,7 +60,7 @@ OVERVIEW_ENTRY: Final = SideEntry(
 ORGANIZATIONS_ENTRY: Final = SideEntry(
     "console.entry.organizations",
     (ORGANIZATIONS_TAB, APPROVALS_TAB, TEXT_APPROVALS_TAB),
-    todos=(PlatformTodo.ORGANIZATIONS, PlatformTodo.APPROVALS),
+    todos=(PlatformTodo.ORGANIZATIONS, PlatformTodo.APPROVALS, PlatformTodo.TEXTS),
 )
 PEOPLE_ENTRY: Final = SideEntry("console.entry.people", (PEOPLE_TAB, OWNERS_TAB, SECOND_FACTORS_TAB))
 TIERS_ENTRY: Final = SideEntry("console.entry.tiers", (TIERS_TAB,))

@@ -4,7 +4,9 @@ from typing import Annotated
 
 import msgspec
 
+from core.domain.branding import Branding
 from core.domain.errors import BadRequest, NotFound
+from core.domain.identity.callers import Caller
 from core.domain.languages import DEFAULT, Language
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
@@ -74,15 +76,18 @@ async def preview_texts(call: Call[None, TextPreviewQuery, OrganizationPath, Mem
     Name a mail, a page or a text. A page has made-up values, a mail yours; its link leads nowhere in particular. Own texts stand there
     whether a platform owner has approved them or not.
     """
-    wanted = call.query
+    return preview_of(call.query, call.caller.caller, await postern.tenancy.mail_previews.branding(call.caller), postern)
+
+
+def preview_of(wanted: TextPreviewQuery, reader: Caller, branding: Branding, postern: Postern) -> TextPreview:
     opened = OPEN.get(wanted.key)
     mail, page = wanted.mail, wanted.on_page
     if opened is not None:
         mail, page = (opened.page, "") if opened.place.is_mail else ("", opened.page)
     if mail:
-        shown = await postern.tenancy.mail_previews.show(call.caller, mail, wanted.language)
+        shown = postern.tenancy.mail_previews.show(reader, mail, wanted.language, branding)
         return TextPreview(language=shown.language, html=shown.html, text=shown.text, subject=shown.subject)
-    html = shipped_pages().preview(page, wanted.language, await postern.tenancy.mail_previews.branding(call.caller))
+    html = shipped_pages().preview(page, wanted.language, branding)
     if html is None:
         raise NotFound("There is no such page or mail", words="preview_unknown")
     return TextPreview(language=wanted.language, html=html.decode(), text=None, subject=None)

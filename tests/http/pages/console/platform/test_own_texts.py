@@ -39,6 +39,30 @@ async def test_the_installation_has_texts_of_its_own(platform: PlatformScene) ->
     assert "Before that: Title Nothing Put it back" in tab.page.text
 
 
+async def test_owners_look_at_the_page_and_the_mail_in_which_a_text_stands(platform: PlatformScene) -> None:
+    await platform.at("/settings/texts/sign_in/en")
+    tab = await platform.send_to(f"{HOME}/settings/texts/sign_in/en", sign_in__title_to="{service}: welcome")
+    await platform.postern.foundation.installation_words.read()
+    page = f"{HOME}/settings/texts/pages/sign_in/en"
+    assert page in tab.page.links
+    assert "Shop : welcome" in (await platform.at("/settings/texts/pages/sign_in/en")).page.text
+    mail = "/settings/texts/mails/reset/en"
+    assert f"{HOME}{mail}" in (await platform.at("/settings/texts/mail_password/en")).page.links
+    tab = await platform.at(mail)
+    assert "Store it as HTML" in tab.page.text
+    # The installation sends no mail to whoever looks.
+    assert f"{HOME}{mail}" not in {form.action for form in tab.page.forms}
+
+
+async def test_texts_of_the_installation_ask_for_a_fresh_proof(platform: PlatformScene) -> None:
+    place = "/settings/texts/common/en"
+    await platform.at(place)
+    platform.people.change("update sessions set proved_at = now() - interval '1 hour'")
+    tab = await platform.send_to(f"{HOME}{place}", sign_in__title="Welcome")
+    assert not tab.place.startswith(HOME), tab.place
+    assert platform.people.rows("select from organization_texts") == []
+
+
 async def test_a_platform_owner_says_yes_to_the_texts_that_the_page_shows(platform: PlatformScene) -> None:
     assert "No organization has texts of its own" in (await platform.at(APPROVALS)).page.text
     await written(platform)
@@ -62,6 +86,31 @@ async def test_a_platform_owner_says_yes_to_the_texts_that_the_page_shows(platfo
     assert approved(platform)
     await platform.answer(f"{record}/withdraw")
     assert not approved(platform)
+
+
+async def test_owners_see_how_many_organizations_wait(platform: PlatformScene) -> None:
+    waits, counted = "The own texts of 1 organization wait for approval.", "Organizations 1 to look at"
+
+    async def told() -> tuple[bool, bool]:
+        """By the overview, and by the side list of every page."""
+        page = (await platform.at("")).page
+        assert (waits in page.text) == (f"{HOME}{APPROVALS}" in page.links)
+        return waits in page.text, counted in page.text
+
+    assert await told() == (False, False)
+    await written(platform)
+    assert await told() == (True, True)
+    await platform.at(f"{APPROVALS}/{platform.acme.id}/approve")
+    await platform.send_to(f"{HOME}{APPROVALS}/{platform.acme.id}/approve")
+    assert await told() == (False, False)
+    # A yes is for the texts that were seen.
+    await written(platform, **{"sign_in.title": "Willkommen"})
+    assert await told() == (True, True)
+    # Where all own texts show at once, nobody waits.
+    await platform.at(f"{APPROVALS}/rules")
+    await platform.send_to(f"{HOME}{APPROVALS}/rules/change", mails="")
+    assert platform.people.rows("select mails, pages from text_approval_rules") == [{"mails": False, "pages": False}]
+    assert await told() == (False, False)
 
 
 async def test_where_own_texts_wait_is_set(platform: PlatformScene) -> None:

@@ -20,6 +20,7 @@ from entrypoints.http.pages.console.platform.platform_tabs import (
     OVERVIEW_ENTRY,
     OVERVIEW_TAB,
     PEOPLE,
+    TEXT_APPROVALS,
     position,
 )
 from entrypoints.http.pages.console.visit import AnyCall, Head, Page, PageVisit
@@ -30,6 +31,7 @@ from entrypoints.http.routes.platform.governance import get_platform_organizatio
 _DECIDED_AT: Final = (
     (PlatformTodo.ORGANIZATIONS, "pending", f"{ORGANIZATIONS}?status=pending"),
     (PlatformTodo.APPROVALS, "approvals", APPROVALS),
+    (PlatformTodo.TEXTS, "texts", TEXT_APPROVALS),
     (PlatformTodo.JOBS, "dead", JOBS),
 )
 _ACTIVE: Final = (

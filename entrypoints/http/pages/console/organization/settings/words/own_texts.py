@@ -12,7 +12,7 @@ from entrypoints.http.pages.console.own_texts.text_forms import TextPages
 from entrypoints.http.pages.console.resource_pages import pages
 from entrypoints.http.pages.console.resources import Resource, Section
 from entrypoints.http.routes.tenancy.texts.notices import get_notice, set_notice
-from entrypoints.http.routes.tenancy.texts.previews import preview_texts
+from entrypoints.http.routes.tenancy.texts.previews import preview_texts, test_organization_mail
 from entrypoints.http.routes.tenancy.texts.texts import change_texts, list_texts
 
 _POSITION: Final = position(SETTINGS_ENTRY, TEXTS_TAB)
@@ -37,6 +37,7 @@ OWN_TEXTS: Final = TextPages(
     listing=list_texts,
     changing=change_texts,
     preview=preview_texts,
+    sending=test_organization_mail,
     notice=NOTICE.at,
 )
 

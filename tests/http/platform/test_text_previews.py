@@ -1,0 +1,57 @@
+"""Platform owners see pages and mails with the installation's texts before others do."""
+
+import pytest
+
+from core.domain.tenancy.texts.mail_previews import MAILS
+from core.domain.texts.open_texts import OPEN
+from entrypoints.bootstrap import Postern
+from tests.conftest import CapturedLog
+from tests.http.cast import Neighbours
+from tests.http.client import Received
+from tests.http.people import People, Person
+from tests.http.signing_in import unlimited
+from tests.http.tenancy.texts.written_texts import write_texts
+
+PAGES = tuple(dict.fromkeys(text.page for text in OPEN.values() if not text.place.is_mail))
+
+
+class Previewing(Neighbours):
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.speaker = self.people.add("grace@example.org", platform_owner=True)
+
+    async def look(self, query: str, *, by: Person | None = None) -> Received:
+        return await self.request("GET", f"/api/platform/texts/preview?{query}", by=by)
+
+
+@pytest.fixture
+def scene(postern: Postern, people: People, log: CapturedLog) -> Previewing:
+    return Previewing(postern, people, unlimited(postern), log)
+
+
+async def test_a_text_leads_to_its_page_and_its_mail_in_its_language(scene: Previewing) -> None:
+    write_texts(scene.people, None, {"de": {"register.title": "Neu im Haus?", "mail_reset.subject": "Ein neues Passwort vom Haus"}})
+    write_texts(scene.people, "acme", {"de": {"register.title": "Neu bei Acme?"}})
+    await scene.postern.foundation.installation_words.read()
+    page = (await scene.look("key=register.title&language=de")).ok()
+    assert "<h1>Neu im Haus?</h1>" in page["html"]
+    assert (page["language"], page["text"], page["subject"]) == ("de", None, None)
+    mail = (await scene.look("key=mail_reset.subject&language=de")).ok()
+    assert mail["subject"] == "Ein neues Passwort vom Haus"
+    assert "grace@example.org" in mail["text"]
+
+
+async def test_each_page_and_mail_can_be_looked_at(scene: Previewing) -> None:
+    for page in PAGES:
+        assert "<h1" in (await scene.look(f"on_page={page}")).ok()["html"], page
+    for mail in MAILS:
+        assert (await scene.look(f"mail={mail}")).ok()["subject"], mail
+
+
+@pytest.mark.parametrize("query", ["", "on_page=consent", "mail=passkey_added", "key=consent.title"])
+async def test_what_has_no_open_text_cannot_be_looked_at(scene: Previewing, query: str) -> None:
+    assert (await scene.look(query)).status == 404
+
+
+async def test_nobody_else_looks(scene: Previewing) -> None:
+    assert (await scene.look("on_page=sign_in", by=scene.resident(scene.acme, "owner"))).status == 403
