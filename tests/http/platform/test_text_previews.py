@@ -15,7 +15,7 @@ from tests.http.tenancy.texts.written_texts import write_texts
 PAGES = tuple(dict.fromkeys(text.page for text in OPEN.values() if not text.place.is_mail))
 
 
-class Previewing(Neighbours):
+class HousePreviews(Neighbours):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.speaker = self.people.add("grace@example.org", platform_owner=True)
@@ -25,11 +25,11 @@ class Previewing(Neighbours):
 
 
 @pytest.fixture
-def scene(postern: Postern, people: People, log: CapturedLog) -> Previewing:
-    return Previewing(postern, people, unlimited(postern), log)
+def scene(postern: Postern, people: People, log: CapturedLog) -> HousePreviews:
+    return HousePreviews(postern, people, unlimited(postern), log)
 
 
-async def test_a_text_leads_to_its_page_and_its_mail_in_its_language(scene: Previewing) -> None:
+async def test_a_text_leads_to_its_page_and_its_mail_in_its_language(scene: HousePreviews) -> None:
     write_texts(scene.people, None, {"de": {"register.title": "Neu im Haus?", "mail_reset.subject": "Ein neues Passwort vom Haus"}})
     write_texts(scene.people, "acme", {"de": {"register.title": "Neu bei Acme?"}})
     await scene.postern.foundation.installation_words.read()
@@ -41,7 +41,7 @@ async def test_a_text_leads_to_its_page_and_its_mail_in_its_language(scene: Prev
     assert "grace@example.org" in mail["text"]
 
 
-async def test_each_page_and_mail_can_be_looked_at(scene: Previewing) -> None:
+async def test_each_page_and_mail_can_be_looked_at(scene: HousePreviews) -> None:
     for page in PAGES:
         assert "<h1" in (await scene.look(f"on_page={page}")).ok()["html"], page
     for mail in MAILS:
@@ -49,9 +49,9 @@ async def test_each_page_and_mail_can_be_looked_at(scene: Previewing) -> None:
 
 
 @pytest.mark.parametrize("query", ["", "on_page=consent", "mail=passkey_added", "key=consent.title"])
-async def test_what_has_no_open_text_cannot_be_looked_at(scene: Previewing, query: str) -> None:
+async def test_what_has_no_open_text_cannot_be_looked_at(scene: HousePreviews, query: str) -> None:
     assert (await scene.look(query)).status == 404
 
 
-async def test_nobody_else_looks(scene: Previewing) -> None:
+async def test_nobody_else_looks(scene: HousePreviews) -> None:
     assert (await scene.look("on_page=sign_in", by=scene.resident(scene.acme, "owner"))).status == 403
