@@ -66,7 +66,7 @@ def old_server(**settings: str) -> Iterator[OldServer]:
     with tempfile.TemporaryDirectory(prefix="oldest-", ignore_cleanup_errors=True) as name:
         os.chown(name, user.pw_uid, user.pw_gid)
         data, log = f"{name}/data", f"{name}/log"
-        run("initdb", f"--pgdata={data}", "--username=postgres", "--auth=trust", "--encoding=UTF8", "--locale=C", "--no-sync")
+        run("initdb", f"--pgdata={data}", "--username=postgres", "--auth=trust", "--encoding=UTF8", "--locale=C.UTF-8", "--no-sync")
         given = {**_SETTINGS, "unix_socket_directories": name, **settings}
         options = " ".join(f"-c {setting}={value}" for setting, value in given.items())
         run("pg_ctl", "--pgdata", data, "--log", log, "--options", options, "--wait", "start")
