@@ -125,9 +125,7 @@ def canonical(one: OwnText) -> str:
     if opened is None or not opened.kind.has_paragraphs:
         return _SPACES.sub(" ", text)
     end = END_OF_LINE if opened.kind.keeps_lines else " "
-    return BETWEEN_PARAGRAPHS.join(
-        _SPACES.sub(" ", _AROUND_END_OF_LINE.sub(end, _SPACES.sub(" ", part))).strip(" ") for part in _EMPTY_LINES.split(text)
-    )
+    return BETWEEN_PARAGRAPHS.join(_AROUND_END_OF_LINE.sub(end, _SPACES.sub(" ", part)).strip(" ") for part in _EMPTY_LINES.split(text))
 
 
 def faults(one: OwnText, rules: TextRules) -> Iterator[TextFault]:
