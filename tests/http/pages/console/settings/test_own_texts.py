@@ -1,6 +1,7 @@
 """The pages on which an organization puts texts in place of ours."""
 
-from base64 import b64decode
+from base64 import b64encode
+from hashlib import sha256
 from typing import Any
 
 import trio
@@ -192,8 +193,9 @@ async def test_a_page_and_a_mail_are_looked_at_and_the_mail_is_sent_to_its_reade
     at = f"{TEXTS}/mails/invitation/en"
     tab = await console.at(at)
     assert "Acme asks you in" in tab.page.text
-    (file,) = [one for one in tab.page.links if one.startswith("data:text/html")]
-    assert "Berlin" in b64decode(file.partition(",")[2]).decode()
+    assert f"/ui/o/acme{at}/html" in tab.page.links
+    require_html_part(await console.at(f"{at}/html"))
+    await console.at(at)
     tab = await console.submit(at)
     assert "The mail is on its way to your own address." in tab.page.text
     assert len(console.people.rows("select from jobs")) == 1
@@ -202,8 +204,30 @@ async def test_a_page_and_a_mail_are_looked_at_and_the_mail_is_sent_to_its_reade
     assert tab.status == 400, tab.page.text
 
 
+def require_html_part(tab: Tab) -> None:
+    """The mail with its footer. No attribute has styles, and the policy lets in the sheet that has them, and nothing else."""
+    assert "Berlin" in tab.page.text
+    shown = tab.shown.body.decode()
+    assert " style=" not in shown
+    sheet = shown.partition("<style>")[2].partition("</style>")[0]
+    assert "[data-style=" in sheet
+    digest = b64encode(sha256(sheet.encode()).digest()).decode()
+    policy = str(tab.shown.header("content-security-policy"))
+    assert f"style-src 'sha256-{digest}';" in policy
+    assert "unsafe" not in policy
+    assert "script-src" not in policy
+
+
 async def test_what_is_no_place_no_language_and_no_mail_is_not_found(console: ConsoleScene) -> None:
-    for place in ("nowhere/en", "sign_in/xx", "common/DE", "pages/consent/en", "pages/sign_in/xx", "mails/password_changed/en"):
+    for place in (
+        "nowhere/en",
+        "sign_in/xx",
+        "common/DE",
+        "pages/consent/en",
+        "pages/sign_in/xx",
+        "mails/password_changed/en",
+        "mails/password_changed/en/html",
+    ):
         assert (await console.at(f"{TEXTS}/{place}")).status == 404, place
 
 
@@ -239,7 +263,14 @@ async def test_members_without_the_right_and_owners_elsewhere_see_and_change_not
     await write(console, sign_in__title="Willkommen")
     _, elsewhere = console.stranger()
     for tab in (console.colleague("member"), elsewhere):
-        for place in (TEXTS, SIGN_IN, OUTDATED, f"{TEXTS}/pages/sign_in/de", f"{TEXTS}/mails/invitation/de"):
+        for place in (
+            TEXTS,
+            SIGN_IN,
+            OUTDATED,
+            f"{TEXTS}/pages/sign_in/de",
+            f"{TEXTS}/mails/invitation/de",
+            f"{TEXTS}/mails/invitation/de/html",
+        ):
             assert (await tab.open(f"/ui/o/acme{place}")).status in {403, 404}, place
     await trio.lowlevel.checkpoint()
     assert kept(console) == {("de", "sign_in.title"): "Willkommen"}
