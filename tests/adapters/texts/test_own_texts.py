@@ -56,6 +56,15 @@ def test_a_text_whose_placeholders_are_not_ours_gives_way_to_ours(text: str) -> 
         assert worn("page.text", email="x") == worn.paragraphs("page.text", email="x") == "Sent to x."
 
 
+def test_an_own_text_stands_where_its_language_lacks_ours() -> None:
+    english = Catalogue(Language.ENGLISH, OURS, html=False)
+    text = Catalogue(Language.POLISH, {}, html=False, english=english)
+    text.wear(OwnTexts("own", {Language.POLISH: {"page.text": "Wysłano do {email}.", "page.two": "{email}"}}))
+    assert text("page.text", email="x") == "Wysłano do x."
+    # It lacks a value of the English text, which is what people would read.
+    assert text("page.two", email="1", other="2") == "1 and 2"
+
+
 def test_where_neither_stands_there_is_nothing() -> None:
     assert wearing().paragraphs("own.footer") == ""
     with pytest.raises(LookupError):
