@@ -65,6 +65,13 @@ def test_an_own_text_stands_where_its_language_lacks_ours() -> None:
     assert text("page.two", email="1", other="2") == "1 and 2"
 
 
+def test_spaces_at_which_no_line_ends_stay() -> None:
+    text = "Bienvenue\u202f! Voir\u00a0: {email}\n\nここ\u3000から"
+    for text_of_page in (wearing(text=text), wearing(html=True, text=text)):
+        assert text_of_page("page.text", email="x") == "Bienvenue\u202f! Voir\u00a0: x ここ\u3000から"
+        assert text_of_page.paragraphs("page.text", email="x").startswith("Bienvenue\u202f! Voir\u00a0: x")
+
+
 def test_where_neither_stands_there_is_nothing() -> None:
     assert wearing().paragraphs("own.footer") == ""
     with pytest.raises(LookupError):
