@@ -14,8 +14,9 @@ from core.domain.record.events import Actor, Event, Target
 from core.domain.texts.own_texts import ApprovalRules
 from core.frozen import Frozen
 
-# Each has a row in the answer, with hundreds of texts at most.
 MOST_LISTED: Final = 100
+# An organization can have 174 texts in each language. A hundred such ones would be a hundred megabytes.
+MOST_LISTED_TEXTS: Final = 5000
 
 
 class ApprovalOutcome(StrEnum):

@@ -8,6 +8,7 @@ from core.domain.identity.callers import Caller
 from core.domain.languages import DEFAULT, Language
 from core.domain.platform.text_approvals import (
     MOST_LISTED,
+    MOST_LISTED_TEXTS,
     ApprovalOutcome,
     ComparedText,
     ComparedTexts,
@@ -36,8 +37,8 @@ class TextApprovals(Frozen):
     metrics: Metrics
 
     async def list(self) -> Sequence[ComparedTexts]:
-        """Those that wait come first."""
-        return [self._compared(one) for one in await self.lookup.list(MOST_LISTED)]
+        """Those that wait come first. One that is not listed is, once somebody has said yes to others."""
+        return [self._compared(one) for one in await self.lookup.list(MOST_LISTED, MOST_LISTED_TEXTS)]
 
     async def approve(self, owner: Caller, organization: OrganizationId, version: str, actor: Actor) -> None:
         """Raises `NotFound`, `Conflict` when the texts are not those that the owner has seen, `BadRequest`, and `Forbidden`."""

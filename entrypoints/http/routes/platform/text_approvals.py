@@ -88,7 +88,8 @@ class TextRulesBody(msgspec.Struct, frozen=True, kw_only=True):
 async def list_text_approvals(_call: Call, postern: Postern) -> Sequence[TextApprovalRecord]:
     """List the own texts of organizations
 
-    Each beside ours. Texts without an approval come first, those that have waited longest before the others; 100 organizations at most.
+    Each beside ours. Texts without an approval come first, those that have waited longest before the others; 100 organizations at most, and
+    no further one behind 5000 texts.
     """
     return [_record(one) for one in await postern.platform.text_approvals.list()]
 
