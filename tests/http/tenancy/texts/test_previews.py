@@ -70,6 +70,14 @@ async def test_texts_of_a_language_that_is_not_on_yet_can_be_looked_at_and_sent(
     assert [one.subject for one in await scene.postbox.empty()] == ["Do Acme"]
 
 
+async def test_a_notice_can_be_looked_at_before_it_stands_and_afterwards(scene: Previewing) -> None:
+    write_texts(scene.people, "acme", {"en": {"own.notice": "Away on Friday"}})
+    for times in ({"begins_at": "2100-01-01T00:00:00Z"}, {"ends_at": "2020-01-01T00:00:00Z"}):
+        assert (await scene.request("PUT", "/api/organizations/acme/notice", times)).status == 200
+        assert "Away on Friday" in (await scene.look("key=own.notice")).ok()["html"], times
+        assert b"Away on Friday" not in (await scene.client.get("/ui/register?org_slug=acme")).body
+
+
 def test_each_page_of_the_open_list_has_its_preview() -> None:
     assert set(PAGES) == {*previews.TEMPLATES, *previews.OUTCOMES, *previews.LEAVING, previews.STALE}
 
