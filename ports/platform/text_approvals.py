@@ -19,7 +19,9 @@ class TextApprovalStore(Protocol):
         """
 
     async def hold(self, organization: OrganizationId) -> OrganizationTexts | None:
-        """Without the texts themselves, which stay as they are until the unit of work ends. None when the organization has none."""
+        """Without the texts themselves, which stay as they are until the unit of work ends. None when the organization has none, and no
+        yes to former ones.
+        """
 
     async def approve(self, organization: OrganizationId, version: str | None) -> None:
         """After `hold`. None takes an approval back."""

@@ -19,6 +19,7 @@ class _Row(Frozen, kw_only=True):
     name: str
     version: str
     approved: bool
+    approved_version: str | None = None
     changed_at: datetime | None = None
     texts: Sequence[Mapping[str, Any]] | None = None
 
@@ -29,6 +30,7 @@ class _Row(Frozen, kw_only=True):
             name=self.name,
             version=self.version,
             approved=self.approved,
+            approved_version=self.approved_version,
             changed_at=self.changed_at,
             texts=[StoredText(**one) for one in self.texts or ()],
         )
@@ -89,9 +91,10 @@ _LIST: Final = """
 """
 
 _HOLD: Final = """
-    select id, slug, name, texts_digest as version, coalesce(approved_texts = texts_digest, false) as approved
+    select id, slug, name, coalesce(texts_digest, '') as version, coalesce(approved_texts = texts_digest, false) as approved,
+           approved_texts as approved_version
       from organizations
-     where id = %(organization)s and texts_digest is not null
+     where id = %(organization)s and coalesce(texts_digest, approved_texts) is not null
        for no key update
 """
 

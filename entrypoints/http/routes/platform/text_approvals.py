@@ -109,7 +109,7 @@ async def approve_texts(call: Call[TextApproval, None, GovernedPath], postern: P
 async def end_text_approval(call: Call[None, None, GovernedPath], postern: Postern) -> NoBody:
     """Take back the approval of an organization's own texts
 
-    Mails that are on their way stay as they are.
+    Mails that are on their way stay as they are. It counts for former texts too, if they were approved and others are there now.
     """
     await postern.platform.text_approvals.withdraw(call.caller, OrganizationId(call.path.org_id), call.actor)
     return NO_BODY
