@@ -40,23 +40,24 @@ async def _export(given: argparse.Namespace, settings: Settings) -> None:
     language = spoken(given.language)
     async with opened_postern(settings) as postern:
         listed = (await postern.tenancy.own_texts.list(await _organization(postern, given), language)).listed
-        english = postern.foundation.shipped_words.written(DEFAULT)
+        english, version = postern.foundation.shipped_words.written(DEFAULT), _version(postern, language)
         headers = {
             "Project-Id-Version": "Postern",
             "Language": language.value,
             "MIME-Version": "1.0",
             "Content-Type": "text/plain; charset=UTF-8",
             "Content-Transfer-Encoding": "8bit",
-            _VERSION: _version(postern, language),
+            _VERSION: version,
         }
-        print(written(headers, [_message(one, english) for one in listed]), end="")
+        print(written(headers, [_message(one, english) for one in listed], [_noted(version)]), end="")
 
 
 async def _import(given: argparse.Namespace, settings: Settings) -> None:
     file = _read(given.file)
     language = spoken(file.headers.get("Language", ""))
     async with opened_postern(settings) as postern:
-        if file.headers.get(_VERSION) != _version(postern, language):
+        version = _version(postern, language)
+        if file.headers.get(_VERSION) != version and _noted(version) not in file.notes:
             raise UnfitTexts(
                 "The file is of another version of our texts: some may read otherwise now, or be gone. Export again, and let gettext's"
                 " msgmerge carry the translations over"
@@ -65,16 +66,16 @@ async def _import(given: argparse.Namespace, settings: Settings) -> None:
         change = TextsChange(language.value, {one.context: one.text or None for one in taken})
         try:
             if given.organization is None:
-                version = await postern.tenancy.own_texts.change_for_installation(change, acting())
+                digest = await postern.tenancy.own_texts.change_for_installation(change, acting())
             else:
                 member = await for_owner(postern, given.organization)
-                version = await postern.tenancy.own_texts.change(member, change, acting())
+                digest = await postern.tenancy.own_texts.change(member, change, acting())
         except TextsRefused as refused:
             raise UnfitTexts("\n".join(_by_line(refused.faults, taken))) from None
     left = len(file.messages) - len(taken)
     own = sum(bool(one.text) for one in taken)
     if given.json:
-        print_json({"language": language.value, "own": own, "unchecked": left, "version": version})
+        print_json({"language": language.value, "own": own, "unchecked": left, "version": digest})
     else:
         print(
             f"{own} texts in {language.value} are your own now."
@@ -99,6 +100,11 @@ def _message(one: ListedText, english: Mapping[str, str]) -> Translation:
 def _version(postern: Postern, language: Language) -> str:
     """Of all open texts of ours, in English and in the language."""
     return "-".join(version_of(postern.foundation.shipped_words.written(one)) for one in (DEFAULT, language))
+
+
+def _noted(version: str) -> str:
+    """The version as a comment above the head. It is that of the newer file after a `msgmerge`, which keeps the header of the older one."""
+    return f"{_VERSION}: {version}"
 
 
 def _read(name: str) -> PoFile:

@@ -199,10 +199,12 @@ class Pages:
         return self.text(language, brand)(key, **values)
 
     def preview(self, page: str, language: Language, brand: Branding) -> bytes | None:
-        """A page with made-up values, for those who look after its texts, whether anybody has said yes to these or not. None when there is
-        no such page.
+        """A page with made-up values, for those who look after its texts, whether anybody has said yes to these or not, and whether it is
+        time for the notice or not. None when there is no such page.
         """
-        looks = replace(brand, texts_are_approved=True)
+        looks = brand
+        if brand != POSTERN:
+            looks = replace(brand, texts_are_approved=True, look=replace(brand.look, notice_from=None, notice_until=None))
         text = self.text(language, looks)
         if page in previews.OUTCOMES:
             return self.outcome(page, language, good=True, brand=looks, **previews.MADE_UP)

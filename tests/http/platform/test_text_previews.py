@@ -41,6 +41,15 @@ async def test_a_text_leads_to_its_page_and_its_mail_in_its_language(scene: Hous
     assert "grace@example.org" in mail["text"]
 
 
+async def test_a_page_of_the_installation_has_its_sign_and_its_foot(scene: HousePreviews) -> None:
+    write_texts(scene.people, None, {"en": {"own.footer": "House foot"}})
+    await scene.postern.foundation.installation_words.read()
+    real, shown = (await scene.client.get("/ui/register")).body.decode(), (await scene.look("on_page=register")).ok()["html"]
+    for start, end in (("<svg", "</svg>"), ("<footer>", "</footer>")):
+        part = start + real.partition(start)[2].partition(end)[0] + end
+        assert part in shown, part
+
+
 async def test_each_page_and_mail_can_be_looked_at(scene: HousePreviews) -> None:
     for page in PAGES:
         assert "<h1" in (await scene.look(f"on_page={page}")).ok()["html"], page

@@ -57,6 +57,27 @@ async def test_each_page_and_mail_can_be_looked_at(scene: Previewing, language: 
         assert shown["subject"], mail
 
 
+async def test_texts_of_a_language_that_is_not_on_yet_can_be_looked_at_and_sent(scene: Previewing) -> None:
+    texts = {"register.title": "Nowe konto", "password_set.title": "Gotowe", "mail_invitation.subject": "Do {organization}"}
+    write_texts(scene.people, "acme", {"pl": texts})
+    scene.people.change("update all_organizations set languages = 'de' where slug = 'acme'")
+    for page, title in (("register", "Nowe konto"), ("password_set", "Gotowe")):
+        shown = (await scene.look(f"on_page={page}&language=pl")).ok()
+        assert (shown["language"], '<html lang="pl"' in shown["html"], f"<h1>{title}</h1>" in shown["html"]) == ("pl", True, True), page
+    mail = (await scene.look("mail=invitation&language=pl")).ok()
+    assert (mail["language"], mail["subject"]) == ("pl", "Do Acme")
+    await scene.request("POST", "/api/organizations/acme/mails/invitation/send-to-me", {"language": "pl"})
+    assert [one.subject for one in await scene.postbox.empty()] == ["Do Acme"]
+
+
+async def test_a_notice_can_be_looked_at_before_it_stands_and_afterwards(scene: Previewing) -> None:
+    write_texts(scene.people, "acme", {"en": {"own.notice": "Away on Friday"}})
+    for times in ({"begins_at": "2100-01-01T00:00:00Z"}, {"ends_at": "2020-01-01T00:00:00Z"}):
+        assert (await scene.request("PUT", "/api/organizations/acme/notice", times)).status == 200
+        assert "Away on Friday" in (await scene.look("key=own.notice")).ok()["html"], times
+        assert b"Away on Friday" not in (await scene.client.get("/ui/register?org_slug=acme")).body
+
+
 def test_each_page_of_the_open_list_has_its_preview() -> None:
     assert set(PAGES) == {*previews.TEMPLATES, *previews.OUTCOMES, *previews.LEAVING, previews.STALE}
 
