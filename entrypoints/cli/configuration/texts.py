@@ -54,7 +54,9 @@ async def _export(given: argparse.Namespace, settings: Settings) -> None:
 
 async def _import(given: argparse.Namespace, settings: Settings) -> None:
     file = _read(given.file)
-    language = spoken(file.headers.get("Language", ""))
+    if "Language" not in file.headers:
+        raise UnfitTexts(f"{given.file}: the head of the file must name its language, as `postern texts export` writes it")
+    language = spoken(file.headers["Language"])
     async with opened_postern(settings) as postern:
         if file.headers.get(_VERSION) != _version(postern, language):
             raise UnfitTexts(
@@ -76,10 +78,9 @@ async def _import(given: argparse.Namespace, settings: Settings) -> None:
     if given.json:
         print_json({"language": language.value, "own": own, "unchecked": left, "version": version})
     else:
-        print(
-            f"{own} texts in {language.value} are your own now."
-            + (f" {left} that nobody has checked (fuzzy) stay as they are." if left else "")
-        )
+        said = f"{own} {'text' if own == 1 else 'texts'} in {language.value} {'is' if own == 1 else 'are'} your own now."
+        stays = f" {left} that nobody has checked (fuzzy) {'stays as it is' if left == 1 else 'stay as they are'}." if left else ""
+        print(said + stays)
 
 
 async def _organization(postern: Postern, given: argparse.Namespace) -> OrganizationId | None:

@@ -93,7 +93,7 @@ async def test_the_installation_has_files_too_and_guesses_stay_out(people: Peopl
     exported = await console("export", "--language", "en")
     changed = translated(exported, sign_in__title="Welcome", register__title="Guessed")
     changed = changed.replace('msgctxt "register.title"', '#, fuzzy\nmsgctxt "register.title"')
-    assert await console.take(changed) == "1 texts in en are your own now. 1 that nobody has checked (fuzzy) stay as they are.\n"
+    assert await console.take(changed) == "1 text in en is your own now. 1 that nobody has checked (fuzzy) stays as it is.\n"
     assert [(one["slug"], one["key"]) for one in console.kept()] == [("", "sign_in.title")]
 
 
@@ -113,6 +113,8 @@ async def test_what_does_not_fit_is_said_by_line_and_nothing_is_taken(people: Pe
     of_another = exported.replace("X-Postern-Texts: ", "X-Postern-Texts: 0")
     assert "another version of our texts" in await console.take(of_another, fails=1)
     assert "is not on; there are en" in await console.take(exported.replace("Language: fr", "Language: tlh"), fails=1)
+    for headless in ("", exported.replace('"Language: fr\\n"\n', "")):
+        assert "must name its language" in await console.take(headless, fails=1)
     assert "is not on" in await console("export", "--language", "tlh", fails=1)
     file = tmp_path / "latin.po"
     file.write_bytes(exported.encode("utf-16"))
