@@ -8,7 +8,7 @@ from core.domain.texts.open_texts import OPEN
 from core.domain.texts.places import TextKind, TextPlace
 from core.domain.texts.reading import PLACEHOLDER, TextLink, paragraphs, parts
 from core.frozen import Frozen
-from entrypoints.http.pages.console.own_texts.text_forms import COMMON, PlaceTexts, field_of
+from entrypoints.http.pages.console.own_texts.text_forms import COMMON, PlaceTexts, field_of, label_of
 from entrypoints.http.pages.console.visit import PageVisit
 from entrypoints.http.routes.tenancy.texts.texts import OpenTextRecord
 
@@ -59,7 +59,7 @@ def grouped(visit: PageVisit, texts: PlaceTexts, sent: Mapping[str, Any]) -> Seq
 
 
 def _shown(visit: PageVisit, one: OpenTextRecord, sent: Mapping[str, Any], place: str = "") -> ShownText:
-    kind = visit.text(f"console.own_texts.kind_{one.kind}")
+    kind = visit.text(label_of(OPEN[one.key]))
     return ShownText(
         key=one.key,
         field=field_of(one.key),

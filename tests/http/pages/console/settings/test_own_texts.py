@@ -1,10 +1,12 @@
 """The pages on which an organization puts texts in place of ours."""
 
+import re
 from base64 import b64decode
 from typing import Any
 
 import trio
 
+from core.domain.texts.places import TextPlace
 from tests.http.browsing import Tab
 from tests.http.cast import all_at_once
 from tests.http.pages.console.conftest import ConsoleScene
@@ -62,6 +64,17 @@ async def test_what_is_wrong_stands_at_each_field_and_all_that_was_written_stays
         assert f'href="#{field}"' in tab.shown.body.decode()
     assert console.fields(SIGN_IN).fields["password__title"] == "Gut"
     assert kept(console) == {("de", "sign_in.title"): "Hallo"}
+
+
+async def test_no_two_texts_of_a_page_or_mail_are_called_alike(console: ConsoleScene) -> None:
+    for place in TextPlace:
+        shown = (await console.at(f"{TEXTS}/{place}/en")).shown.body.decode()
+        for of_page in shown.split("<legend>")[1:]:
+            names = [" ".join(re.sub(r"<[^>]+>", " ", one).split()) for one in re.findall(r"<label [^>]+>(.*?)</label>", of_page)]
+            assert names, place
+            assert len(set(names)) == len(names), (place, names)
+    assert "Title of the tab Sign in" in (await console.at(f"{TEXTS}/sign_in/en")).page.text
+    assert "Preview line One click" in (await console.at(f"{TEXTS}/mail_registration/en")).page.text
 
 
 async def test_links_lead_to_proved_domains_in_the_footer(console: ConsoleScene) -> None:
