@@ -37,6 +37,7 @@ from entrypoints.http.pages.console.visit import NO_ERRORS, AnyCall, DoneLink, H
 from ports.texts import Text
 
 _OF_PLACE: Final = {place: sum(one.place is place for one in OPEN.values()) for place in TextPlace}
+_OF_NOTICE: Final = frozenset({COMMON, TextPlace.EVERYWHERE})
 
 
 class PlaceRow(Frozen):
@@ -150,6 +151,8 @@ async def _page(
         spoken_name=name_of(texts.language),
         languages=[(name_of(one), visit.here(pages.page, language=one.value), one is texts.language) for one in (*languages, *others)],
         preview=_preview_address(pages, visit),
+        # The notice and its times are looked for in one place.
+        below=[(visit.text("console.notice.title"), visit.here(pages.notice))] if pages.notice and texts.place in _OF_NOTICE else (),
         **(await _listed(pages, visit, texts, sent) if is_list else {}),
     )
 
@@ -183,7 +186,6 @@ async def _listed(pages: TextPages, visit: PageVisit, texts: PlaceTexts, sent: M
         "outdated": len(texts.record.outdated),
         "gone": len(texts.record.gone),
         "outdated_at": visit.here(pages.outdated),
-        "below": [(visit.text("console.notice.title"), visit.here(pages.notice))] if pages.notice else (),
         "waiting": await _waiting(visit) if texts.record.version is not None else (),
         "figure": figure_of(texts, sent, name),
         "in_language": shipped_pages().text(texts.language),

@@ -83,6 +83,9 @@ async def test_links_lead_to_proved_domains_in_the_footer(console: ConsoleScene)
     assert "Prove the domain of acme.example first" in tab.page.text
     tab = await write(console, COMMON, own__footer="Acme GmbH\r\n\r\nBerlin", sign_in__title="Welcome")
     assert tab.place.endswith(f"{COMMON}?done=saved")
+    # Nothing of ours stands in place of a footer.
+    buttons = dict(re.findall(r'name="back" value="([^"]+)"[^>]*>([^<]+)', tab.shown.body.decode()))
+    assert buttons == {"sign_in.title": "Back to ours", "own.footer": "Remove the text"}
     # The list shows how people see it, with the values of the mail.
     assert "Welcome" in tab.page.text
     assert "Acme GmbH Berlin" in tab.page.text
@@ -238,6 +241,9 @@ async def test_languages_are_those_that_the_organization_speaks(console: Console
 
 
 async def test_a_notice_has_a_begin_and_an_end(console: ConsoleScene) -> None:
+    # Its times are found where its text is, and nowhere else.
+    for place, has_notice in ((TEXTS, True), (f"{TEXTS}/everywhere/en", True), (SIGN_IN, False)):
+        assert ("When the notice stands" in (await console.at(place)).page.text) is has_notice, place
     tab = await console.at(f"{TEXTS}/notice")
     assert tab.status == 200
     tab = await console.submit(f"{TEXTS}/notice/change", begins_at="2030-01-01T00:00", ends_at="2029-01-01T00:00")
