@@ -1,5 +1,6 @@
 """The list of places, and a page with the texts of each place in one language."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -36,7 +37,6 @@ from entrypoints.http.pages.console.undo.undo_pages import OfferedUndo, Undoable
 from entrypoints.http.pages.console.visit import NO_ERRORS, AnyCall, DoneLink, Head, Page, PageVisit
 from ports.texts import Text
 
-_OF_PLACE: Final = {place: sum(one.place is place for one in OPEN.values()) for place in TextPlace}
 _OF_NOTICE: Final = frozenset({COMMON, TextPlace.EVERYWHERE})
 
 
@@ -165,7 +165,8 @@ def _preview_address(pages: TextPages, visit: PageVisit) -> str:
 async def _listed(pages: TextPages, visit: PageVisit, texts: PlaceTexts, sent: Mapping[str, Any]) -> Mapping[str, Any]:
     """What the list of places shows besides the texts that most organizations change."""
     counts = texts.record.counts
-    rows = [PlaceRow(place, [(one.language, one.count) for one in counts if one.place is place]) for place in TextPlace]
+    of_place = Counter(one.place for one in OPEN.values() if one.is_of_organizations or "org_slug" not in visit.path)
+    rows = [PlaceRow(place, [(one.language, one.count) for one in counts if one.place is place]) for place in TextPlace if of_place[place]]
 
     def said(row: PlaceRow, text: Text) -> str:
         return ", ".join(text("console.own_texts.counted", language=name_of(one), count=count) for one, count in row.own)
@@ -176,7 +177,7 @@ async def _listed(pages: TextPages, visit: PageVisit, texts: PlaceTexts, sent: M
             lambda row, _path: visit.here(pages.page, place=row.place.value),
         ),
         sentence(said, "console.own_texts.own"),
-        number(lambda row: _OF_PLACE[row.place], "console.own_texts.open"),
+        number(lambda row: of_place[row.place], "console.own_texts.open"),
     )
     caller = visit.call.caller
     name = caller.organization_name if isinstance(caller, Member) else "Acme"

@@ -133,6 +133,8 @@ async def place_texts(pages: TextPages, visit: PageVisit) -> PlaceTexts:
     if place == COMMON:
         by_key = {one.key: one for one in listed}
         listed = [by_key[key] for key in COMMON_KEYS]
+    if not listed:
+        raise NotFound
     return PlaceTexts(place, language, record, listed, {one.key: one.own for one in listed if one.own is not None})
 
 
