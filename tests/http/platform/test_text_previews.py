@@ -2,6 +2,7 @@
 
 import pytest
 
+from core.domain.languages import Language
 from core.domain.tenancy.texts.mail_previews import MAILS
 from core.domain.texts.open_texts import OPEN
 from entrypoints.bootstrap import Postern
@@ -46,6 +47,18 @@ async def test_each_page_and_mail_can_be_looked_at(scene: HousePreviews) -> None
         assert "<h1" in (await scene.look(f"on_page={page}")).ok()["html"], page
     for mail in MAILS:
         assert (await scene.look(f"mail={mail}")).ok()["subject"], mail
+
+
+async def test_each_text_of_the_installation_alone_is_seen_where_it_leads(scene: HousePreviews) -> None:
+    ours = scene.postern.foundation.shipped_words.written(Language.GERMAN)
+    keys = [key for key, one in OPEN.items() if not one.is_of_organizations]
+    assert not any("{" in ours[key] and key != "choose_organization.none" for key in keys)
+    write_texts(scene.people, None, {"de": {key: f"Own{at:03}" for at, key in enumerate(keys)}})
+    await scene.postern.foundation.installation_words.read()
+    for at, key in enumerate(keys):
+        shown = (await scene.look(f"key={key}&language=de")).ok()
+        assert f"Own{at:03}" in shown["html"], key
+        assert "<h1></h1>" not in shown["html"], key
 
 
 @pytest.mark.parametrize("query", ["", "on_page=consent", "mail=passkey_added", "key=consent.title"])

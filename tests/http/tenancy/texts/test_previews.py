@@ -1,11 +1,14 @@
 """Those who look after an organization's texts see each page and mail before others do, and send themselves a mail."""
 
+import re
+
 import pytest
 
 from core.domain.languages import Language
 from core.domain.tenancy.mail_servers import ORGANIZATION_MAIL_JOB
 from core.domain.tenancy.texts.mail_previews import MAILS
 from core.domain.texts.open_texts import OPEN
+from core.domain.texts.reading import PLACEHOLDER
 from entrypoints.bootstrap import Postern
 from entrypoints.http.pages import previews
 from tests.conftest import CapturedLog
@@ -55,6 +58,21 @@ async def test_each_page_and_mail_can_be_looked_at(scene: Previewing, language: 
     for mail in MAILS:
         shown = (await scene.look(f"mail={mail}&language={language}")).ok()
         assert shown["subject"], mail
+
+
+async def test_each_text_of_an_organization_is_seen_where_it_leads(scene: Previewing) -> None:
+    ours = scene.postern.foundation.shipped_words.written(Language.POLISH)
+    keys = [key for key, one in OPEN.items() if one.is_of_organizations]
+    own = {key: f"Own{at:03} {' '.join(PLACEHOLDER.findall(ours.get(key, '')))}" for at, key in enumerate(keys)}
+    own = {key: re.sub(r"(?<= )(\w+)", r"{\1}", text) for key, text in own.items()}
+    write_texts(scene.people, "acme", {"pl": own})
+    # Whoever prepares a language looks at it before the organization speaks it.
+    scene.people.change("update all_organizations set languages = 'en,de' where slug = 'acme'")
+    for at, key in enumerate(keys):
+        shown = (await scene.look(f"key={key}&language=pl")).ok()
+        assert shown["language"] == "pl"
+        assert f"Own{at:03}" in "".join(filter(None, (shown["html"], shown["text"], shown["subject"]))), key
+        assert "<h1></h1>" not in shown["html"], key
 
 
 def test_each_page_of_the_open_list_has_its_preview() -> None:

@@ -31,6 +31,8 @@ class ShownText(Frozen, kw_only=True):
     """With their braces."""
     was_ours: str | None
     unlinked: bool
+    preview: str
+    """Where the page or mail stands that shows it, below the previews."""
 
 
 class TextGroup(Frozen):
@@ -49,16 +51,18 @@ def place_name(visit: PageVisit, place: TextPlace) -> str:
 def grouped(visit: PageVisit, texts: PlaceTexts, sent: Mapping[str, Any]) -> Sequence[TextGroup]:
     """In the order in which people meet them. `sent` has what stands in the fields."""
     if texts.place == COMMON:
-        return [TextGroup("", "", False, [_shown(visit, one, sent, place_name(visit, one.place)) for one in texts.listed])]
+        return [TextGroup("", "", False, [_shown(visit, texts, one, sent, place_name(visit, one.place)) for one in texts.listed])]
     pages = dict.fromkeys(one.page for one in texts.listed)
     groups = []
     for page in pages:
         of_page = [one for one in texts.listed if one.page == page]
-        groups.append(TextGroup(_heading(visit, of_page), page, of_page[0].place.is_mail, [_shown(visit, one, sent) for one in of_page]))
+        groups.append(
+            TextGroup(_heading(visit, of_page), page, of_page[0].place.is_mail, [_shown(visit, texts, one, sent) for one in of_page])
+        )
     return groups
 
 
-def _shown(visit: PageVisit, one: OpenTextRecord, sent: Mapping[str, Any], place: str = "") -> ShownText:
+def _shown(visit: PageVisit, texts: PlaceTexts, one: OpenTextRecord, sent: Mapping[str, Any], place: str = "") -> ShownText:
     kind = visit.text(label_of(OPEN[one.key]))
     return ShownText(
         key=one.key,
@@ -72,6 +76,7 @@ def _shown(visit: PageVisit, one: OpenTextRecord, sent: Mapping[str, Any], place
         placeholders=[f"{{{name}}}" for name in one.placeholders],
         was_ours=one.was_ours,
         unlinked=one.unlinked,
+        preview=f"mails/{one.page}/{texts.language}" if one.place.is_mail else f"pages/{one.page}/{texts.language}?key={one.key}",
     )
 
 
