@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import msgspec
 
+from core.domain.branding import POSTERN, Branding
 from core.domain.errors import Conflict, Refusal
 from core.domain.languages import Language
 from core.domain.tenancy.members import Member
@@ -181,23 +182,24 @@ async def _listed(pages: TextPages, visit: PageVisit, texts: PlaceTexts, sent: M
     )
     caller = visit.call.caller
     name = caller.organization_name if isinstance(caller, Member) else "Acme"
+    slug = visit.path.get("org_slug")
+    brand = POSTERN if slug is None else await visit.postern.foundation.brandings.find(slug) or POSTERN
     return {
         "columns": columns,
         "rows": rows_of(columns, rows, visit.text, visit.path),
         "outdated": len(texts.record.outdated),
         "gone": len(texts.record.gone),
         "outdated_at": visit.here(pages.outdated),
-        "waiting": await _waiting(visit) if texts.record.version is not None else (),
+        "waiting": _waiting(visit, brand) if texts.record.version is not None and brand != POSTERN else (),
         "figure": figure_of(texts, sent, name),
+        "stylesheet_of_look": shipped_pages().preview_stylesheet(brand.color, brand.look),
         "in_language": shipped_pages().text(texts.language),
     }
 
 
-async def _waiting(visit: PageVisit) -> Sequence[str]:
+def _waiting(visit: PageVisit, brand: Branding) -> Sequence[str]:
     """Text keys of where a platform owner's yes to the organization's texts is missing."""
-    slug = visit.path.get("org_slug")
-    brand = None if slug is None else await visit.postern.foundation.brandings.find(slug)
-    if brand is None or brand.texts_are_approved:
+    if brand.texts_are_approved:
         return ()
     rules = visit.postern.foundation.installation_words.current.rules
     return [

@@ -97,6 +97,12 @@ async def test_links_lead_to_proved_domains_in_the_footer(console: ConsoleScene)
     assert "Acme asks you in" in (await console.at(TEXTS)).page.text
 
 
+async def test_people_are_seen_to_see_the_looks_of_the_organization(console: ConsoleScene) -> None:
+    assert "a01040" not in (await console.at(TEXTS)).shown.body.decode()
+    assert (await ask_by_api(console, "PATCH", "/branding", body={"primary_color": "#a01040", "corner": 12})).status == 200
+    assert re.search(r'<link rel="stylesheet" href="[^"]+a01040[^"]+">', (await console.at(TEXTS)).shown.body.decode())
+
+
 async def test_a_text_that_somebody_else_has_changed_is_not_lost(console: ConsoleScene) -> None:
     await console.at(SIGN_IN)
     body = {"language": "de", "texts": {"sign_in.title": "Von Bob", "password.title": "Auch von Bob"}}
