@@ -191,7 +191,7 @@ async def _listed(pages: TextPages, visit: PageVisit, texts: PlaceTexts, sent: M
         "gone": len(texts.record.gone),
         "outdated_at": visit.here(pages.outdated),
         "waiting": _waiting(visit, brand) if texts.record.version is not None and brand != POSTERN else (),
-        "figure": figure_of(texts, sent, name),
+        "figure": figure_of(visit, texts, sent, name),
         "stylesheet_of_look": shipped_pages().preview_stylesheet(brand.color, brand.look),
         "in_language": shipped_pages().text(texts.language),
     }

@@ -5,6 +5,7 @@ from typing import Any
 
 from core.domain.languages import Language
 from core.domain.texts.open_texts import OPEN
+from core.domain.texts.own_texts import NO_OWN_TEXTS
 from core.domain.texts.places import TextKind, TextPlace
 from core.domain.texts.reading import PLACEHOLDER, TextLink, paragraphs, parts
 from core.frozen import Frozen
@@ -69,7 +70,7 @@ def _shown(visit: PageVisit, texts: PlaceTexts, one: OpenTextRecord, sent: Mappi
         field=field_of(one.key),
         # Footer and notice stand everywhere, and their names say what they are.
         label=visit.text("console.own_texts.of_place", place=place, kind=kind) if place and OPEN[one.key].has_ours else kind,
-        ours=one.ours,
+        ours=beneath(visit, texts, one),
         text=sent[field_of(one.key)],
         is_own=one.own is not None,
         has_paragraphs=one.kind.has_paragraphs,
@@ -78,6 +79,12 @@ def _shown(visit: PageVisit, texts: PlaceTexts, one: OpenTextRecord, sent: Mappi
         unlinked=one.unlinked,
         preview=f"mails/{one.page}/{texts.language}" if one.place.is_mail else f"pages/{one.page}/{texts.language}?key={one.key}",
     )
+
+
+def beneath(visit: PageVisit, texts: PlaceTexts, one: OpenTextRecord) -> str:
+    """What people read without the own text: for an organization, that of the installation, if it has one."""
+    house = visit.postern.foundation.installation_words.current.texts if "org_slug" in visit.path else NO_OWN_TEXTS
+    return house.of(texts.language).get(one.key, one.ours)
 
 
 def _heading(visit: PageVisit, texts: Sequence[OpenTextRecord]) -> str:
@@ -100,8 +107,8 @@ class Figure(Frozen):
     """Paragraphs of words, each with whether it is a link."""
 
 
-def figure_of(texts: PlaceTexts, sent: Mapping[str, Any], name: str) -> Figure:
-    said = {one.key: sent[field_of(one.key)].strip() or one.ours for one in texts.listed}
+def figure_of(visit: PageVisit, texts: PlaceTexts, sent: Mapping[str, Any], name: str) -> Figure:
+    said = {one.key: sent[field_of(one.key)].strip() or beneath(visit, texts, one) for one in texts.listed}
     values = {"organization": name}
     footer = [[_part(one) for one in parts(paragraph)] for paragraph in paragraphs(said["own.footer"]) if paragraph]
     return Figure(texts.language, said["sign_in.title"], _filled(said["mail_invitation.subject"], values), footer)

@@ -10,6 +10,7 @@ from core.domain.texts.places import TextPlace
 from tests.http.browsing import Tab
 from tests.http.cast import all_at_once
 from tests.http.pages.console.conftest import ConsoleScene
+from tests.http.tenancy.texts.written_texts import write_texts
 
 TEXTS = "/settings/texts"
 COMMON = f"{TEXTS}/common/en"
@@ -95,6 +96,16 @@ async def test_links_lead_to_proved_domains_in_the_footer(console: ConsoleScene)
     assert "Invitation to Acme" in tab.page.text
     await write(console, COMMON, mail_invitation__subject="{organization} asks you in")
     assert "Acme asks you in" in (await console.at(TEXTS)).page.text
+
+
+async def test_the_text_above_a_field_is_the_one_that_people_read_while_it_is_empty(console: ConsoleScene) -> None:
+    write_texts(console.people, None, {"en": {"sign_in.title": "Welcome to the house", "own.footer": "House Ltd"}})
+    await console.postern.foundation.installation_words.read()
+    tab = await console.at(COMMON)
+    assert "Title Welcome to the house" in tab.page.text
+    assert "Footer House Ltd" in tab.page.text
+    assert '<p class="title" dir="auto">Welcome to the house</p>' in tab.shown.body.decode()
+    assert "Title Anmelden" in (await console.at(SIGN_IN)).page.text
 
 
 async def test_people_are_seen_to_see_the_looks_of_the_organization(console: ConsoleScene) -> None:
