@@ -68,3 +68,13 @@ async def test_what_has_no_open_text_cannot_be_looked_at(scene: HousePreviews, q
 
 async def test_nobody_else_looks(scene: HousePreviews) -> None:
     assert (await scene.look("on_page=sign_in", by=scene.resident(scene.acme, "owner"))).status == 403
+
+
+async def test_a_text_of_paragraphs_has_them_and_its_links_where_the_preview_has(scene: HousePreviews) -> None:
+    said = "Until tomorrow.\n\nSee [our help](https://help.example.org/)."
+    write_texts(scene.people, None, {"en": {"signed_out.text": said, "stale.text": said}})
+    await scene.postern.foundation.installation_words.read()
+    shown = '<p>Until tomorrow.</p>\n<p>See <a href="https://help.example.org/" rel="noopener nofollow">our help</a>.</p>'
+    for key, at in (("signed_out.text", "/ui/signed-out"), ("stale.text", "/ui/choose-account?flow=01a21f36-6e11-77f8-89e9-f804bea9081d")):
+        for page in ((await scene.look(f"key={key}")).ok()["html"], (await scene.client.get(at)).body.decode()):
+            assert shown in page, (key, page)

@@ -216,12 +216,12 @@ def signed_out_page(call: AnyCall, postern: Postern, *, partly: bool = False) ->
     """Says that the person is signed out, and whether other accounts of this browser stay."""
     pages = shipped_pages()
     text = pages.text(call.language)
-    explained = text("saml.signed_out_partly" if partly else "signed_out.text")
+    key = "saml.signed_out_partly" if partly else "signed_out.text"
     if other_tokens(call.request, postern.foundation.public_url):
         # Whoever leaves a shared computer must not believe that nobody is signed in there any more.
-        explained, onward = f"{explained} {text('accounts.others_stay')}", ACCOUNTS
+        explained, onward = f"{text(key)} {text('accounts.others_stay')}", ACCOUNTS
         return pages.said(text("signed_out.title"), explained, call.language, good=True, onward=onward, label=text("accounts.see"))
-    return pages.said(text("signed_out.title"), explained, call.language, good=True, onward=SIGN_IN)
+    return pages.said(text("signed_out.title"), pages.paragraphs(key, call.language), call.language, good=True, onward=SIGN_IN)
 
 
 def _framed(call: AnyCall, outcome: FramedLogout) -> Answer[bytes]:
