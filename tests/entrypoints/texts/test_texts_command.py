@@ -110,7 +110,7 @@ async def test_what_does_not_fit_is_said_by_line_and_nothing_is_taken(people: Pe
     ]
     assert console.kept() == []
     assert "Line 3: neither a comment" in await console.take('msgid ""\nmsgstr ""\nnonsense', fails=1)
-    of_another = exported.replace("X-Postern-Texts: ", "X-Postern-Texts: 0")
+    of_another = exported.replace("X-Postern-Texts: ", "X-Postern-Texts: 0").replace('msgid "Sign in"', 'msgid "Log in"')
     assert "another version of our texts" in await console.take(of_another, fails=1)
     assert "is not on; there are en" in await console.take(exported.replace("Language: fr", "Language: tlh"), fails=1)
     for headless in ("", exported.replace('"Language: fr\\n"\n', "")):
@@ -122,3 +122,16 @@ async def test_what_does_not_fit_is_said_by_line_and_nothing_is_taken(people: Pe
     file.write_bytes(b"#" * ((4 << 20) + 1))
     assert "4 MiB at most" in await console("import", str(file), fails=1)
     assert set(Language) >= {"fr"}
+
+
+async def test_what_msgmerge_carries_over_is_taken(postern: Postern, people: People, database_url: str, tmp_path: Path) -> None:
+    tenants = Tenants(postern, people)
+    tenants.member(tenants.add("acme"), "owner")
+    console = TextsConsole(database_url, tmp_path, people)
+    exported = await console("export", "--language", "de", "--organization", "acme")
+    # As msgmerge 0.21 writes it: the head of the older file, ours of now, and `fuzzy` where ours has changed.
+    merged = translated(exported, sign_in__new_here="Neu hier?", sign_in__or="sonst").replace("X-Postern-Texts: ", "X-Postern-Texts: 0")
+    merged = merged.replace('msgctxt "sign_in.new_here"', '#, fuzzy\nmsgctxt "sign_in.new_here"')
+    told = json.loads(await console.take(merged, "--organization", "acme", "--json"))
+    assert (told["own"], told["unchecked"]) == (1, 1)
+    assert [(one["key"], one["text"]) for one in console.kept()] == [("sign_in.or", "sonst")]
