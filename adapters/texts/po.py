@@ -11,7 +11,6 @@ from core.frozen import Frozen
 _LINE: Final = re.compile(r'(?:(msgctxt|msgid|msgstr) )?"((?:[^"\\]|\\.)*)"')
 _ESCAPE: Final = re.compile(r"\\(.)")
 _ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r", '"': '"', "\\": "\\"}
-_NOTE: Final = "#."
 _PLURAL: Final = ("msgid_plural", "msgstr[")
 _MANY_PLURALS: Final = "a text that a number decides about is not open: leave it out"
 
@@ -32,27 +31,19 @@ class Translation(Frozen):
 class PoFile(Frozen):
     headers: Mapping[str, str]
     messages: Sequence[Translation]
-    notes: Sequence[str] = ()
-    """The comments above the head that a program wrote. gettext's `msgmerge` takes them from the newer of two files, and the headers from
-    the older one.
-    """
 
 
 class UnreadablePo(Exception):
     """The message names the line."""
 
 
-def written(headers: Mapping[str, str], messages: Iterable[Translation], notes: Iterable[str] = ()) -> str:
+def written(headers: Mapping[str, str], messages: Iterable[Translation]) -> str:
     head = "".join(f"{name}: {value}\n" for name, value in headers.items())
-    parts = (
-        f"{_commented(one.comments)}msgctxt {_quoted(one.context)}\nmsgid {_quoted(one.id)}\nmsgstr {_quoted(one.text)}\n"
-        for one in messages
-    )
-    return "\n".join([f'{_commented(notes)}msgid ""\nmsgstr {_quoted(head)}\n', *parts])
-
-
-def _commented(lines: Iterable[str]) -> str:
-    return "".join(f"{_NOTE} {line}\n" for line in lines)
+    parts = [f'msgid ""\nmsgstr {_quoted(head)}\n']
+    for one in messages:
+        comments = "".join(f"#. {line}\n" for line in one.comments)
+        parts.append(f"{comments}msgctxt {_quoted(one.context)}\nmsgid {_quoted(one.id)}\nmsgstr {_quoted(one.text)}\n")
+    return "\n".join(parts)
 
 
 def _quoted(text: str) -> str:
@@ -72,7 +63,7 @@ def read(source: str) -> PoFile:
     reader.end()
     head = next((one.text for one in reader.messages if not one.id and not one.context), "")
     headers = {name.strip(): value.strip() for name, colon, value in (line.partition(":") for line in head.split("\n")) if colon}
-    return PoFile(headers, [one for one in reader.messages if one.id or one.context], reader.notes)
+    return PoFile(headers, [one for one in reader.messages if one.id or one.context])
 
 
 class _Reader:
@@ -80,7 +71,6 @@ class _Reader:
 
     def __init__(self) -> None:
         self.messages: list[Translation] = []
-        self.notes: list[str] = []
         self._parts: dict[str, str] = {}
         self._now = ""
         self._line = 0
@@ -90,8 +80,6 @@ class _Reader:
         if line.startswith("#"):
             self.end()
             self._is_fuzzy = self._is_fuzzy or (line.startswith("#,") and "fuzzy" in line)
-            if line.startswith(_NOTE) and not self.messages:
-                self.notes.append(line.removeprefix(_NOTE).strip())
         elif line.startswith(_PLURAL):
             raise UnreadablePo(f"Line {number}: {_MANY_PLURALS}")
         elif line:

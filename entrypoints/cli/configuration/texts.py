@@ -40,47 +40,47 @@ async def _export(given: argparse.Namespace, settings: Settings) -> None:
     language = spoken(given.language)
     async with opened_postern(settings) as postern:
         listed = (await postern.tenancy.own_texts.list(await _organization(postern, given), language)).listed
-        english, version = postern.foundation.shipped_words.written(DEFAULT), _version(postern, language)
+        english = postern.foundation.shipped_words.written(DEFAULT)
         headers = {
             "Project-Id-Version": "Postern",
             "Language": language.value,
             "MIME-Version": "1.0",
             "Content-Type": "text/plain; charset=UTF-8",
             "Content-Transfer-Encoding": "8bit",
-            _VERSION: version,
+            _VERSION: _version(postern, language),
         }
-        print(written(headers, [_message(one, english) for one in listed], [_noted(version)]), end="")
+        print(written(headers, [_message(one, english) for one in listed]), end="")
 
 
 async def _import(given: argparse.Namespace, settings: Settings) -> None:
     file = _read(given.file)
-    language = spoken(file.headers.get("Language", ""))
+    if "Language" not in file.headers:
+        raise UnfitTexts(f"{given.file}: the head of the file must name its language, as `postern texts export` writes it")
+    language = spoken(file.headers["Language"])
     async with opened_postern(settings) as postern:
-        version = _version(postern, language)
-        if file.headers.get(_VERSION) != version and _noted(version) not in file.notes:
+        taken = [one for one in file.messages if not one.is_fuzzy]
+        if file.headers.get(_VERSION) != _version(postern, language) and not _is_of_now(taken, postern):
             raise UnfitTexts(
                 "The file is of another version of our texts: some may read otherwise now, or be gone. Export again, and let gettext's"
                 " msgmerge carry the translations over"
             )
-        taken = [one for one in file.messages if not one.is_fuzzy]
         change = TextsChange(language.value, {one.context: one.text or None for one in taken})
         try:
             if given.organization is None:
-                digest = await postern.tenancy.own_texts.change_for_installation(change, acting())
+                version = await postern.tenancy.own_texts.change_for_installation(change, acting())
             else:
                 member = await for_owner(postern, given.organization)
-                digest = await postern.tenancy.own_texts.change(member, change, acting())
+                version = await postern.tenancy.own_texts.change(member, change, acting())
         except TextsRefused as refused:
             raise UnfitTexts("\n".join(_by_line(refused.faults, taken))) from None
     left = len(file.messages) - len(taken)
     own = sum(bool(one.text) for one in taken)
     if given.json:
-        print_json({"language": language.value, "own": own, "unchecked": left, "version": digest})
+        print_json({"language": language.value, "own": own, "unchecked": left, "version": version})
     else:
-        print(
-            f"{own} texts in {language.value} are your own now."
-            + (f" {left} that nobody has checked (fuzzy) stay as they are." if left else "")
-        )
+        said = f"{own} {'text' if own == 1 else 'texts'} in {language.value} {'is' if own == 1 else 'are'} your own now."
+        stays = f" {left} that nobody has checked (fuzzy) {'stays as it is' if left == 1 else 'stay as they are'}." if left else ""
+        print(said + stays)
 
 
 async def _organization(postern: Postern, given: argparse.Namespace) -> OrganizationId | None:
@@ -102,9 +102,10 @@ def _version(postern: Postern, language: Language) -> str:
     return "-".join(version_of(postern.foundation.shipped_words.written(one)) for one in (DEFAULT, language))
 
 
-def _noted(version: str) -> str:
-    """The version as a comment above the head. It is that of the newer file after a `msgmerge`, which keeps the header of the older one."""
-    return f"{_VERSION}: {version}"
+def _is_of_now(taken: Sequence[Translation], postern: Postern) -> bool:
+    """Whether each text stands beside ours as it reads now. It does after `msgmerge`, which keeps the head of the older file."""
+    english = postern.foundation.shipped_words.written(DEFAULT)
+    return all(one.id == (english.get(one.context) or _NOTHING) for one in taken)
 
 
 def _read(name: str) -> PoFile:

@@ -24,14 +24,6 @@ def test_what_is_written_is_read_again() -> None:
     ]
 
 
-def test_comments_above_the_head_are_notes() -> None:
-    text = written(HEADERS, [Translation("a", "A", "x", ("of a",))], ["X-Version: 2", "more"])
-    assert text.startswith('#. X-Version: 2\n#. more\nmsgid ""\n')
-    file = read(text)
-    assert (file.notes, file.headers) == (["X-Version: 2", "more"], HEADERS)
-    assert read('msgctxt "a"\nmsgid "b"\nmsgstr "c"\n#. below\n').notes == []
-
-
 def test_it_is_read_as_other_programs_write_it() -> None:
     file = read(
         "\ufeff# By hand\r\n"

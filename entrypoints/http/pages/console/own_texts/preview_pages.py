@@ -4,6 +4,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+import msgspec
+
 from core.domain.errors import NotFound, Refusal
 from core.domain.texts.open_texts import OPEN
 from entrypoints.bootstrap import Postern
@@ -26,13 +28,20 @@ _MAILS: Final = {one.page: one.place for one in OPEN.values() if one.place.is_ma
 _SCRIPT: Final = re.compile(r"<script\b[^>]*></script>")
 
 
+class PreviewedText(msgspec.Struct, frozen=True, kw_only=True):
+    """The query of the preview of a page."""
+
+    key: str = ""
+    """The text that it must show. Not each form of a page has each of its texts."""
+
+
 def preview_pages(pages: TextPages) -> Sequence[Endpoint]:
     page_at, mail_at = f"{pages.at}/pages/{{page}}/{{language}}", f"{pages.at}/mails/{{mail}}/{{language}}"
     html_at = f"{mail_at}/html"
 
     async def show_page(call: AnyCall, postern: Postern) -> Page:
         visit = PageVisit(call, postern)
-        asked = {"on_page": visit.path["page"], "language": language_named(visit).value}
+        asked = {"on_page": visit.path["page"], "key": call.query.key, "language": language_named(visit).value}
         preview = await visit.ask(pages.preview, query=asked)
         return Answer(_SCRIPT.sub("", preview.html).encode(), 200)
 
@@ -46,7 +55,9 @@ def preview_pages(pages: TextPages) -> Sequence[Endpoint]:
         return Answer(page, 200, policy=policy)
 
     looking = (
-        console.get(page_at, of=pages.preview, policy=PLAIN)(stated(show_page, f"preview_page_with_{pages.name}", page_at)),
+        console.get(page_at, of=pages.preview, policy=PLAIN)(
+            stated(show_page, f"preview_page_with_{pages.name}", page_at, query=PreviewedText)
+        ),
         console.get(mail_at, of=pages.preview, also=() if pages.sending is None else (pages.sending,))(
             stated(show_mail, f"preview_mail_with_{pages.name}", mail_at, query=DoneLink)
         ),

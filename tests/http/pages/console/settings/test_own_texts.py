@@ -1,14 +1,17 @@
 """The pages on which an organization puts texts in place of ours."""
 
+import re
 from base64 import b64encode
 from hashlib import sha256
 from typing import Any
 
 import trio
 
+from core.domain.texts.places import TextPlace
 from tests.http.browsing import Tab
 from tests.http.cast import all_at_once
 from tests.http.pages.console.conftest import ConsoleScene
+from tests.http.tenancy.texts.written_texts import write_texts
 
 TEXTS = "/settings/texts"
 COMMON = f"{TEXTS}/common/en"
@@ -65,18 +68,51 @@ async def test_what_is_wrong_stands_at_each_field_and_all_that_was_written_stays
     assert kept(console) == {("de", "sign_in.title"): "Hallo"}
 
 
+async def test_no_two_texts_of_a_page_or_mail_are_called_alike(console: ConsoleScene) -> None:
+    # Where people enter the code of a device, no organization is known.
+    assert (await console.at(f"{TEXTS}/{TextPlace.DEVICE}/en")).status == 404
+    assert "Devices" not in (await console.at(TEXTS)).page.text
+    for place in set(TextPlace) - {TextPlace.DEVICE}:
+        shown = (await console.at(f"{TEXTS}/{place}/en")).shown.body.decode()
+        for of_page in shown.split("<legend>")[1:]:
+            names = [" ".join(re.sub(r"<[^>]+>", " ", one).split()) for one in re.findall(r"<label [^>]+>(.*?)</label>", of_page)]
+            assert names, place
+            assert len(set(names)) == len(names), (place, names)
+    assert "Title of the tab Sign in" in (await console.at(f"{TEXTS}/sign_in/en")).page.text
+    assert "Preview line One click" in (await console.at(f"{TEXTS}/mail_registration/en")).page.text
+
+
 async def test_links_lead_to_proved_domains_in_the_footer(console: ConsoleScene) -> None:
     tab = await write(console, COMMON, own__footer="Acme GmbH\r\n\r\n[Imprint](https://acme.example/imprint)")
     assert tab.status == 400
     assert "Prove the domain of acme.example first" in tab.page.text
     tab = await write(console, COMMON, own__footer="Acme GmbH\r\n\r\nBerlin", sign_in__title="Welcome")
     assert tab.place.endswith(f"{COMMON}?done=saved")
+    # Nothing of ours stands in place of a footer.
+    buttons = dict(re.findall(r'name="back" value="([^"]+)"[^>]*>([^<]+)', tab.shown.body.decode()))
+    assert buttons == {"sign_in.title": "Back to ours", "own.footer": "Remove the text"}
     # The list shows how people see it, with the values of the mail.
     assert "Welcome" in tab.page.text
     assert "Acme GmbH Berlin" in tab.page.text
     assert "Invitation to Acme" in tab.page.text
     await write(console, COMMON, mail_invitation__subject="{organization} asks you in")
     assert "Acme asks you in" in (await console.at(TEXTS)).page.text
+
+
+async def test_the_text_above_a_field_is_the_one_that_people_read_while_it_is_empty(console: ConsoleScene) -> None:
+    write_texts(console.people, None, {"en": {"sign_in.title": "Welcome to the house", "own.footer": "House Ltd"}})
+    await console.postern.foundation.installation_words.read()
+    tab = await console.at(COMMON)
+    assert "Title Welcome to the house" in tab.page.text
+    assert "Footer House Ltd" in tab.page.text
+    assert '<p class="title" dir="auto">Welcome to the house</p>' in tab.shown.body.decode()
+    assert "Title Anmelden" in (await console.at(SIGN_IN)).page.text
+
+
+async def test_people_are_seen_to_see_the_looks_of_the_organization(console: ConsoleScene) -> None:
+    assert "a01040" not in (await console.at(TEXTS)).shown.body.decode()
+    assert (await ask_by_api(console, "PATCH", "/branding", body={"primary_color": "#a01040", "corner": 12})).status == 200
+    assert re.search(r'<link rel="stylesheet" href="[^"]+a01040[^"]+">', (await console.at(TEXTS)).shown.body.decode())
 
 
 async def test_a_text_that_somebody_else_has_changed_is_not_lost(console: ConsoleScene) -> None:
@@ -249,6 +285,9 @@ async def test_languages_are_those_that_the_organization_speaks(console: Console
 
 
 async def test_a_notice_has_a_begin_and_an_end(console: ConsoleScene) -> None:
+    # Its times are found where its text is, and nowhere else.
+    for place, has_notice in ((TEXTS, True), (f"{TEXTS}/everywhere/en", True), (SIGN_IN, False)):
+        assert ("When the notice stands" in (await console.at(place)).page.text) is has_notice, place
     tab = await console.at(f"{TEXTS}/notice")
     assert tab.status == 200
     tab = await console.submit(f"{TEXTS}/notice/change", begins_at="2030-01-01T00:00", ends_at="2029-01-01T00:00")
