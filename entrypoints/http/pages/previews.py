@@ -5,12 +5,6 @@ from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Any, Final
 
-
-def _named(thing: str, name: str) -> Mapping[str, str]:
-    """The name of a thing, as templates call it."""
-    return {f"{thing}_name": name}
-
-
 _AT: Final = datetime(2030, 1, 1, 12, 0, tzinfo=UTC)
 # By the name that the open list has for the page.
 TEMPLATES: Final[Mapping[str, str]] = MappingProxyType(
@@ -98,7 +92,7 @@ MADE_UP: Final[Mapping[str, Any]] = MappingProxyType(
 SCENES: Final[Mapping[str, Mapping[str, Any]]] = MappingProxyType(
     {
         "sign_in.title": {"service": "", "service_name": ""},
-        "providers.sign_in_at": _named("provider", "Example"),
+        "providers.sign_in_at": {"provider_name": "Example"},
         "choose_organization.none": {"organizations": (("acme", "Acme"),)},
         "second_factor.explained_passkey": {"by_app": False},
         "second_factor.hint_backup": {"by_app": False},
