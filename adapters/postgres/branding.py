@@ -3,6 +3,7 @@
 from typing import Final, LiteralString
 
 from adapters.postgres.statements import ask, first
+from adapters.postgres.storable import storable_text
 from adapters.postgres.texts.own_texts import bring, worn
 from adapters.postgres.ties import IS_OWN_USE, is_own_member
 from adapters.postgres.transaction import OnPool
@@ -27,11 +28,11 @@ class PostgresBrandings(OnPool):
     """Implements `ports.branding.Brandings`."""
 
     async def find(self, organization: str) -> Branding | None:
-        row = first(await ask(self._pool, _Looks, _FIND, {"slug": organization}))
+        row = first(await ask(self._pool, _Looks, _FIND, {"slug": storable_text(organization)}))
         return None if row is None else await self._worn(row)
 
     async def find_for(self, organization: str, user: UserId) -> LentBranding | None:
-        row = first(await ask(self._pool, _Lent, _FIND_FOR, {"slug": organization, "user": user}))
+        row = first(await ask(self._pool, _Lent, _FIND_FOR, {"slug": storable_text(organization), "user": user}))
         return None if row is None else LentBranding(await self._worn(row), row.is_own)
 
     async def _worn(self, row: _Looks) -> Branding:

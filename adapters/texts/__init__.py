@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from adapters.texts.catalogue import Catalogue
-from adapters.texts.reading import shipped
+from adapters.texts.reading import OverEnglish, shipped
 from core.domain.languages import CONSOLE_LANGUAGES, DEFAULT, Language
 
 # As `paragraph` of the mails' `parts.html` has it.
@@ -33,7 +33,8 @@ class ShippedTexts:
 
     def written(self, language: Language) -> Mapping[str, str]:
         """Implements `ports.texts.ShippedWords`."""
-        return _texts(language, self._beside)
+        english = _texts(DEFAULT, self._beside)
+        return _texts(language, self._beside) if language in CONSOLE_LANGUAGES else OverEnglish(_texts(language, None), english)
 
     def on_page(self, language: Language, *, html: bool) -> Catalogue:
         """The texts of pages, whose lines never end within "e-mail"."""

@@ -106,6 +106,10 @@ class Catalogue:
     def has_own(self, key: str) -> bool:
         return any(key in texts for texts, _ in self._over)
 
+    def ours(self, key: str) -> str:
+        """The text as it is written, in English where the language lacks it. Empty where we have none."""
+        return self._texts.get(key) or ("" if self._english is None else self._english.ours(key))
+
     def _own(self, key: str, shown: int) -> str | Pieces | None:
         for texts, ready in self._over:
             if key in texts:
@@ -120,7 +124,7 @@ class Catalogue:
         """Ready to be filled in. A text of older rules gives way to ours if it has a placeholder that ours has not, for which there is no
         value, or lacks one: then it hides what the reader must not miss.
         """
-        if placeholders(text) != placeholders(self._texts.get(key, "")):
+        if placeholders(text) != placeholders(self.ours(key)):
             return UNFIT
 
         if not self._on_page:

@@ -19,6 +19,8 @@ _LINKING: Final = re.compile(
     r"|(?<=:)(?=//)|(?=\.(?:[^\W\d_]|[\[{]))|(?<=[A-Za-z0-9])(?=\[?\{)|(?<=\})(?=\[?[A-Za-z0-9])"
 )
 _JOINER: Final = "\u2060"
+# All but the spaces at which no line ends, as French has them before its marks, and the one that is as wide as a letter.
+_SPACES: Final = re.compile(r"[^\S\u00a0\u202f\u3000]+")
 _EMPTY_LINE: Final = re.compile(r"\n\s*\n")
 OWN_ALONE: Final = frozenset({FOOTER, NOTICE})
 
@@ -63,10 +65,14 @@ def unlinked_words(text: str) -> str:
     return _LINKING.sub(lambda found: found[1] or _JOINER, text)
 
 
+def _spaced_once(text: str) -> str:
+    return _SPACES.sub(" ", text).strip(" ")
+
+
 def on_one_line(text: str, kept: Callable[[str], str], escaped: Callable[[object], str]) -> Pieces:
     """A link is its words, and its address behind them."""
     made = Pieces([""], [])
-    for words, address in _parts(" ".join(text.split())):
+    for words, address in _parts(_spaced_once(text)):
         made.follow(Pieces.of(kept(words), escaped))
         if address:
             made.literals[-1] += str(escaped(f" ({address})"))
@@ -90,7 +96,7 @@ def _following(all_of_it: Iterable[Pieces], between: str) -> Pieces:
 
 def _line_of_html(text: str, kept: Callable[[str], str], escaped: Callable[[object], str]) -> Pieces:
     made = Pieces([""], [])
-    for words, address in _parts(" ".join(text.split())):
+    for words, address in _parts(_spaced_once(text)):
         said = Pieces.of(kept(words), escaped)
         if address:
             said.literals[0] = f'<a href="{escaped(address)}" rel="noopener nofollow">' + said.literals[0]

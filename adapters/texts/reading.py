@@ -45,6 +45,23 @@ class Sections(Mapping[str, str]):
         return sum(len(_NAME.findall(lines)) for lines in self._sections.values())
 
 
+class OverEnglish(Mapping[str, str]):
+    """The texts of a language, with the English ones where it lacks some."""
+
+    def __init__(self, texts: Mapping[str, str], english: Mapping[str, str]) -> None:
+        self._texts: Final = texts
+        self._english: Final = english
+
+    def __getitem__(self, key: str) -> str:
+        return self._texts.get(key) or self._english[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._english)
+
+    def __len__(self) -> int:
+        return len(self._english)
+
+
 def shipped(language: Language, beside: Path | None = None) -> Mapping[str, str]:
     """The texts of a language, by dotted key: its own file and, of the languages of the console, its sections of the files that stand
     beside the pages in this folder. The other languages have one file each, so that whoever translates has one to send in; what that

@@ -13,11 +13,15 @@ class TextApprovalStore(Protocol):
     holds the platform owners.
     """
 
-    async def list(self, limit: int) -> Sequence[OrganizationTexts]:
-        """Active organizations that have texts of their own: those without an approval first, of these the ones that wait longest."""
+    async def list(self, limit: int, most_texts: int) -> Sequence[OrganizationTexts]:
+        """Active organizations that have texts of their own: those without an approval first, of these the ones that wait longest. Behind
+        `most_texts` texts, no further organization is listed.
+        """
 
     async def hold(self, organization: OrganizationId) -> OrganizationTexts | None:
-        """Without the texts themselves, which stay as they are until the unit of work ends. None when the organization has none."""
+        """Without the texts themselves, which stay as they are until the unit of work ends. None when the organization has none, and no
+        yes to former ones.
+        """
 
     async def approve(self, organization: OrganizationId, version: str | None) -> None:
         """After `hold`. None takes an approval back."""

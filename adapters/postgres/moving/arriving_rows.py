@@ -141,6 +141,8 @@ def _service(row: Values, _receiver: Receiver) -> None:
         **{name: read(row[name]) for name, read in _SETTING_WORDS.items() if row.get(name) is not None},
         service_type=ServiceType(row["service_type"]),
     )
+    if settings.service_type is ServiceType.METADATA and row["logo_digest"] is not None:
+        raise BadRequest("logo_digest: nobody has registered this application, so it has no logo")
     _require("kept_client_id", partial(_require_client_id, row), row["kept_client_id"])
     if settings.jwks_uri is not None:
         keys_destination(settings.jwks_uri)

@@ -19,6 +19,7 @@ class _Row(Frozen, kw_only=True):
     name: str
     version: str
     approved: bool
+    approved_version: str | None = None
     changed_at: datetime | None = None
     texts: Sequence[Mapping[str, Any]] | None = None
 
@@ -29,6 +30,7 @@ class _Row(Frozen, kw_only=True):
             name=self.name,
             version=self.version,
             approved=self.approved,
+            approved_version=self.approved_version,
             changed_at=self.changed_at,
             texts=[StoredText(**one) for one in self.texts or ()],
         )
@@ -37,8 +39,8 @@ class _Row(Frozen, kw_only=True):
 class TextApprovalRows(OnStatements):
     """Implements `ports.platform.text_approvals.TextApprovalStore`."""
 
-    async def list(self, limit: int) -> Sequence[OrganizationTexts]:
-        return [row.made() for row in await self._statements.ask(_Row, _LIST, {"limit": limit})]
+    async def list(self, limit: int, most_texts: int) -> Sequence[OrganizationTexts]:
+        return [row.made() for row in await self._statements.ask(_Row, _LIST, {"limit": limit, "most_texts": most_texts})]
 
     async def hold(self, organization: OrganizationId) -> OrganizationTexts | None:
         row = first(await self._statements.ask(_Row, _HOLD, {"organization": organization}))
@@ -57,14 +59,25 @@ class TextApprovalRows(OnStatements):
 
 # The texts are read of those organizations alone that are listed.
 _LIST: Final = """
-    with listed as materialized (
+    with found as (
              select organizations.id, organizations.slug, organizations.name, organizations.texts_digest as version,
-                    coalesce(organizations.approved_texts = organizations.texts_digest, false) as approved, kept.changed_at
+                    coalesce(organizations.approved_texts = organizations.texts_digest, false) as approved, kept.changed_at, kept.texts
                from organizations
-               left join (select org_id, max(updated_at) as changed_at from organization_texts group by org_id) as kept
-                      on kept.org_id = organizations.id
+               left join (
+                             select org_id, max(updated_at) as changed_at, count(*) as texts from organization_texts group by org_id
+                         ) as kept on kept.org_id = organizations.id
               where organizations.texts_digest is not null and organizations.status = 'active'
-              order by approved, kept.changed_at, organizations.id
+         ),
+         counted as (
+             select id, slug, name, version, approved, changed_at,
+                    sum(texts) over (order by approved, changed_at, id rows between unbounded preceding and 1 preceding) as before
+               from found
+         ),
+         listed as materialized (
+             select id, slug, name, version, approved, changed_at
+               from counted
+              where coalesce(before, 0) < %(most_texts)s
+              order by approved, changed_at, id
               limit %(limit)s
          )
   select listed.*,
@@ -78,9 +91,10 @@ _LIST: Final = """
 """
 
 _HOLD: Final = """
-    select id, slug, name, texts_digest as version, coalesce(approved_texts = texts_digest, false) as approved
+    select id, slug, name, coalesce(texts_digest, '') as version, coalesce(approved_texts = texts_digest, false) as approved,
+           approved_texts as approved_version
       from organizations
-     where id = %(organization)s and texts_digest is not null
+     where id = %(organization)s and coalesce(texts_digest, approved_texts) is not null
        for no key update
 """
 

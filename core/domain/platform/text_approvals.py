@@ -14,8 +14,9 @@ from core.domain.record.events import Actor, Event, Target
 from core.domain.texts.own_texts import ApprovalRules
 from core.frozen import Frozen
 
-# Each has a row in the answer, with hundreds of texts at most.
 MOST_LISTED: Final = 100
+# An organization can have 174 texts in each language. A hundred such ones would be a hundred megabytes.
+MOST_LISTED_TEXTS: Final = 5000
 
 
 class ApprovalOutcome(StrEnum):
@@ -40,8 +41,10 @@ class OrganizationTexts(Frozen, kw_only=True):
     slug: str
     name: str
     version: str
-    """Their digest."""
+    """Their digest; empty where there are none any more."""
     approved: bool
+    approved_version: str | None = None
+    """The digest of the texts that have a yes. The organization may have others now, and these again later."""
     changed_at: datetime | None
     texts: Sequence[StoredText] = ()
 
@@ -69,15 +72,15 @@ def require_seen(held: OrganizationTexts, version: str) -> None:
 
 
 def texts_approved(held: OrganizationTexts, actor: Actor) -> Event:
-    return _event("texts.approved", held, actor)
+    return _event("texts.approved", held, held.version, actor)
 
 
 def approval_withdrawn(held: OrganizationTexts, actor: Actor) -> Event:
-    return _event("texts.approval_withdrawn", held, actor)
+    return _event("texts.approval_withdrawn", held, held.approved_version, actor)
 
 
-def _event(name: str, held: OrganizationTexts, actor: Actor) -> Event:
-    return Event(name, actor, Target("organization", str(held.organization)), held.organization, {"version": held.version})
+def _event(name: str, held: OrganizationTexts, version: str | None, actor: Actor) -> Event:
+    return Event(name, actor, Target("organization", str(held.organization)), held.organization, {"version": version})
 
 
 def rules_changed(before: ApprovalRules, after: ApprovalRules, actor: Actor) -> Event:

@@ -18,6 +18,21 @@ from core.frozen import Frozen
 # Texts that we have none of: nothing stands there until somebody writes one.
 FOOTER: Final = "own.footer"
 NOTICE: Final = "own.notice"
+# They stand on pages, and in forms of mails, that belong to no organization, or whose organization is not known there. An organization's
+# own text would be shown nowhere, so the installation alone has them.
+_OF_NO_ORGANIZATION: Final = frozenset(
+    {
+        *("choose_organization.page", "choose_organization.title", "choose_organization.empty", "choose_organization.empty_hint"),
+        *("choose_organization.none", "saml.open_page", "saml.open_title"),
+        *("directory_password.name", "directory_password.sign_in", "directory_password.cancel"),
+        *("choose_password.title_reset", "choose_password.title_first"),
+        *("password_chosen.title", "password_set.title", "password_set.text", "address_confirmed.title", "address_confirmed.text"),
+        *("enter_code.page", "enter_code.title", "enter_code.explained", "enter_code.code", "enter_code.hint", "enter_code.next"),
+        *("accept_invitation.expired", "accept_invitation.full", "accept_invitation.otherwise", "invitation_accepted.title"),
+        *("signed_out.text", "signed_out.telling", "stale.text", "stale.again"),
+        *("mail_verification.text", "mail_reset.text", "mail_set_password.text", "mail_sign_in_link.text"),
+    }
+)
 
 
 class OpenText(Frozen):
@@ -33,6 +48,11 @@ class OpenText(Frozen):
     @property
     def has_ours(self) -> bool:
         return self.key not in {FOOTER, NOTICE}
+
+    @property
+    def is_of_organizations(self) -> bool:
+        """Whether organizations, and not the installation alone, may put a text of their own there."""
+        return self.key not in _OF_NO_ORGANIZATION
 
 
 def _listed(place: TextPlace, page: str, **keys: str) -> Iterator[OpenText]:

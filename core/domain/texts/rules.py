@@ -64,6 +64,11 @@ class TextRules(Frozen):
     ours: Mapping[Language, Mapping[str, str]]
     english: Mapping[str, str]
     hosts: Collection[str] = ()
+    of_organization: bool = False
+    """Whether the own texts are those of an organization."""
+
+    def is_open(self, opened: OpenText) -> bool:
+        return opened.is_of_organizations or not self.of_organization
 
     def ours_of(self, key: str, language: Language) -> str:
         """What the own text stands in place of. Empty where we have none."""
@@ -133,6 +138,8 @@ def faults(one: OwnText, rules: TextRules) -> Iterator[TextFault]:
     opened = OPEN.get(one.key)
     if opened is None:
         yield _closed(one)
+    elif not rules.is_open(opened):
+        yield _fault(one, "own_text_of_installation", "stands where no organization is known: the installation alone can change it")
     elif not one_line(one.text[:LONGEST]):
         yield _fault(one, "own_text_empty", "write a text, or send null to take ours back")
     else:

@@ -8,6 +8,7 @@ from core.domain.identity.callers import Caller
 from core.domain.languages import DEFAULT, Language
 from core.domain.platform.text_approvals import (
     MOST_LISTED,
+    MOST_LISTED_TEXTS,
     ApprovalOutcome,
     ComparedText,
     ComparedTexts,
@@ -36,13 +37,14 @@ class TextApprovals(Frozen):
     metrics: Metrics
 
     async def list(self) -> Sequence[ComparedTexts]:
-        """Those that wait come first."""
-        return [self._compared(one) for one in await self.lookup.list(MOST_LISTED)]
+        """Those that wait come first. One that is not listed is, once somebody has said yes to others."""
+        return [self._compared(one) for one in await self.lookup.list(MOST_LISTED, MOST_LISTED_TEXTS)]
 
     async def approve(self, owner: Caller, organization: OrganizationId, version: str, actor: Actor) -> None:
         """Raises `NotFound`, `Conflict` when the texts are not those that the owner has seen, `BadRequest`, and `Forbidden`."""
         async with self.unit_of_work() as uow:
             held = await self._held(uow, owner, organization)
+            found(held.version or None, _UNKNOWN)
             try:
                 require_seen(held, version)
             except Conflict:
@@ -54,14 +56,16 @@ class TextApprovals(Frozen):
         self.metrics.text_approval(ApprovalOutcome.APPROVED)
 
     async def withdraw(self, owner: Caller, organization: OrganizationId, actor: Actor) -> None:
-        """The texts wait again. Nothing happens when they have no approval. Raises `NotFound` and `Forbidden`."""
+        """The texts wait again. So do former ones that have a yes, if the organization takes them back. Nothing happens when none have.
+        Raises `NotFound` and `Forbidden`.
+        """
         async with self.unit_of_work() as uow:
             held = await self._held(uow, owner, organization)
-            if held.approved:
+            if held.approved_version is not None:
                 await uow.text_approvals.approve(organization, None)
                 await uow.record(approval_withdrawn(held, actor))
                 await uow.commit()
-        if held.approved:
+        if held.approved_version is not None:
             self.metrics.text_approval(ApprovalOutcome.WITHDRAWN)
 
     async def rules(self) -> ApprovalRules:

@@ -143,6 +143,8 @@ class Invitations(Frozen):
             )
             if not await uow.invitations.add(invitation):
                 raise BadRequest("email: this address has a pending invitation; revoke it first", words="already_invited")
+            # Whoever runs the organization's own server reads the mail, and must not learn that there is an account, and its language.
+            known = None if prospect.has_mail_server else prospect.language
             # The choice of the server is made here: a server that is set up a moment later must not get a link that proves an address.
             mail = organization_mail(
                 self.templates,
@@ -150,7 +152,7 @@ class Invitations(Frozen):
                 "invitation",
                 email.address,
                 account=None,
-                language=prospect.language or actor.language,
+                language=known or actor.language,
                 branding=prospect.branding,
                 is_own=False,
                 link=self.links.invitation(token if prospect.has_mail_server else mailed),

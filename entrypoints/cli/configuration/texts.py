@@ -54,14 +54,16 @@ async def _export(given: argparse.Namespace, settings: Settings) -> None:
 
 async def _import(given: argparse.Namespace, settings: Settings) -> None:
     file = _read(given.file)
-    language = spoken(file.headers.get("Language", ""))
+    if "Language" not in file.headers:
+        raise UnfitTexts(f"{given.file}: the head of the file must name its language, as `postern texts export` writes it")
+    language = spoken(file.headers["Language"])
     async with opened_postern(settings) as postern:
-        if file.headers.get(_VERSION) != _version(postern, language):
+        taken = [one for one in file.messages if not one.is_fuzzy]
+        if file.headers.get(_VERSION) != _version(postern, language) and not _is_of_now(taken, postern):
             raise UnfitTexts(
                 "The file is of another version of our texts: some may read otherwise now, or be gone. Export again, and let gettext's"
                 " msgmerge carry the translations over"
             )
-        taken = [one for one in file.messages if not one.is_fuzzy]
         change = TextsChange(language.value, {one.context: one.text or None for one in taken})
         try:
             if given.organization is None:
@@ -76,10 +78,9 @@ async def _import(given: argparse.Namespace, settings: Settings) -> None:
     if given.json:
         print_json({"language": language.value, "own": own, "unchecked": left, "version": version})
     else:
-        print(
-            f"{own} texts in {language.value} are your own now."
-            + (f" {left} that nobody has checked (fuzzy) stay as they are." if left else "")
-        )
+        said = f"{own} {'text' if own == 1 else 'texts'} in {language.value} {'is' if own == 1 else 'are'} your own now."
+        stays = f" {left} that nobody has checked (fuzzy) {'stays as it is' if left == 1 else 'stay as they are'}." if left else ""
+        print(said + stays)
 
 
 async def _organization(postern: Postern, given: argparse.Namespace) -> OrganizationId | None:
@@ -99,6 +100,12 @@ def _message(one: ListedText, english: Mapping[str, str]) -> Translation:
 def _version(postern: Postern, language: Language) -> str:
     """Of all open texts of ours, in English and in the language."""
     return "-".join(version_of(postern.foundation.shipped_words.written(one)) for one in (DEFAULT, language))
+
+
+def _is_of_now(taken: Sequence[Translation], postern: Postern) -> bool:
+    """Whether each text stands beside ours as it reads now. It does after `msgmerge`, which keeps the head of the older file."""
+    english = postern.foundation.shipped_words.written(DEFAULT)
+    return all(one.id == (english.get(one.context) or _NOTHING) for one in taken)
 
 
 def _read(name: str) -> PoFile:

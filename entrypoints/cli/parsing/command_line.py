@@ -93,7 +93,7 @@ def command_line(words: Sequence[str] = ()) -> argparse.ArgumentParser:
     add_api_key_commands(group(commands, "api-key", "manage API keys, which services' own servers call with"))
     add_access_command(commands)
     add_held_back_commands(group(commands, "held-back", "look at the budgets of mails that said no, and lift one for a while"))
-    add_text_commands(group(commands, "texts", "write own texts into files of translators, and take them from there"))
+    add_text_commands(group(commands, "texts", "show and change own texts, write them into files of translators, and take them from there"))
     add_mail_commands(group(commands, "mail", "read mail that went into files (POSTERN_MAIL=file:…)"))
     add_key_commands(group(commands, "keys", "manage signing and encryption keys"))
     add_password_commands(group(commands, "passwords", "make the filter of stolen passwords (POSTERN_PASSWORD_FILTER)"))

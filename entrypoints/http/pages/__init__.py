@@ -198,24 +198,34 @@ class Pages:
                 return html.paragraphs(key, **values)
         return self.text(language, brand)(key, **values)
 
-    def preview(self, page: str, language: Language, brand: Branding) -> bytes | None:
-        """A page with made-up values, for those who look after its texts, whether anybody has said yes to these or not. None when there is
-        no such page.
+    def preview(self, page: str, language: Language, brand: Branding, key: str = "") -> bytes | None:
+        """A page with made-up values, for those who look after its texts, whether anybody has said yes to these or not, and whether it is
+        time for the notice or not. With a key, the page as it is where this text stands. None when there is no such page.
         """
-        looks = replace(brand, texts_are_approved=True)
+        looks = brand
+        if brand != POSTERN:
+            # Whoever prepares a language looks at it before the organization speaks it.
+            look = replace(brand.look, notice_from=None, notice_until=None)
+            looks = replace(brand, texts_are_approved=True, languages=(), look=look)
         text = self.text(language, looks)
-        if page in previews.OUTCOMES:
-            return self.outcome(page, language, good=True, brand=looks, **previews.MADE_UP)
+        values = {**previews.MADE_UP, **previews.SCENES.get(key, {}), **({} if brand == POSTERN else {"organization": brand.name})}
+        template = previews.ELSEWHERE.get(key, previews.TEMPLATES.get(page, ""))
+        if page == previews.STALE or key in previews.REFUSED:
+            said = key if key in previews.REFUSED else "stale.text"
+            return self.said(text("parts.problem"), self.paragraphs(said, language, looks), language, good=False, brand=looks)
+        if template:
+            values["title"] = text(key if key == "choose_password.title_first" else "choose_password.title_reset")
+            with self._worn(self._texts.on_page(language, html=True), looks):
+                made = self._in(language, ChainableUndefined).get_template(template).render({**values, "brand": looks})
+            # Without scripts, what needs them stays unseen, and a preview has none.
+            return made.replace(" hidden novalidate>", " novalidate>").encode()
         if page in previews.LEAVING:
-            title, label = text(previews.LEAVING[page]), text("common.continue")
+            title, label = text(key if key in previews.TITLES else previews.LEAVING[page], **values), text("common.continue")
             return self.page("leave.html", language, brand=looks, title=title, label=label, address="#")
-        if page == previews.STALE:
-            return self.said(text("parts.problem"), self.paragraphs("stale.text", language, looks), language, good=False, brand=looks)
-        template = previews.TEMPLATES.get(page)
-        if template is None:
-            return None
-        with self._worn(self._texts.on_page(language, html=True), looks):
-            return self._in(language, ChainableUndefined).get_template(template).render(brand=looks, **previews.MADE_UP).encode()
+        if page in previews.OUTCOMES:
+            named = "invitation_accepted.title_of" if page == "invitation_accepted" and brand != POSTERN else f"{page}.title"
+            return self.said(text(named, **values), self.paragraphs(f"{page}.text", language, looks), language, good=True, brand=looks)
+        return None
 
     def _in(self, language: Language, undefined: type[Undefined] = StrictUndefined) -> Environment:
         """Imported macros see the globals of the environment, and not the values of the template. So each language has an environment of

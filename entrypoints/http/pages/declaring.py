@@ -9,6 +9,7 @@ from urllib.parse import urlencode
 
 from typing_extensions import Unpack
 
+from core.domain.branding import POSTERN
 from core.domain.errors import MethodNotAllowed, Refusal, SecondFactorRequired, TermsRequired
 from core.domain.identity.flows import FlowOver
 from core.domain.identity.proofs import StepUp
@@ -161,7 +162,7 @@ def refused_page(refused: Refused, advised: Advised, language: Language, request
     text = shipped_pages().text(language)
     onward, label = ("", "") if advised.onward is None else (advised.onward.place, text(advised.onward.label))
     named = {"request": request_id} if advised.names_request else {}
-    explained = text(advised.text, **named) if advised.text else ""
+    explained = shipped_pages().paragraphs(advised.text, language, POSTERN, **named) if advised.text else ""
     # Whoever asks for help names the request, and an operator finds its story in the log.
     request = request_id if status_of(refused) in _FOR_NOW else ""
     return shipped_pages().said(in_words(refused, text), explained, language, good=False, onward=onward, label=label, request=request)

@@ -40,8 +40,19 @@ TEMPLATES: Final[Mapping[str, str]] = MappingProxyType(
 OUTCOMES: Final = frozenset({"password_chosen", "password_set", "address_confirmed", "invitation_accepted", "signed_out"})
 # Pages that say a title alone, on the way to somewhere else.
 LEAVING: Final[Mapping[str, str]] = MappingProxyType({"providers": "providers.title", "leaving": "leaving.title"})
+TITLES: Final = frozenset({"providers.title_at", "leaving.title_to"})
 # A page that says what became of another.
 STALE: Final = "stale"
+# What such a page says, by the text that somebody asks for.
+REFUSED: Final = frozenset({"stale.again", "accept_invitation.expired", "accept_invitation.full", "accept_invitation.otherwise"})
+# Texts that stand on another page than their siblings.
+ELSEWHERE: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "providers.sign_in": "sign_in/password.html",
+        "providers.sign_in_at": "sign_in/password.html",
+        "signed_out.telling": "saml/signing_out.html",
+    }
+)
 # A value that is not there is empty: a template shows its plainest form then.
 MADE_UP: Final[Mapping[str, Any]] = MappingProxyType(
     {
@@ -66,8 +77,30 @@ MADE_UP: Final[Mapping[str, Any]] = MappingProxyType(
         "shortest": 12,
         "longest": 128,
         "longest_name": 200,
-        "title": "",
         "labels": {},
         "fields": {},
+        # So that the page shows as many of its texts as there are.
+        "register": "#",
+        "offers": (("example", "Example", "#", ""),),
+        "passkeys": "#",
+        "passkey": "#",
+        "by_passkey": True,
+        "has_time": True,
+    }
+)
+# What differs for a text that the page does not show with these values.
+SCENES: Final[Mapping[str, Mapping[str, Any]]] = MappingProxyType(
+    {
+        "sign_in.title": {"service": "", "service_name": ""},
+        "providers.sign_in_at": {"provider_name": "Example"},
+        "choose_organization.none": {"organizations": (("acme", "Acme"),)},
+        "second_factor.explained_passkey": {"by_app": False},
+        "second_factor.hint_backup": {"by_app": False},
+        "no_registration.closed": {"invites": False},
+        "check_mail.later": {"later": True},
+        "check_mail.again": {"mail": "verification"},
+        "accept_invitation.here": {"here": True},
+        "accept_invitation.name": {"here": True},
+        "accept_invitation.existing": {"known": True},
     }
 )

@@ -13,7 +13,7 @@ from adapters.texts import ShippedTexts
 from adapters.texts.catalogue import Catalogue
 from adapters.texts.lists import COMMA
 from adapters.texts.plurals import ALL_FORMS, FORMS
-from adapters.texts.reading import Sections, read, shipped
+from adapters.texts.reading import OverEnglish, Sections, read, shipped
 from core.domain.languages import CONSOLE_LANGUAGES, DEFAULT, Language
 from tests.adapters.texts.test_shipped_texts import NAMED, NOWHERE, PLACEHOLDER, flat
 from tests.places import PAGES, ROOT
@@ -68,6 +68,14 @@ def faults(language: Language, texts: Mapping[str, str], english: Mapping[str, s
         if re.search(NOWHERE, text) or re.search(WRONG[language], text):
             yield f"{key}: a mark that the language writes otherwise: {text}"
     yield from (f"{key}: has {sorted(each)}" for key, each in forms.items() if each != set(FORMS[language]))
+
+
+def test_ours_is_english_where_a_language_lacks_a_text() -> None:
+    ours = OverEnglish(Sections(b'\n[a]\nb = "B"\n'), {"a.b": "b", "c.d": "d"})
+    assert dict(ours) == {"a.b": "B", "c.d": "d"}
+    assert (len(ours), ours.get("e.f", "")) == (2, "")
+    for language in FURTHER:
+        assert ShippedTexts(PAGES).written(language).keys() == ShippedTexts(PAGES).written(DEFAULT).keys()
 
 
 @pytest.mark.parametrize("language", FURTHER)

@@ -56,6 +56,22 @@ def test_a_text_whose_placeholders_are_not_ours_gives_way_to_ours(text: str) -> 
         assert worn("page.text", email="x") == worn.paragraphs("page.text", email="x") == "Sent to x."
 
 
+def test_an_own_text_stands_where_its_language_lacks_ours() -> None:
+    english = Catalogue(Language.ENGLISH, OURS, html=False)
+    text = Catalogue(Language.POLISH, {}, html=False, english=english)
+    text.wear(OwnTexts("own", {Language.POLISH: {"page.text": "Wysłano do {email}.", "page.two": "{email}"}}))
+    assert text("page.text", email="x") == "Wysłano do x."
+    # It lacks a value of the English text, which is what people would read.
+    assert text("page.two", email="1", other="2") == "1 and 2"
+
+
+def test_spaces_at_which_no_line_ends_stay() -> None:
+    text = "Bienvenue\u202f! Voir\u00a0: {email}\n\nここ\u3000から"
+    for text_of_page in (wearing(text=text), wearing(html=True, text=text)):
+        assert text_of_page("page.text", email="x") == "Bienvenue\u202f! Voir\u00a0: x ここ\u3000から"
+        assert text_of_page.paragraphs("page.text", email="x").startswith("Bienvenue\u202f! Voir\u00a0: x")
+
+
 def test_where_neither_stands_there_is_nothing() -> None:
     assert wearing().paragraphs("own.footer") == ""
     with pytest.raises(LookupError):

@@ -89,3 +89,19 @@ async def test_pages_of_texts_are_sound_when_they_are_full_and_when_something_is
             await require_sound(page)
     await page.open(f"{TEXTS}/pages/sign_in/de")
     assert "Bei Shop anmelden" in await page.text()
+
+
+async def test_a_mail_looks_in_the_console_as_in_a_program_for_mail(page: Page, scene: Inviting) -> None:
+    await entered(page, scene, f"{TEXTS}/mails/invitation/de")
+    await page.follow("See it as HTML")
+    colours, lines = {}, set()
+    for scheme in ("light", "dark"):
+        for width in (NARROW, WIDE):
+            await page.show(width=width, scheme=scheme)
+            assert await page.overflow() == 0
+            assert page.violations == []
+        colours[scheme] = await page.evaluate("getComputedStyle(document.querySelector('.card')).backgroundColor")
+        lines.add(await page.evaluate("getComputedStyle(document.querySelector('.card')).borderTopColor"))
+    assert len(lines) == 1, "the line in the organization's colour is not the same in the dark"
+    assert colours == {"light": "rgb(255, 255, 255)", "dark": "rgb(27, 33, 36)"}
+    assert await page.evaluate("getComputedStyle(document.querySelector('h1')).fontSize") == "22px"

@@ -3,6 +3,7 @@
 import argparse
 import io
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -55,10 +56,23 @@ class _Doors(msgspec.Struct):
     org_slug: str
 
 
+_ROOT = Path(__file__).parents[3]
+_COMMAND_IN_TEXT = re.compile(r"(?:`|\$ |^|bin/)postern ([a-z][a-z-]*)(?= |`|$)(?: ([a-z][a-z0-9-]*))?", re.MULTILINE)
+
+
 def _every_verb() -> Iterator[tuple[str, Endpoint]]:
     for noun, verbs in all_verbs().items():
         for verb, one in verbs.items():
             yield f"{noun} {verb}", one
+
+
+def _documents() -> Iterator[tuple[str, str]]:
+    for one in (_ROOT / "README.md", *(_ROOT / "docs").rglob("*.md")):
+        yield str(one.relative_to(_ROOT)), one.read_text()
+
+
+def _has_verbs(parser: argparse.ArgumentParser) -> bool:
+    return any(isinstance(one, argparse._SubParsersAction) for one in parser._actions)
 
 
 @pytest.fixture(scope="module")
@@ -88,6 +102,19 @@ class TestTheWordsOfAVerb:
         assert {words for words, one in parsers.items() if one.get_default("module") != "verbs.running"} == BY_HAND
         by_hand = subcommands(command_line()).choices
         assert set(WITH_VERBS) == by_hand.keys() & all_verbs().keys()
+
+    def test_each_command_that_the_documents_name_is_there(self) -> None:
+        parser = command_line()
+        commands = subcommands(parser)
+        offer(commands)
+        named = {(name, *found) for name, text in _documents() for found in _COMMAND_IN_TEXT.findall(text)}
+        assert len(named) > 100
+        assert [
+            (document, noun, verb)
+            for document, noun, verb in sorted(named)
+            if noun not in commands.choices
+            or (verb and _has_verbs(commands.choices[noun]) and verb not in subcommands(commands.choices[noun]).choices)
+        ] == []
 
     def test_what_path_and_method_do_not_say_needs_a_word(self) -> None:
         async def knock(call: Call[None, None, _Path, Member], postern: Opened) -> dict[str, str]:

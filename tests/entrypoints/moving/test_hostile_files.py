@@ -159,6 +159,10 @@ ROWS: Final[Mapping[str, tuple[Change, str]]] = {
         on("all_services", redirect_uris=["javascript:alert(1)"]),
         "Row 1 of all_services is not fit: redirect_uris",
     ),
+    "a logo of an application that nobody has registered": (
+        on("all_services", service_type="metadata", logo_digest="0" * 64),
+        "Row 1 of all_services is not fit: logo_digest",
+    ),
     "a page that is a logo": (
         on("logos", media_type="text/html", content="\\x" + b"<script>".hex()),
         "Row 1 of logos is not fit: content: is no picture",

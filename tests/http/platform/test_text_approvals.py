@@ -14,7 +14,7 @@ from tests.http.client import Received
 from tests.http.people import People
 from tests.http.postbox import Postbox
 from tests.http.signing_in import unlimited
-from tests.http.tenancy.texts.written_texts import write_texts
+from tests.http.tenancy.texts.written_texts import Texts, write_texts
 
 APPROVALS, RULES = "/api/platform/text-approvals", "/api/platform/text-rules"
 
@@ -74,6 +74,22 @@ async def test_texts_wait_beside_ours_until_somebody_approves_them(scene: Approv
     told = [(one["name"], one["organization_id"], one["details"]) for one in scene.told()]
     assert told == [(f"texts.{what}", scene.acme.id, {"version": version}) for what in ("approved", "approval_withdrawn")]
     assert [one["name"] for one in scene.told("audit_log")][-2:] == ["texts.approved", "texts.approval_withdrawn"]
+
+
+@pytest.mark.parametrize("meanwhile", [texts("Second"), {}], ids=["other texts", "none"])
+async def test_a_yes_is_taken_back_also_while_the_organization_has_other_texts(scene: Approving, meanwhile: Texts) -> None:
+    """Otherwise it would have others while its yes is taken back, and the former ones again afterwards."""
+    version = write_texts(scene.people, "acme", texts("First"))
+    await scene.approve(version)
+    write_texts(scene.people, "acme", meanwhile)
+    if not meanwhile:
+        scene.people.change("update all_organizations set texts_digest = null where slug = 'acme'")
+        assert (await scene.approve("")).status == 404
+    for status in (204, 204 if meanwhile else 404):
+        assert (await scene.withdraw()).status == status
+    assert [one["details"] for one in scene.told() if one["name"] == "texts.approval_withdrawn"] == [{"version": version}]
+    assert write_texts(scene.people, "acme", texts("First")) == version
+    assert "First" not in await scene.subject()
 
 
 async def test_those_that_wait_come_first(scene: Approving) -> None:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from core.domain.languages import Language
 from core.domain.tenancy.texts.mail_previews import MAILS
 from core.domain.texts.open_texts import OPEN
 from entrypoints.bootstrap import Postern
@@ -41,11 +42,32 @@ async def test_a_text_leads_to_its_page_and_its_mail_in_its_language(scene: Hous
     assert "grace@example.org" in mail["text"]
 
 
+async def test_a_page_of_the_installation_has_its_sign_and_its_foot(scene: HousePreviews) -> None:
+    write_texts(scene.people, None, {"en": {"own.footer": "House foot"}})
+    await scene.postern.foundation.installation_words.read()
+    real, shown = (await scene.client.get("/ui/register")).body.decode(), (await scene.look("on_page=register")).ok()["html"]
+    for start, end in (("<svg", "</svg>"), ("<footer>", "</footer>")):
+        part = start + real.partition(start)[2].partition(end)[0] + end
+        assert part in shown, part
+
+
 async def test_each_page_and_mail_can_be_looked_at(scene: HousePreviews) -> None:
     for page in PAGES:
         assert "<h1" in (await scene.look(f"on_page={page}")).ok()["html"], page
     for mail in MAILS:
         assert (await scene.look(f"mail={mail}")).ok()["subject"], mail
+
+
+async def test_each_text_of_the_installation_alone_is_seen_where_it_leads(scene: HousePreviews) -> None:
+    ours = scene.postern.foundation.shipped_words.written(Language.GERMAN)
+    keys = [key for key, one in OPEN.items() if not one.is_of_organizations]
+    assert not any("{" in ours[key] and key != "choose_organization.none" for key in keys)
+    write_texts(scene.people, None, {"de": {key: f"Own{at:03}" for at, key in enumerate(keys)}})
+    await scene.postern.foundation.installation_words.read()
+    for at, key in enumerate(keys):
+        shown = (await scene.look(f"key={key}&language=de")).ok()
+        assert f"Own{at:03}" in shown["html"], key
+        assert "<h1></h1>" not in shown["html"], key
 
 
 @pytest.mark.parametrize("query", ["", "on_page=consent", "mail=passkey_added", "key=consent.title"])
@@ -55,3 +77,13 @@ async def test_what_has_no_open_text_cannot_be_looked_at(scene: HousePreviews, q
 
 async def test_nobody_else_looks(scene: HousePreviews) -> None:
     assert (await scene.look("on_page=sign_in", by=scene.resident(scene.acme, "owner"))).status == 403
+
+
+async def test_a_text_of_paragraphs_has_them_and_its_links_where_the_preview_has(scene: HousePreviews) -> None:
+    said = "Until tomorrow.\n\nSee [our help](https://help.example.org/)."
+    write_texts(scene.people, None, {"en": {"signed_out.text": said, "stale.text": said}})
+    await scene.postern.foundation.installation_words.read()
+    shown = '<p>Until tomorrow.</p>\n<p>See <a href="https://help.example.org/" rel="noopener nofollow">our help</a>.</p>'
+    for key, at in (("signed_out.text", "/ui/signed-out"), ("stale.text", "/ui/choose-account?flow=01a21f36-6e11-77f8-89e9-f804bea9081d")):
+        for page in ((await scene.look(f"key={key}")).ok()["html"], (await scene.client.get(at)).body.decode()):
+            assert shown in page, (key, page)

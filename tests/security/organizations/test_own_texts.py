@@ -93,6 +93,15 @@ async def test_the_organizations_stand_over_the_installations_and_these_on_every
         assert ("<h1>House</h1>" in (page := await scene.register_page(other)), "House foot" in page) == (True, True)
 
 
+async def test_what_became_of_a_page_is_said_with_links_and_paragraphs(scene: Speaking) -> None:
+    own = "Ask [us](https://help.example/a)\n\nOr wait"
+    scene.write(None, stale__text=own, signed_out__text=own)
+    await scene.postern.foundation.installation_words.read()
+    shown = '<p>Ask <a href="https://help.example/a" rel="noopener nofollow">us</a></p>\n<p>Or wait</p>'
+    for target in ("/ui/choose-account?flow=0198c2a0-0000-7000-8000-000000000001", "/ui/signed-out"):
+        assert shown in (await scene.client.get(target)).body.decode(), target
+
+
 async def test_a_change_of_the_installations_is_seen_on_the_page_that_is_kept(scene: Speaking) -> None:
     """The page without a flow is the same for everybody, and rendered once for each text that it may have."""
     for foot in ("", "First foot", "Second foot", ""):

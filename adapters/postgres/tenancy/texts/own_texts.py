@@ -44,7 +44,7 @@ class OwnTextRows(OnStatements):
             )
 
     async def languages(self) -> Sequence[str]:
-        return [row.language for row in await self._statements.ask(_Spoken, "select distinct language from organization_texts")]
+        return [row.language for row in await self._statements.ask(_Spoken, _LANGUAGES)]
 
     async def claim_uncompared(self, language: str, version: str, limit: int) -> Sequence[KeptText]:
         return await self._statements.ask(OWN_TEXT.row, _CLAIM, {"language": language, "version": version, "limit": limit})
@@ -93,13 +93,29 @@ _PUT: Final[LiteralString] = f"{_INSERT} on conflict (org_id, key, language) whe
 
 _PUT_INSTALLATION: Final[LiteralString] = f"{_INSERT} on conflict (key, language) where org_id is null {_UPDATE}"
 
-# Nobody waits for the comparison, and it waits for nobody.
+# The recursion reads each language once from an index, however many texts there are.
+_LANGUAGES: Final = """
+    with recursive spoken (language) as (
+             (select language from organization_texts order by language limit 1)
+              union all
+             select (select language from organization_texts where language > spoken.language order by language limit 1)
+               from spoken
+              where spoken.language is not null
+         )
+  select language from spoken where language is not null
+"""
+
+# Nobody waits for the comparison, and it waits for nobody. An index finds what is before the version, and what is behind it.
 _CLAIM: Final[LiteralString] = f"""
-    select {OWN_TEXT.names}
-      from organization_texts
-     where language = %(language)s and compared_with <> %(version)s
-     limit %(limit)s
-       for update skip locked
+    with before as (
+             select id from organization_texts where language = %(language)s and compared_with < %(version)s
+              order by compared_with limit %(limit)s for update skip locked
+         ),
+         behind as (
+             select id from organization_texts where language = %(language)s and compared_with > %(version)s
+              order by compared_with limit %(limit)s for update skip locked
+         )
+  select {OWN_TEXT.names} from organization_texts where id in (select id from before union all select id from behind limit %(limit)s)
 """
 
 _MARK: Final = """

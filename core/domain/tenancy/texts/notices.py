@@ -20,7 +20,7 @@ class NoticeTimes(Frozen):
         """In UTC. Raises `BadRequest`."""
         if self.begins_at is not None and self.ends_at is not None and self.ends_at <= self.begins_at:
             raise BadRequest("ends_at: must be after begins_at", words="notice_times")
-        return NoticeTimes(_in_utc(self.begins_at), _in_utc(self.ends_at))
+        return NoticeTimes(_in_utc("begins_at", self.begins_at), _in_utc("ends_at", self.ends_at))
 
     @classmethod
     def of(cls, look: Look) -> "NoticeTimes":
@@ -41,8 +41,12 @@ def _facts(times: NoticeTimes) -> Json:
     return {"begins_at": begins, "ends_at": ends}
 
 
-def _in_utc(at: datetime | None) -> datetime | None:
-    return None if at is None else at.astimezone(UTC)
+def _in_utc(field: str, at: datetime | None) -> datetime | None:
+    try:
+        return None if at is None else at.astimezone(UTC)
+    except OverflowError:
+        # Of the first or the last day that there is, in a zone far from ours.
+        raise BadRequest(f"{field}: is out of range", words="field_date") from None
 
 
 def _read(text: str | None) -> datetime | None:

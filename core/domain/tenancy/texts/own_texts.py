@@ -194,7 +194,7 @@ def listed_texts(kept: Sequence[KeptText], rules: TextRules, language: Language,
     by_key = {one.key: one for one in kept if one.language == language.value}
     listed = []
     for key, opened in OPEN.items():
-        if place is None or opened.place is place:
+        if rules.is_open(opened) and (place is None or opened.place is place):
             own, ours = by_key.get(key), rules.ours_of(key, language)
             listed.append(
                 ListedText(

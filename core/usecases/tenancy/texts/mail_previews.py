@@ -9,7 +9,7 @@ from core.domain.mail import Mail
 from core.domain.tenancy.mail_servers import OrganizationMail
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.texts.mail_previews import require_mail, values_of
-from core.frozen import Frozen
+from core.frozen import Frozen, replace
 from ports.branding import Brandings
 from ports.clock import Clock
 from ports.mail_templates import MailTemplates
@@ -24,14 +24,19 @@ class MailPreviews(Frozen):
     clock: Clock
 
     async def branding(self, member: Member) -> Branding:
-        """What pages and mails of the organization wear. Of one that is not active they wear ours."""
-        return await self.brandings.find(member.organization_slug) or POSTERN
+        """What pages and mails of the organization wear. Of one that is not active they wear ours. They can be looked at in every language,
+        also before the organization speaks it.
+        """
+        return replace(await self.brandings.find(member.organization_slug) or POSTERN, languages=())
 
     def show(self, reader: Caller, name: str, language: Language, branding: Branding) -> Mail:
-        """The mail to the reader, with own texts whether anybody has said yes to them or not. Raises `NotFound`."""
+        """The mail to the reader, with own texts whether anybody has said yes to them or not, and in this language whether the organization
+        speaks it or not. Raises `NotFound`.
+        """
         to = reader.email.address
         values = values_of(require_mail(name), to, self.links.frontend_url, self.clock.now())
-        return self.templates.mail(name, to, account=None, language=language, branding=branding, carries_own_texts=True, **values)
+        looks = replace(branding, languages=())
+        return self.templates.mail(name, to, account=None, language=language, branding=looks, carries_own_texts=True, **values)
 
     async def send(self, member: Member, name: str, language: Language) -> str:
         """Sends the mail to the caller, as the organization's mails are sent, and to nobody else. Returns the address. Raises `NotFound`,

@@ -39,10 +39,10 @@ class OwnTextChanges(Frozen):
     """The domains to which texts may link without a proof, as the operator says."""
 
     async def list(self, organization: OrganizationId | None, language: Language, place: TextPlace | None = None) -> TextListing:
-        """The open texts of a place, or of all. None: the installation's."""
+        """The texts of a place, or of all, that may be own ones. None: the installation's."""
         kept = await self.lookup.list(organization)
         spoken = {known for one in kept if (known := Language.of(one.language)) is not None}
-        return listed_texts(kept, self._rules({language, *spoken}), language, place)
+        return listed_texts(kept, self._rules(organization, {language, *spoken}), language, place)
 
     async def change(self, member: Member, change: TextsChange | WholeTexts, actor: Actor) -> str | None:
         """Returns the version that the texts have now. Raises `TextsRefused` with all that is wrong, `Conflict` when somebody has changed
@@ -87,7 +87,7 @@ class OwnTextChanges(Frozen):
         digest = digest_of(kept)
         require_version(change.version, digest)
         changes = change.changes(kept)
-        rules = self._rules(languages_of(changes), proved)
+        rules = self._rules(organization, languages_of(changes), proved)
         revised = revision(changes, kept, rules)
         if revised.changes_nothing:
             return digest
@@ -112,6 +112,6 @@ class OwnTextChanges(Frozen):
             updated_at=self.system.clock.now(),
         )
 
-    def _rules(self, languages: Collection[Language], proved: Collection[str] = ()) -> TextRules:
+    def _rules(self, organization: OrganizationId | None, languages: Collection[Language], proved: Collection[str] = ()) -> TextRules:
         ours = {language: self.shipped.written(language) for language in languages}
-        return TextRules(ours, self.shipped.written(DEFAULT), {*self.hosts, *proved})
+        return TextRules(ours, self.shipped.written(DEFAULT), {*self.hosts, *proved}, of_organization=organization is not None)

@@ -69,8 +69,8 @@ class Column(Frozen):
     """The address that the cell leads to, from the row and the values of the page's path."""
     of: tuple[Endpoint, ...] = ()
     """The endpoints of the pages that the cell leads to. Whoever may not call them all sees no link."""
-    said: Callable[[Any, Text], str] | None = None
-    """A sentence about the row, in place of a value."""
+    said: Callable[[Any, Text], str | Sequence[str]] | None = None
+    """A sentence about the row, or several, in place of a value."""
     mark: Callable[[Any], Portrait] | None = None
     """The sign of the thing in the row."""
     beside_said: Callable[[Any, Text], str] | None = None
@@ -164,6 +164,11 @@ def number(name: Part, label: str = "") -> Column:
 def listed(name: Part, label: str = "") -> Column:
     """Several texts."""
     return Column(_label(name, label), "list", _of(name))
+
+
+def listed_in_words(said: Callable[[Any, Text], Sequence[str]], label: str) -> Column:
+    """The same, in the reader's language."""
+    return Column(label, "list", lambda row: row, said=said)
 
 
 def yes_or_no(name: Part, label: str = "", *, good: bool | None = None) -> Column:

@@ -6,6 +6,7 @@ from urllib.parse import urlencode
 from uuid import UUID
 
 import msgspec
+from markupsafe import Markup
 
 from core.domain.errors import NotFound, OrganizationNotActive, Overloaded
 from core.domain.identifiers import FlowId
@@ -216,10 +217,10 @@ def signed_out_page(call: AnyCall, postern: Postern, *, partly: bool = False) ->
     """Says that the person is signed out, and whether other accounts of this browser stay."""
     pages = shipped_pages()
     text = pages.text(call.language)
-    explained = text("saml.signed_out_partly" if partly else "signed_out.text")
+    explained = pages.paragraphs("saml.signed_out_partly" if partly else "signed_out.text", call.language)
     if other_tokens(call.request, postern.foundation.public_url):
         # Whoever leaves a shared computer must not believe that nobody is signed in there any more.
-        explained, onward = f"{explained} {text('accounts.others_stay')}", ACCOUNTS
+        explained, onward = Markup("{} {}").format(explained, text("accounts.others_stay")), ACCOUNTS
         return pages.said(text("signed_out.title"), explained, call.language, good=True, onward=onward, label=text("accounts.see"))
     return pages.said(text("signed_out.title"), explained, call.language, good=True, onward=SIGN_IN)
 

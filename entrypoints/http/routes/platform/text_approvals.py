@@ -88,7 +88,8 @@ class TextRulesBody(msgspec.Struct, frozen=True, kw_only=True):
 async def list_text_approvals(_call: Call, postern: Postern) -> Sequence[TextApprovalRecord]:
     """List the own texts of organizations
 
-    Each beside ours. Texts without an approval come first, those that have waited longest before the others; 100 organizations at most.
+    Each beside ours. Texts without an approval come first, those that have waited longest before the others; 100 organizations at most, and
+    no further one behind 5000 texts.
     """
     return [_record(one) for one in await postern.platform.text_approvals.list()]
 
@@ -108,7 +109,7 @@ async def approve_texts(call: Call[TextApproval, None, GovernedPath], postern: P
 async def end_text_approval(call: Call[None, None, GovernedPath], postern: Postern) -> NoBody:
     """Take back the approval of an organization's own texts
 
-    Mails that are on their way stay as they are.
+    Mails that are on their way stay as they are. It counts for former texts too, if they were approved and others are there now.
     """
     await postern.platform.text_approvals.withdraw(call.caller, OrganizationId(call.path.org_id), call.actor)
     return NO_BODY

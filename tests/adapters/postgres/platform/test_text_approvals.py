@@ -29,10 +29,26 @@ async def test_texts_are_read_of_those_that_are_listed(fresh_store: Store) -> No
     await fresh_store.query(_ORGANIZATIONS)
     await fresh_store.query(_TEXTS)
     await fresh_store.query("analyze")
-    listed = await fresh_store.query(text_approvals._LIST, {"limit": 3})
+    listed = await fresh_store.query(text_approvals._LIST, {"limit": 3, "most_texts": 100})
     assert [(row["slug"], [text["text"] for text in row["texts"]]) for row in listed] == [
         (slug, [slug] * 3) for slug in ("acme-1", "acme-3", "acme-5")
     ]
     assert [text["key"] for text in listed[0]["texts"]] == ["key_1", "key_2", "key_3"]
-    (told,) = await fresh_store.query(f"explain (analyze, format json) {text_approvals._LIST}", {"limit": 3})
+    (told,) = await fresh_store.query(f"explain (analyze, format json) {text_approvals._LIST}", {"limit": 3, "most_texts": 100})
     assert max(scans(told["QUERY PLAN"][0]["Plan"])) <= 3
+
+
+async def test_no_further_organization_is_listed_behind_so_many_texts(fresh_store: Store) -> None:
+    await fresh_store.query(_ORGANIZATIONS)
+    await fresh_store.query(_TEXTS)
+
+    async def listed(most_texts: int) -> list[str]:
+        return [row["slug"] for row in await fresh_store.query(text_approvals._LIST, {"limit": 100, "most_texts": most_texts})]
+
+    assert await listed(1) == ["acme-1"]
+    assert await listed(3) == ["acme-1"]
+    assert await listed(4) == ["acme-1", "acme-3"]
+    # Those that have a yes stand behind those that wait.
+    assert (await listed(301))[99:] == ["acme-199"]
+    await fresh_store.query("delete from organization_texts where text = 'acme-1'")
+    assert await listed(1) == ["acme-3"]

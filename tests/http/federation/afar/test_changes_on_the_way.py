@@ -5,6 +5,7 @@ from typing import Any, Final
 import pytest
 
 from adapters.postgres.federation.afar_requests import AfarRequestRows
+from adapters.postgres.identity.accounts import AccountRows
 from core.domain.identity.sessions import TWO_FACTORS
 from tests.http.federation.afar.asking import ORDERS, READ, REQUESTS, Afar
 from tests.http.federation.relying import oauth
@@ -40,8 +41,8 @@ async def test_of_two_answers_the_second_finds_nothing(afar: Afar, answer: str, 
     await afar.requested()
     (shown,) = await afar.waiting()
     end = "update afar_requests set state = 'refused', answered_at = now()"
-    requests = afar.postern.federation.afar_requests.requests
-    meanwhile(monkeypatch, requests, "find_waiting", lambda: afar.people.change(end))
+    # The account is held once both have found the request.
+    meanwhile(monkeypatch, AccountRows, "hold", lambda: afar.people.change(end))
     assert (await afar.request("POST", f"{REQUESTS}/{shown['id']}/{answer}", {}, by=afar.ada)).status == 404
     assert afar.people.rows("select state from afar_requests") == [{"state": "refused"}]
     assert afar.audited("user.afar_request.%") == []

@@ -121,3 +121,22 @@ async def test_an_invitation_wears_the_organizations_looks_in_its_language(scene
     assert "Eigener Fuß" in mail.text
     assert "Eigener Fuß" in mail.html
     assert "#a01040" in mail.html
+
+
+async def test_the_organizations_server_does_not_learn_what_language_a_stranger_has_chosen(scene: Inviting) -> None:
+    """Nor that there is an account: its operator reads the mail."""
+    scene.people.add("ola@example.org")
+    scene.people.change("update users set language = 'pl' where email = 'ola@example.org'")
+    await scene.invite("ola@example.org")
+    (mail,) = await scene.postbox.empty()
+    assert mail.language is Language.POLISH
+    scene.people.change("delete from invitations")
+    with_server(scene)
+    languages = set()
+    for to in ("ola@example.org", "nobody@example.org"):
+        await scene.invite(to)
+        (job,) = await scene.postern.foundation.jobs.claim([ORGANIZATION_MAIL_JOB], 10, _LEASE)
+        wanted = OrganizationMail.of_job(job.payload)
+        languages |= {one.language for one in (wanted.mail, wanted.by_own_server) if one is not None}
+        scene.people.change("delete from jobs")
+    assert languages == {Language.ENGLISH}

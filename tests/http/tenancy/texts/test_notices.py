@@ -84,7 +84,16 @@ async def test_what_changed_is_told_once(scene: Noticing) -> None:
     }
 
 
-@pytest.mark.parametrize("body", [{"begins_at": at(2), "ends_at": at(1)}, {"begins_at": "2030-01-01T12:00:00"}, {"ends_at": "soon"}])
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"begins_at": at(2), "ends_at": at(1)},
+        {"begins_at": "2030-01-01T12:00:00"},
+        {"ends_at": "soon"},
+        {"begins_at": "0001-01-01T00:00:00+14:00"},
+        {"ends_at": "9999-12-31T23:59:59-14:00"},
+    ],
+)
 async def test_times_that_cannot_be_are_refused(scene: Noticing, body: dict[str, str]) -> None:
     assert (await scene.ask("PUT", body)).status == 400
 

@@ -1,11 +1,14 @@
 """Those who look after an organization's texts see each page and mail before others do, and send themselves a mail."""
 
+import re
+
 import pytest
 
 from core.domain.languages import Language
 from core.domain.tenancy.mail_servers import ORGANIZATION_MAIL_JOB
 from core.domain.tenancy.texts.mail_previews import MAILS
 from core.domain.texts.open_texts import OPEN
+from core.domain.texts.reading import PLACEHOLDER
 from entrypoints.bootstrap import Postern
 from entrypoints.http.pages import previews
 from tests.conftest import CapturedLog
@@ -55,6 +58,42 @@ async def test_each_page_and_mail_can_be_looked_at(scene: Previewing, language: 
     for mail in MAILS:
         shown = (await scene.look(f"mail={mail}&language={language}")).ok()
         assert shown["subject"], mail
+
+
+async def test_texts_of_a_language_that_is_not_on_yet_can_be_looked_at_and_sent(scene: Previewing) -> None:
+    texts = {"register.title": "Nowe konto", "signed_out.title": "Gotowe", "mail_invitation.subject": "Do {organization}"}
+    write_texts(scene.people, "acme", {"pl": texts})
+    scene.people.change("update all_organizations set languages = 'de' where slug = 'acme'")
+    for page, title in (("register", "Nowe konto"), ("signed_out", "Gotowe")):
+        shown = (await scene.look(f"on_page={page}&language=pl")).ok()
+        assert (shown["language"], '<html lang="pl"' in shown["html"], f"<h1>{title}</h1>" in shown["html"]) == ("pl", True, True), page
+    mail = (await scene.look("mail=invitation&language=pl")).ok()
+    assert (mail["language"], mail["subject"]) == ("pl", "Do Acme")
+    await scene.request("POST", "/api/organizations/acme/mails/invitation/send-to-me", {"language": "pl"})
+    assert [one.subject for one in await scene.postbox.empty()] == ["Do Acme"]
+
+
+async def test_a_notice_can_be_looked_at_before_it_stands_and_afterwards(scene: Previewing) -> None:
+    write_texts(scene.people, "acme", {"en": {"own.notice": "Away on Friday"}})
+    for times in ({"begins_at": "2100-01-01T00:00:00Z"}, {"ends_at": "2020-01-01T00:00:00Z"}):
+        assert (await scene.request("PUT", "/api/organizations/acme/notice", times)).status == 200
+        assert "Away on Friday" in (await scene.look("key=own.notice")).ok()["html"], times
+        assert b"Away on Friday" not in (await scene.client.get("/ui/register?org_slug=acme")).body
+
+
+async def test_each_text_of_an_organization_is_seen_where_it_leads(scene: Previewing) -> None:
+    ours = scene.postern.foundation.shipped_words.written(Language.POLISH)
+    keys = [key for key, one in OPEN.items() if one.is_of_organizations]
+    own = {key: f"Own{at:03} {' '.join(PLACEHOLDER.findall(ours.get(key, '')))}" for at, key in enumerate(keys)}
+    own = {key: re.sub(r"(?<= )(\w+)", r"{\1}", text) for key, text in own.items()}
+    write_texts(scene.people, "acme", {"pl": own})
+    # Whoever prepares a language looks at it before the organization speaks it.
+    scene.people.change("update all_organizations set languages = 'en,de' where slug = 'acme'")
+    for at, key in enumerate(keys):
+        shown = (await scene.look(f"key={key}&language=pl")).ok()
+        assert shown["language"] == "pl"
+        assert f"Own{at:03}" in "".join(filter(None, (shown["html"], shown["text"], shown["subject"]))), key
+        assert "<h1></h1>" not in shown["html"], key
 
 
 def test_each_page_of_the_open_list_has_its_preview() -> None:

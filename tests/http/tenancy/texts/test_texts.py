@@ -68,7 +68,7 @@ async def test_texts_are_set_language_by_language_and_taken_back(scene: TextsSce
     scene.log.remember("Willkommen bei", "High Street")
     everything = await scene.listed()
     assert (everything["version"], everything["outdated"], everything["gone"]) == (None, [], [])
-    assert [one["key"] for one in everything["texts"]] == list(OPEN)
+    assert [one["key"] for one in everything["texts"]] == [key for key, one in OPEN.items() if one.is_of_organizations]
     title = next(one for one in everything["texts"] if one["key"] == "sign_in.title_to")
     assert title == {
         "key": "sign_in.title_to",
@@ -100,6 +100,16 @@ async def test_texts_are_set_language_by_language_and_taken_back(scene: TextsSce
     assert len([one for one in scene.told("audit_log") if one["name"] == "texts.updated"]) == 2
     assert (await scene.change({"sign_in.title": None, "own.footer": None})).status == 200
     assert (await scene.change({"sign_in.title": None}, "de")).ok() == {"version": None}
+    assert scene.digest() is None
+
+
+async def test_a_text_that_no_page_of_an_organization_has_is_the_installations_alone(scene: TextsScene) -> None:
+    kept_back = [key for key, one in OPEN.items() if not one.is_of_organizations]
+    assert {"enter_code.title", "choose_password.title_reset", "mail_reset.text", "stale.text"} < set(kept_back)
+    refused = await scene.change(dict.fromkeys(kept_back, "Ours"))
+    assert refused.status == 400
+    assert refused.json()["error"].count("the installation alone can change it") == len(kept_back)
+    assert (await scene.listed(place="device"))["texts"] == []
     assert scene.digest() is None
 
 

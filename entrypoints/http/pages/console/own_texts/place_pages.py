@@ -1,10 +1,12 @@
 """The list of places, and a page with the texts of each place in one language."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
 
+from core.domain.branding import POSTERN, Branding
 from core.domain.errors import Conflict, Refusal
 from core.domain.languages import Language
 from core.domain.tenancy.members import Member
@@ -36,7 +38,7 @@ from entrypoints.http.pages.console.undo.undo_pages import OfferedUndo, Undoable
 from entrypoints.http.pages.console.visit import NO_ERRORS, AnyCall, DoneLink, Head, Page, PageVisit
 from ports.texts import Text
 
-_OF_PLACE: Final = {place: sum(one.place is place for one in OPEN.values()) for place in TextPlace}
+_OF_NOTICE: Final = frozenset({COMMON, TextPlace.EVERYWHERE})
 
 
 class PlaceRow(Frozen):
@@ -150,6 +152,8 @@ async def _page(
         spoken_name=name_of(texts.language),
         languages=[(name_of(one), visit.here(pages.page, language=one.value), one is texts.language) for one in (*languages, *others)],
         preview=_preview_address(pages, visit),
+        # The notice and its times are looked for in one place.
+        below=[(visit.text("console.notice.title"), visit.here(pages.notice))] if pages.notice and texts.place in _OF_NOTICE else (),
         **(await _listed(pages, visit, texts, sent) if is_list else {}),
     )
 
@@ -162,7 +166,8 @@ def _preview_address(pages: TextPages, visit: PageVisit) -> str:
 async def _listed(pages: TextPages, visit: PageVisit, texts: PlaceTexts, sent: Mapping[str, Any]) -> Mapping[str, Any]:
     """What the list of places shows besides the texts that most organizations change."""
     counts = texts.record.counts
-    rows = [PlaceRow(place, [(one.language, one.count) for one in counts if one.place is place]) for place in TextPlace]
+    of_place = Counter(one.place for one in OPEN.values() if one.is_of_organizations or "org_slug" not in visit.path)
+    rows = [PlaceRow(place, [(one.language, one.count) for one in counts if one.place is place]) for place in TextPlace if of_place[place]]
 
     def said(row: PlaceRow, text: Text) -> str:
         return ", ".join(text("console.own_texts.counted", language=name_of(one), count=count) for one, count in row.own)
@@ -173,28 +178,28 @@ async def _listed(pages: TextPages, visit: PageVisit, texts: PlaceTexts, sent: M
             lambda row, _path: visit.here(pages.page, place=row.place.value),
         ),
         sentence(said, "console.own_texts.own"),
-        number(lambda row: _OF_PLACE[row.place], "console.own_texts.open"),
+        number(lambda row: of_place[row.place], "console.own_texts.open"),
     )
     caller = visit.call.caller
     name = caller.organization_name if isinstance(caller, Member) else "Acme"
+    slug = visit.path.get("org_slug")
+    brand = POSTERN if slug is None else await visit.postern.foundation.brandings.find(slug) or POSTERN
     return {
         "columns": columns,
         "rows": rows_of(columns, rows, visit.text, visit.path),
         "outdated": len(texts.record.outdated),
         "gone": len(texts.record.gone),
         "outdated_at": visit.here(pages.outdated),
-        "below": [(visit.text("console.notice.title"), visit.here(pages.notice))] if pages.notice else (),
-        "waiting": await _waiting(visit) if texts.record.version is not None else (),
-        "figure": figure_of(texts, sent, name),
+        "waiting": _waiting(visit, brand) if texts.record.version is not None and brand != POSTERN else (),
+        "figure": figure_of(visit, texts, sent, name),
+        "stylesheet_of_look": shipped_pages().preview_stylesheet(brand.color, brand.look),
         "in_language": shipped_pages().text(texts.language),
     }
 
 
-async def _waiting(visit: PageVisit) -> Sequence[str]:
+def _waiting(visit: PageVisit, brand: Branding) -> Sequence[str]:
     """Text keys of where a platform owner's yes to the organization's texts is missing."""
-    slug = visit.path.get("org_slug")
-    brand = None if slug is None else await visit.postern.foundation.brandings.find(slug)
-    if brand is None or brand.texts_are_approved:
+    if brand.texts_are_approved:
         return ()
     rules = visit.postern.foundation.installation_words.current.rules
     return [

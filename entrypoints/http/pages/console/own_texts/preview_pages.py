@@ -1,9 +1,10 @@
 """Pages and mails with own texts, for those who look after the texts."""
 
 import re
-from base64 import b64encode
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Any, Final
+
+import msgspec
 
 from core.domain.errors import NotFound, Refusal
 from core.domain.texts.open_texts import OPEN
@@ -13,6 +14,7 @@ from entrypoints.http.machinery.browsers import BoundForm
 from entrypoints.http.machinery.endpoints import Endpoint
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.handlers import stated
+from entrypoints.http.pages.console.own_texts.mail_parts import mail_as_page
 from entrypoints.http.pages.console.own_texts.shown_texts import place_name
 from entrypoints.http.pages.console.own_texts.text_forms import TextPages, language_named, name_of
 from entrypoints.http.pages.console.sent_forms import explained
@@ -26,12 +28,20 @@ _MAILS: Final = {one.page: one.place for one in OPEN.values() if one.place.is_ma
 _SCRIPT: Final = re.compile(r"<script\b[^>]*></script>")
 
 
+class PreviewedText(msgspec.Struct, frozen=True, kw_only=True):
+    """The query of the preview of a page."""
+
+    key: str = ""
+    """The text that it must show. Not each form of a page has each of its texts."""
+
+
 def preview_pages(pages: TextPages) -> Sequence[Endpoint]:
     page_at, mail_at = f"{pages.at}/pages/{{page}}/{{language}}", f"{pages.at}/mails/{{mail}}/{{language}}"
+    html_at = f"{mail_at}/html"
 
     async def show_page(call: AnyCall, postern: Postern) -> Page:
         visit = PageVisit(call, postern)
-        asked = {"on_page": visit.path["page"], "language": language_named(visit).value}
+        asked = {"on_page": visit.path["page"], "key": call.query.key, "language": language_named(visit).value}
         preview = await visit.ask(pages.preview, query=asked)
         return Answer(_SCRIPT.sub("", preview.html).encode(), 200)
 
@@ -39,11 +49,19 @@ def preview_pages(pages: TextPages) -> Sequence[Endpoint]:
         visit = PageVisit(call, postern)
         return Answer(await _mail_page(pages, visit, mail_at, done=call.query.done), 200)
 
+    async def show_html(call: AnyCall, postern: Postern) -> Page:
+        preview = await _mail(pages, PageVisit(call, postern))
+        page, policy = mail_as_page(preview.html)
+        return Answer(page, 200, policy=policy)
+
     looking = (
-        console.get(page_at, of=pages.preview, policy=PLAIN)(stated(show_page, f"preview_page_with_{pages.name}", page_at)),
+        console.get(page_at, of=pages.preview, policy=PLAIN)(
+            stated(show_page, f"preview_page_with_{pages.name}", page_at, query=PreviewedText)
+        ),
         console.get(mail_at, of=pages.preview, also=() if pages.sending is None else (pages.sending,))(
             stated(show_mail, f"preview_mail_with_{pages.name}", mail_at, query=DoneLink)
         ),
+        console.get(html_at, of=pages.preview, policy=PLAIN)(stated(show_html, f"preview_html_with_{pages.name}", html_at)),
     )
     if pages.sending is None:
         return looking
@@ -62,16 +80,24 @@ def preview_pages(pages: TextPages) -> Sequence[Endpoint]:
     return (*looking, sent)
 
 
-async def _mail_page(pages: TextPages, visit: PageVisit, at: str, *, errors: Mapping[str, str] = NO_ERRORS, done: str = "") -> bytes:
-    mail, language = visit.path["mail"], language_named(visit)
+async def _mail(pages: TextPages, visit: PageVisit) -> Any:
+    """The mail that the page's address names. Raises `NotFound`, also for mails without a text that can be changed."""
+    mail = visit.path["mail"]
     if mail not in _MAILS:
         raise NotFound
-    preview = await visit.ask(pages.preview, query={"mail": mail, "language": language.value})
-    place = place_name(visit, _MAILS[mail])
-    texts_at = visit.here(pages.page, place=_MAILS[mail].value)
+    return await visit.ask(pages.preview, query={"mail": mail, "language": language_named(visit).value})
+
+
+async def _mail_page(pages: TextPages, visit: PageVisit, at: str, *, errors: Mapping[str, str] = NO_ERRORS, done: str = "") -> bytes:
+    preview, language = await _mail(pages, visit), language_named(visit)
+    place = _MAILS[visit.path["mail"]]
+    crumbs = (
+        (visit.text("console.own_texts.title"), visit.here(pages.at)),
+        (place_name(visit, place), visit.here(pages.page, place=place.value)),
+    )
     head = Head(
         title=preview.subject,
-        crumbs=((visit.text("console.own_texts.title"), visit.here(pages.at)), (place, texts_at)),
+        crumbs=crumbs,
         curl=visit.curl(pages.preview) if pages.sending is None else visit.curl(pages.sending, body={"language": language.value}),
         done=done,
         errors=errors,
@@ -84,7 +110,5 @@ async def _mail_page(pages: TextPages, visit: PageVisit, at: str, *, errors: Map
         spoken=language,
         spoken_name=name_of(language),
         said=preview.text,
-        mail=mail,
-        # Mails bring their styles with them, and pages of ours let no such styles in. So the browser stores this part, and shows it.
-        file=b64encode(preview.html.encode()).decode(),
+        html_at=visit.here(f"{at}/html"),
     )

@@ -5,10 +5,11 @@ from typing import Any
 
 from core.domain.languages import Language
 from core.domain.texts.open_texts import OPEN
+from core.domain.texts.own_texts import NO_OWN_TEXTS
 from core.domain.texts.places import TextKind, TextPlace
 from core.domain.texts.reading import PLACEHOLDER, TextLink, paragraphs, parts
 from core.frozen import Frozen
-from entrypoints.http.pages.console.own_texts.text_forms import COMMON, PlaceTexts, field_of
+from entrypoints.http.pages.console.own_texts.text_forms import COMMON, PlaceTexts, field_of, label_of
 from entrypoints.http.pages.console.visit import PageVisit
 from entrypoints.http.routes.tenancy.texts.texts import OpenTextRecord
 
@@ -31,6 +32,8 @@ class ShownText(Frozen, kw_only=True):
     """With their braces."""
     was_ours: str | None
     unlinked: bool
+    preview: str
+    """Where the page or mail stands that shows it, below the previews."""
 
 
 class TextGroup(Frozen):
@@ -49,30 +52,39 @@ def place_name(visit: PageVisit, place: TextPlace) -> str:
 def grouped(visit: PageVisit, texts: PlaceTexts, sent: Mapping[str, Any]) -> Sequence[TextGroup]:
     """In the order in which people meet them. `sent` has what stands in the fields."""
     if texts.place == COMMON:
-        return [TextGroup("", "", False, [_shown(visit, one, sent, place_name(visit, one.place)) for one in texts.listed])]
+        return [TextGroup("", "", False, [_shown(visit, texts, one, sent, place_name(visit, one.place)) for one in texts.listed])]
     pages = dict.fromkeys(one.page for one in texts.listed)
     groups = []
     for page in pages:
         of_page = [one for one in texts.listed if one.page == page]
-        groups.append(TextGroup(_heading(visit, of_page), page, of_page[0].place.is_mail, [_shown(visit, one, sent) for one in of_page]))
+        groups.append(
+            TextGroup(_heading(visit, of_page), page, of_page[0].place.is_mail, [_shown(visit, texts, one, sent) for one in of_page])
+        )
     return groups
 
 
-def _shown(visit: PageVisit, one: OpenTextRecord, sent: Mapping[str, Any], place: str = "") -> ShownText:
-    kind = visit.text(f"console.own_texts.kind_{one.kind}")
+def _shown(visit: PageVisit, texts: PlaceTexts, one: OpenTextRecord, sent: Mapping[str, Any], place: str = "") -> ShownText:
+    kind = visit.text(label_of(OPEN[one.key]))
     return ShownText(
         key=one.key,
         field=field_of(one.key),
         # Footer and notice stand everywhere, and their names say what they are.
         label=visit.text("console.own_texts.of_place", place=place, kind=kind) if place and OPEN[one.key].has_ours else kind,
-        ours=one.ours,
+        ours=beneath(visit, texts, one),
         text=sent[field_of(one.key)],
         is_own=one.own is not None,
         has_paragraphs=one.kind.has_paragraphs,
         placeholders=[f"{{{name}}}" for name in one.placeholders],
         was_ours=one.was_ours,
         unlinked=one.unlinked,
+        preview=f"mails/{one.page}/{texts.language}" if one.place.is_mail else f"pages/{one.page}/{texts.language}?key={one.key}",
     )
+
+
+def beneath(visit: PageVisit, texts: PlaceTexts, one: OpenTextRecord) -> str:
+    """What people read without the own text: for an organization, that of the installation, if it has one."""
+    house = visit.postern.foundation.installation_words.current.texts if "org_slug" in visit.path else NO_OWN_TEXTS
+    return house.of(texts.language).get(one.key, one.ours)
 
 
 def _heading(visit: PageVisit, texts: Sequence[OpenTextRecord]) -> str:
@@ -95,8 +107,8 @@ class Figure(Frozen):
     """Paragraphs of words, each with whether it is a link."""
 
 
-def figure_of(texts: PlaceTexts, sent: Mapping[str, Any], name: str) -> Figure:
-    said = {one.key: sent[field_of(one.key)].strip() or one.ours for one in texts.listed}
+def figure_of(visit: PageVisit, texts: PlaceTexts, sent: Mapping[str, Any], name: str) -> Figure:
+    said = {one.key: sent[field_of(one.key)].strip() or beneath(visit, texts, one) for one in texts.listed}
     values = {"organization": name}
     footer = [[_part(one) for one in parts(paragraph)] for paragraph in paragraphs(said["own.footer"]) if paragraph]
     return Figure(texts.language, said["sign_in.title"], _filled(said["mail_invitation.subject"], values), footer)

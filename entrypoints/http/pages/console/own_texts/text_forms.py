@@ -23,6 +23,7 @@ from entrypoints.http.routes.tenancy.texts.texts import OpenTextRecord, TextsRec
 COMMON: Final = "common"
 """In place of a place: the texts that most organizations change, on one page."""
 COMMON_KEYS: Final = ("sign_in.title", "sign_in.title_to", "mail_invitation.subject", FOOTER)
+_OF_TABS: Final = frozenset({"page", "open_page"})
 BACK: Final = "back"
 """The name of the buttons that take one of ours back. Their value is the key."""
 
@@ -86,12 +87,21 @@ def _input(opened: OpenText) -> Input:
         choices=None,
         # A longer text is refused in words, and not cut off in silence.
         attributes={},
-        label=f"console.own_texts.kind_{opened.kind}",
+        label=label_of(opened),
         hint="",
         default=None,
         shown=lambda texts: texts.own.get(key),
         stands_for=lambda text: {"texts": {key: text}},
     )
+
+
+def label_of(opened: OpenText) -> str:
+    """The key of what the text is called. The title of a tab often reads as the heading of its page, and what lists of mails show below a
+    subject is none.
+    """
+    name = opened.key.rpartition(".")[2]
+    kind = "tab" if name in _OF_TABS else "preview" if name == "preview" else opened.kind
+    return f"console.own_texts.kind_{kind}"
 
 
 def field_of(key: str) -> str:
@@ -123,6 +133,8 @@ async def place_texts(pages: TextPages, visit: PageVisit) -> PlaceTexts:
     if place == COMMON:
         by_key = {one.key: one for one in listed}
         listed = [by_key[key] for key in COMMON_KEYS]
+    if not listed:
+        raise NotFound
     return PlaceTexts(place, language, record, listed, {one.key: one.own for one in listed if one.own is not None})
 
 

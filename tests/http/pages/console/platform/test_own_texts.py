@@ -49,7 +49,8 @@ async def test_owners_look_at_the_page_and_the_mail_in_which_a_text_stands(platf
     mail = "/settings/texts/mails/reset/en"
     assert f"{HOME}{mail}" in (await platform.at("/settings/texts/mail_password/en")).page.links
     tab = await platform.at(mail)
-    assert "Store it as HTML" in tab.page.text
+    assert f"{HOME}{mail}/html" in tab.page.links
+    assert "Choose a new password" in (await platform.at(f"{mail}/html")).page.text
     # The installation sends no mail to whoever looks.
     assert f"{HOME}{mail}" not in {form.action for form in tab.page.forms}
 

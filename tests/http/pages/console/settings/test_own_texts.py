@@ -1,13 +1,17 @@
 """The pages on which an organization puts texts in place of ours."""
 
-from base64 import b64decode
+import re
+from base64 import b64encode
+from hashlib import sha256
 from typing import Any
 
 import trio
 
+from core.domain.texts.places import TextPlace
 from tests.http.browsing import Tab
 from tests.http.cast import all_at_once
 from tests.http.pages.console.conftest import ConsoleScene
+from tests.http.tenancy.texts.written_texts import write_texts
 
 TEXTS = "/settings/texts"
 COMMON = f"{TEXTS}/common/en"
@@ -64,18 +68,51 @@ async def test_what_is_wrong_stands_at_each_field_and_all_that_was_written_stays
     assert kept(console) == {("de", "sign_in.title"): "Hallo"}
 
 
+async def test_no_two_texts_of_a_page_or_mail_are_called_alike(console: ConsoleScene) -> None:
+    # Where people enter the code of a device, no organization is known.
+    assert (await console.at(f"{TEXTS}/{TextPlace.DEVICE}/en")).status == 404
+    assert "Devices" not in (await console.at(TEXTS)).page.text
+    for place in set(TextPlace) - {TextPlace.DEVICE}:
+        shown = (await console.at(f"{TEXTS}/{place}/en")).shown.body.decode()
+        for of_page in shown.split("<legend>")[1:]:
+            names = [" ".join(re.sub(r"<[^>]+>", " ", one).split()) for one in re.findall(r"<label [^>]+>(.*?)</label>", of_page)]
+            assert names, place
+            assert len(set(names)) == len(names), (place, names)
+    assert "Title of the tab Sign in" in (await console.at(f"{TEXTS}/sign_in/en")).page.text
+    assert "Preview line One click" in (await console.at(f"{TEXTS}/mail_registration/en")).page.text
+
+
 async def test_links_lead_to_proved_domains_in_the_footer(console: ConsoleScene) -> None:
     tab = await write(console, COMMON, own__footer="Acme GmbH\r\n\r\n[Imprint](https://acme.example/imprint)")
     assert tab.status == 400
     assert "Prove the domain of acme.example first" in tab.page.text
     tab = await write(console, COMMON, own__footer="Acme GmbH\r\n\r\nBerlin", sign_in__title="Welcome")
     assert tab.place.endswith(f"{COMMON}?done=saved")
+    # Nothing of ours stands in place of a footer.
+    buttons = dict(re.findall(r'name="back" value="([^"]+)"[^>]*>([^<]+)', tab.shown.body.decode()))
+    assert buttons == {"sign_in.title": "Back to ours", "own.footer": "Remove the text"}
     # The list shows how people see it, with the values of the mail.
     assert "Welcome" in tab.page.text
     assert "Acme GmbH Berlin" in tab.page.text
     assert "Invitation to Acme" in tab.page.text
     await write(console, COMMON, mail_invitation__subject="{organization} asks you in")
     assert "Acme asks you in" in (await console.at(TEXTS)).page.text
+
+
+async def test_the_text_above_a_field_is_the_one_that_people_read_while_it_is_empty(console: ConsoleScene) -> None:
+    write_texts(console.people, None, {"en": {"sign_in.title": "Welcome to the house", "own.footer": "House Ltd"}})
+    await console.postern.foundation.installation_words.read()
+    tab = await console.at(COMMON)
+    assert "Title Welcome to the house" in tab.page.text
+    assert "Footer House Ltd" in tab.page.text
+    assert '<p class="title" dir="auto">Welcome to the house</p>' in tab.shown.body.decode()
+    assert "Title Anmelden" in (await console.at(SIGN_IN)).page.text
+
+
+async def test_people_are_seen_to_see_the_looks_of_the_organization(console: ConsoleScene) -> None:
+    assert "a01040" not in (await console.at(TEXTS)).shown.body.decode()
+    assert (await ask_by_api(console, "PATCH", "/branding", body={"primary_color": "#a01040", "corner": 12})).status == 200
+    assert re.search(r'<link rel="stylesheet" href="[^"]+a01040[^"]+">', (await console.at(TEXTS)).shown.body.decode())
 
 
 async def test_a_text_that_somebody_else_has_changed_is_not_lost(console: ConsoleScene) -> None:
@@ -192,8 +229,9 @@ async def test_a_page_and_a_mail_are_looked_at_and_the_mail_is_sent_to_its_reade
     at = f"{TEXTS}/mails/invitation/en"
     tab = await console.at(at)
     assert "Acme asks you in" in tab.page.text
-    (file,) = [one for one in tab.page.links if one.startswith("data:text/html")]
-    assert "Berlin" in b64decode(file.partition(",")[2]).decode()
+    assert f"/ui/o/acme{at}/html" in tab.page.links
+    require_html_part(await console.at(f"{at}/html"))
+    await console.at(at)
     tab = await console.submit(at)
     assert "The mail is on its way to your own address." in tab.page.text
     assert len(console.people.rows("select from jobs")) == 1
@@ -202,8 +240,30 @@ async def test_a_page_and_a_mail_are_looked_at_and_the_mail_is_sent_to_its_reade
     assert tab.status == 400, tab.page.text
 
 
+def require_html_part(tab: Tab) -> None:
+    """The mail with its footer. No attribute has styles, and the policy lets in the sheet that has them, and nothing else."""
+    assert "Berlin" in tab.page.text
+    shown = tab.shown.body.decode()
+    assert " style=" not in shown
+    sheet = shown.partition("<style>")[2].partition("</style>")[0]
+    assert "[data-style=" in sheet
+    digest = b64encode(sha256(sheet.encode()).digest()).decode()
+    policy = str(tab.shown.header("content-security-policy"))
+    assert f"style-src 'sha256-{digest}';" in policy
+    assert "unsafe" not in policy
+    assert "script-src" not in policy
+
+
 async def test_what_is_no_place_no_language_and_no_mail_is_not_found(console: ConsoleScene) -> None:
-    for place in ("nowhere/en", "sign_in/xx", "common/DE", "pages/consent/en", "pages/sign_in/xx", "mails/password_changed/en"):
+    for place in (
+        "nowhere/en",
+        "sign_in/xx",
+        "common/DE",
+        "pages/consent/en",
+        "pages/sign_in/xx",
+        "mails/password_changed/en",
+        "mails/password_changed/en/html",
+    ):
         assert (await console.at(f"{TEXTS}/{place}")).status == 404, place
 
 
@@ -225,6 +285,9 @@ async def test_languages_are_those_that_the_organization_speaks(console: Console
 
 
 async def test_a_notice_has_a_begin_and_an_end(console: ConsoleScene) -> None:
+    # Its times are found where its text is, and nowhere else.
+    for place, has_notice in ((TEXTS, True), (f"{TEXTS}/everywhere/en", True), (SIGN_IN, False)):
+        assert ("When the notice stands" in (await console.at(place)).page.text) is has_notice, place
     tab = await console.at(f"{TEXTS}/notice")
     assert tab.status == 200
     tab = await console.submit(f"{TEXTS}/notice/change", begins_at="2030-01-01T00:00", ends_at="2029-01-01T00:00")
@@ -239,7 +302,14 @@ async def test_members_without_the_right_and_owners_elsewhere_see_and_change_not
     await write(console, sign_in__title="Willkommen")
     _, elsewhere = console.stranger()
     for tab in (console.colleague("member"), elsewhere):
-        for place in (TEXTS, SIGN_IN, OUTDATED, f"{TEXTS}/pages/sign_in/de", f"{TEXTS}/mails/invitation/de"):
+        for place in (
+            TEXTS,
+            SIGN_IN,
+            OUTDATED,
+            f"{TEXTS}/pages/sign_in/de",
+            f"{TEXTS}/mails/invitation/de",
+            f"{TEXTS}/mails/invitation/de/html",
+        ):
             assert (await tab.open(f"/ui/o/acme{place}")).status in {403, 404}, place
     await trio.lowlevel.checkpoint()
     assert kept(console) == {("de", "sign_in.title"): "Willkommen"}

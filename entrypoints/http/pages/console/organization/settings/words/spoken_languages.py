@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from core.domain.languages import Language
-from entrypoints.http.pages.console.cells import sentence
+from entrypoints.http.pages.console.cells import listed, listed_in_words, sentence
 from entrypoints.http.pages.console.forms import Asked, shape
 from entrypoints.http.pages.console.organization.organization_tabs import LANGUAGES_TAB, SETTINGS, SETTINGS_ENTRY, position
 from entrypoints.http.pages.console.resource_pages import pages
@@ -14,20 +14,17 @@ from entrypoints.http.routes.tenancy.texts.spoken_languages import change_langua
 from ports.texts import Text
 
 
-def _names(languages: Sequence[Language]) -> Sequence[str]:
-    return [one.own_name for one in languages]
-
-
-def _spoken(record: Any, text: Text) -> str:
-    return text.listed(_names(record.languages)) or text("console.languages.all")
+def _spoken(record: Any, text: Text) -> Sequence[str]:
+    return [one.own_name for one in record.languages] or [text("console.languages.all")]
 
 
 def _first(record: Any, _text: Text) -> str:
-    return next(iter(_names(record.languages or (Language.ENGLISH,))))
+    first: Language = next(iter(record.languages or (Language.ENGLISH,)))
+    return first.own_name
 
 
-def _not_reviewed(record: Any, text: Text) -> str:
-    return text.listed(_names([one for one in record.languages or Language if not one.reviewed]))
+def _not_reviewed(record: Any) -> Sequence[str]:
+    return [one.own_name for one in record.languages or Language if not one.reviewed]
 
 
 def _rows(record: Any) -> Sequence[Row]:
@@ -65,9 +62,10 @@ LANGUAGES: Final = Resource(
     is_single=True,
     listed=get_languages,
     columns=(
-        sentence(_spoken, "console.languages.spoken"),
+        # Lists, since one name from right to left would turn a sentence.
+        listed_in_words(_spoken, "console.languages.spoken"),
         sentence(_first, "console.languages.first"),
-        sentence(_not_reviewed, "console.languages.not_reviewed"),
+        listed(_not_reviewed, "console.languages.not_reviewed"),
     ),
     sections=(
         Section(
