@@ -21,7 +21,7 @@ from entrypoints.bootstrap import open_postern
 from entrypoints.settings import read
 from ops.drill.proxies import replaced
 from ops.free_ports import free_port
-from tests.ops.machines.test_backups_by_themselves import KEYS, UNITS, begin, pod
+from tests.ops.machines.test_backups_by_themselves import KEYS, UNITS, begin, pod, require_version_that_proves
 from tests.ops.test_container import instructions
 from tests.places import open_directory
 from tests.tools import needs
@@ -85,6 +85,7 @@ def is_proved(url: str, data: Path) -> bool:
 @alone
 @needs("unshare")
 def test_the_units_make_a_backup_and_prove_it(empty_database_url: str) -> None:
+    require_version_that_proves(empty_database_url)
     with open_directory() as place:
         backups, data, work, etc = (place / name for name in ("backups", "data", "work", "etc"))
         make(backups, data, work, etc)
@@ -129,6 +130,7 @@ def environment_of(container: Mapping[str, Any], url: str, mounted: Mapping[str,
 @alone
 @needs("unshare")
 def test_the_pods_make_a_backup_and_prove_it(empty_database_url: str) -> None:
+    require_version_that_proves(empty_database_url)
     (entrypoint,) = [json.loads(one.text) for one in instructions() if one.word == "ENTRYPOINT"]
     with open_directory() as place:
         create, check = (pod(name)["containers"][0] for name in ("create.yaml", "check.yaml"))

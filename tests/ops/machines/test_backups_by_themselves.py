@@ -16,7 +16,8 @@ import yaml
 
 from adapters.backup_folders import kept_backups
 from adapters.crypto.key_ring import EncryptionKey
-from adapters.postgres.embedded import BINARIES
+from adapters.postgres.backups.snapshots import server_version
+from adapters.postgres.embedded import BINARIES, MAJOR_VERSION
 from adapters.postgres.migrate import migrate
 from entrypoints.bootstrap import open_postern
 from entrypoints.cli.parsing.command_line import command_line
@@ -89,7 +90,14 @@ def shim(folder: Path, name: str, text: str) -> None:
     (folder / name).chmod(0o755)
 
 
+def require_version_that_proves(url: str) -> None:
+    """The embedded server checks the backup of an older one, and proves none: it prints parts of the schema in another way."""
+    if trio.run(server_version, url) // 10_000 != int(MAJOR_VERSION):
+        pytest.skip(f"only a backup of PostgreSQL {MAJOR_VERSION} is proved by it")
+
+
 def test_the_service_of_the_compose_file_backs_up_and_checks_in_a_sunday_night(empty_database_url: str, tmp_path: Path) -> None:
+    require_version_that_proves(empty_database_url)
     backups, programs = tmp_path / "backups", tmp_path / "programs"
     backups.mkdir()
     programs.mkdir()

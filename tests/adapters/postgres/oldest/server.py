@@ -16,7 +16,14 @@ import psycopg
 from core.frozen import Frozen
 from tests.tools import place_of
 
-_SETTINGS: Final = {"listen_addresses": "", "fsync": "off", "full_page_writes": "off", "autovacuum": "off", "log_statement": "none"}
+_SETTINGS: Final = {
+    "listen_addresses": "",
+    "fsync": "off",
+    "full_page_writes": "off",
+    "autovacuum": "off",
+    "jit": "off",
+    "log_statement": "none",
+}
 _numbers = count(1)
 
 
