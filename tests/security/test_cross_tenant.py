@@ -506,7 +506,7 @@ def reads(scene: FurnishedOrganization, *, of: FurnishedOrganization) -> list[st
         f"sign-ins?person={of.member.email}",
         f"sign-ins?service_id={of.service.id}",
         "services?service_type=web&limit=10&offset=0",
-        "texts/preview?mail=invitation",
+        "texts/preview?mail=reset",
         "texts/preview?on_page=sign_in",
     ]
     single = [

@@ -11,6 +11,9 @@ from typing import Final
 
 from entrypoints.http.machinery.headers import PagePolicy
 
+# In a program for mail, the mail is one article of many. Here it is what the page is about.
+_ARTICLE: Final = '<div role="article"'
+_MAIN: Final = '<div role="main"'
 # Each value in a mail has its quotation marks escaped, so no value can be taken for an attribute.
 _STYLE: Final = re.compile(r' style="([^"]*)"')
 
@@ -22,7 +25,7 @@ def mail_as_page(html: str) -> tuple[bytes, PagePolicy]:
     def numbered(found: re.Match[str]) -> str:
         return f' data-style="{numbers.setdefault(found[1], len(numbers))}"'
 
-    before, begin, rest = _STYLE.sub(numbered, html).partition("<style>")
+    before, begin, rest = _STYLE.sub(numbered, html.replace(_ARTICLE, _MAIN, 1)).partition("<style>")
     sheet, end, after = rest.partition("</style>")
     sheet += "".join(f'[data-style="{number}"] {{ {style} }}\n' for style, number in numbers.items())
     digest = b64encode(sha256(sheet.encode()).digest()).decode()
