@@ -18,8 +18,7 @@ class _Row(Frozen, kw_only=True):
     slug: str
     name: str
     version: str
-    approved: bool
-    approved_version: str | None = None
+    approved_version: str | None
     changed_at: datetime | None = None
     texts: Sequence[Mapping[str, Any]] | None = None
 
@@ -29,7 +28,6 @@ class _Row(Frozen, kw_only=True):
             slug=self.slug,
             name=self.name,
             version=self.version,
-            approved=self.approved,
             approved_version=self.approved_version,
             changed_at=self.changed_at,
             texts=[StoredText(**one) for one in self.texts or ()],
@@ -61,6 +59,7 @@ class TextApprovalRows(OnStatements):
 _LIST: Final = """
     with found as (
              select organizations.id, organizations.slug, organizations.name, organizations.texts_digest as version,
+                    organizations.approved_texts as approved_version,
                     coalesce(organizations.approved_texts = organizations.texts_digest, false) as approved, kept.changed_at, kept.texts
                from organizations
                left join (
@@ -69,18 +68,18 @@ _LIST: Final = """
               where organizations.texts_digest is not null and organizations.status = 'active'
          ),
          counted as (
-             select id, slug, name, version, approved, changed_at,
+             select id, slug, name, version, approved_version, approved, changed_at,
                     sum(texts) over (order by approved, changed_at, id rows between unbounded preceding and 1 preceding) as before
                from found
          ),
          listed as materialized (
-             select id, slug, name, version, approved, changed_at
+             select id, slug, name, version, approved_version, approved, changed_at
                from counted
               where coalesce(before, 0) < %(most_texts)s
               order by approved, changed_at, id
               limit %(limit)s
          )
-  select listed.*,
+  select id, slug, name, version, approved_version, changed_at,
          (
              select json_agg(json_build_object('language', language, 'key', key, 'text', text) order by language, key)
                from organization_texts
@@ -91,8 +90,7 @@ _LIST: Final = """
 """
 
 _HOLD: Final = """
-    select id, slug, name, coalesce(texts_digest, '') as version, coalesce(approved_texts = texts_digest, false) as approved,
-           approved_texts as approved_version
+    select id, slug, name, coalesce(texts_digest, '') as version, approved_texts as approved_version
       from organizations
      where id = %(organization)s and coalesce(texts_digest, approved_texts) is not null
        for no key update

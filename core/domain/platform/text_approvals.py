@@ -42,11 +42,14 @@ class OrganizationTexts(Frozen, kw_only=True):
     name: str
     version: str
     """Their digest; empty where there are none any more."""
-    approved: bool
-    approved_version: str | None = None
+    approved_version: str | None
     """The digest of the texts that have a yes. The organization may have others now, and these again later."""
     changed_at: datetime | None
     texts: Sequence[StoredText] = ()
+
+    @property
+    def approved(self) -> bool:
+        return self.approved_version == self.version
 
 
 class ComparedText(Frozen):

@@ -204,9 +204,7 @@ class Pages:
         """
         looks = brand
         if brand != POSTERN:
-            # Whoever prepares a language looks at it before the organization speaks it.
-            look = replace(brand.look, notice_from=None, notice_until=None)
-            looks = replace(brand, texts_are_approved=True, languages=(), look=look)
+            looks = replace(brand, texts_are_approved=True, look=replace(brand.look, notice_from=None, notice_until=None))
         text = self.text(language, looks)
         values = {**previews.MADE_UP, **previews.SCENES.get(key, {}), **({} if brand == POSTERN else {"organization": brand.name})}
         template = previews.ELSEWHERE.get(key, previews.TEMPLATES.get(page, ""))

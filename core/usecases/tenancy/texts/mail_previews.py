@@ -30,13 +30,10 @@ class MailPreviews(Frozen):
         return replace(await self.brandings.find(member.organization_slug) or POSTERN, languages=())
 
     def show(self, reader: Caller, name: str, language: Language, branding: Branding) -> Mail:
-        """The mail to the reader, with own texts whether anybody has said yes to them or not, and in this language whether the organization
-        speaks it or not. Raises `NotFound`.
-        """
+        """The mail to the reader, with own texts whether anybody has said yes to them or not. Raises `NotFound`."""
         to = reader.email.address
         values = values_of(require_mail(name), to, self.links.frontend_url, self.clock.now())
-        looks = replace(branding, languages=())
-        return self.templates.mail(name, to, account=None, language=language, branding=looks, carries_own_texts=True, **values)
+        return self.templates.mail(name, to, account=None, language=language, branding=branding, carries_own_texts=True, **values)
 
     async def send(self, member: Member, name: str, language: Language) -> str:
         """Sends the mail to the caller, as the organization's mails are sent, and to nobody else. Returns the address. Raises `NotFound`,
