@@ -51,20 +51,6 @@ def family_of(module: str) -> str:
     return next((family for family in _FAMILIES if f"/{family}/" in module or module.endswith(f"/{family}.py")), module.partition("/")[0])
 
 
-def read() -> Mapping[str, Mapping[str, Sequence[str]]]:
-    """The files of tests that reach each function, by module and the function's qualified name."""
-    found: dict[str, dict[str, Sequence[str]]] = defaultdict(dict)
-    for file in sorted(FOLDER.glob("*.txt")):
-        module = ""
-        for line in file.read_text().splitlines():
-            if line.startswith(" "):
-                function, *tests = line.split()
-                found[module][function] = tests
-            else:
-                module = line
-    return found
-
-
 def written(reached: Mapping[str, set[str]]) -> Mapping[str, str]:
     """The texts of the map by family, from the functions that each file of tests reached, as `module:qualified name`."""
     by_function: dict[str, set[str]] = defaultdict(set)
