@@ -5,6 +5,7 @@ room, each page of the sweeps and each file of tests: the digest of the contents
 A wrong line only makes something run. Git is not asked: in CI, the merge base with `main` is the commit itself, and clones are shallow.
 
 A green run of all tests (`--rooms due` or `--rooms all`) writes the lines of what it ran whole; whoever lands a change commits them.
+`python -m tests.runs.rooms` prints the rooms that are due.
 """
 
 import hashlib
@@ -265,3 +266,7 @@ class Sweep:
 @cache
 def _checked_pages() -> Mapping[str, str]:
     return Checked.read().pages
+
+
+if __name__ == "__main__":
+    sys.stdout.writelines(f"{name}\n" for name in reasons(Checked.read().rooms, rooms()))
