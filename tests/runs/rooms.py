@@ -23,6 +23,7 @@ from typing import Any, Final
 import pytest
 
 from tests.places import ROOT
+from tests.runs.pairs import CHOSEN
 
 ROOMS: Final = ROOT / "tests" / "runs" / "rooms.toml"
 # A test of this module gives its runs another list.
@@ -52,6 +53,8 @@ class Room:
     """Files, and folders with a slash at their end."""
     paths: Sequence[str]
     """What makes the room due: files, folders, and patterns."""
+    pairs: bool = False
+    """Its files always run: by pairs, and whole when the room is due."""
 
     def files(self) -> Collection[str]:
         return {file for one in self.tests for file in _files(one) if Path(file).name.startswith("test_")}
@@ -80,7 +83,7 @@ class Checked:
 
 def rooms() -> Sequence[Room]:
     found = tomllib.loads(ROOMS.read_text())
-    return [Room(name=name, tests=said["tests"], paths=said["paths"]) for name, said in found.items()]
+    return [Room(name=name, **said) for name, said in found.items()]
 
 
 def reasons(checked: Mapping[str, str], among: Sequence[Room]) -> Mapping[str, str]:
@@ -96,7 +99,7 @@ def reasons(checked: Mapping[str, str], among: Sequence[Room]) -> Mapping[str, s
 
 def left_out(due: Collection[str], among: Sequence[Room]) -> frozenset[str]:
     """The files of tests that no room that is due has. A file that is in no room always runs."""
-    waiting = {file for room in among if room.name not in due for file in room.files()}
+    waiting = {file for room in among if room.name not in due and not room.pairs for file in room.files()}
     return frozenset(waiting - {file for room in among if room.name in due for file in room.files()})
 
 
@@ -186,6 +189,7 @@ class Noting:
         self._checked = Checked.read()
         self._reasons = dict.fromkeys((room.name for room in self._rooms), "all are run") if every else self._why()
         self.left_out = left_out(self._reasons, self._rooms)
+        os.environ[CHOSEN] = ",".join(room.name for room in self._rooms if room.pairs and room.name not in self._reasons)
         # Of what the tests are about to see, not of what somebody writes meanwhile.
         self._digests = {room.name: room.digest() for room in self._rooms if room.name in self._reasons}
         self._files: dict[str, str] = {}
@@ -235,8 +239,12 @@ class Noting:
     def _room(self, name: str) -> Room:
         return next(room for room in self._rooms if room.name == name)
 
+    @staticmethod
+    def pytest_unconfigure() -> None:
+        os.environ.pop(CHOSEN, None)
+
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
-        waiting = [room.name for room in self._rooms if room.name not in self._reasons]
+        waiting = [f"{room.name}{' but for pairs' if room.pairs else ''}" for room in self._rooms if room.name not in self._reasons]
         if waiting:
             terminalreporter.write_line(
                 f"Left out, since nothing of it changed: {', '.join(waiting)} ({len(self.left_out)} files of tests)."

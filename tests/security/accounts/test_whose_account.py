@@ -1,5 +1,6 @@
 """Whose account it is: who made it, how often its address was proved, what its person and others did, and who asks. `expected` says once,
-by itself, what each combination comes to, and each combination is walked through the API.
+by itself, what each combination comes to, and each combination is walked through the API; in ordinary runs, a choice in which each two
+values meet (`tests/runs/pairs.py`).
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -25,6 +26,7 @@ from tests.http.postbox import Postbox, link_in, token_in
 from tests.http.service_interface import Backend
 from tests.http.signing_in import PASSWORD, Browser, unlimited
 from tests.http.subscribing import Market
+from tests.runs.pairs import by_pairs
 
 database_url, postern, people = http.database_url, http.postern, http.people
 
@@ -351,7 +353,7 @@ CASES: Final = [
 ]
 
 
-@pytest.mark.parametrize(("made", "proved", "happened", "ask"), CASES)
+@pytest.mark.parametrize(("made", "proved", "happened", "ask"), by_pairs("ownership", CASES))
 async def test_whose_it_is(home: Home, made: str, proved: int, happened: str, ask: str) -> None:
     if ask in {KEY_DELETES, KEY_MOVES} and happened in AT_HOME:
         await prepare(home, made, proved, "nothing", ask)
