@@ -43,8 +43,8 @@ class ProxyBody(msgspec.Struct, frozen=True, kw_only=True):
     """What is set of an application behind a proxy."""
 
     hosts: _Hosts = ()
-    """The application's hosts, at most 20. Each lies in a domain that the organization has proved, or a platform owner sets it; one host
-    has one application.
+    """The application's hosts, at most 20: names without a port. Each lies in a domain that the organization has proved, or a platform
+    owner sets it; one host has one application.
     """
     rules: _Rules = ()
     """What a path, and all below it, asks for: `/public open`, `/ signed_in`, `/admin role editor`, `/docs permission read`. The longest
