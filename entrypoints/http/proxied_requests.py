@@ -120,8 +120,8 @@ def _host(request: Request) -> str:
 
 
 def _target(request: Request) -> str:
-    """Empty, which has to meet every rule, if the client names another path in a header that some applications prefer, or a prefix that they
-    cut off the path.
+    """Empty, which has to meet every rule, if the client names another path in a header that some applications prefer, or a prefix that
+    they cut off the path.
     """
     target = request.header(b"x-forwarded-uri") or b""
     for name in _OTHER_PATHS:

@@ -37,7 +37,7 @@ def _asked(target: str, *lines: str) -> set[PathDemand]:
             "/index.php/ADMIN.tar.gz",
             "/index.php/admin.json/",
         ),
-        # The dot itself may be written in another way, and some people fold `․` (U+2024) to one.
+        # The dot itself may be written in another way, and some applications fold U+2024 to one.
         *("/index%2ephp/admin", "/index%e2%80%a4php/admin", "/%69ndex.php/%61dmin"),
         # Still no place at all.
         *("/index.php//admin", "/index.php;x/admin", "/index.php/../admin", "/index.php%2fadmin", "/index.php./admin"),

@@ -15,7 +15,7 @@ from urllib.parse import unquote_to_bytes, urlsplit
 
 import trio
 
-from core.domain.services.proxies import DemandKind, PathDemand, demands_of, parsed_rule
+from core.domain.services.proxies import demands_of, parsed_rule
 from entrypoints.http.machinery.calls import Request, headers_by_name
 from entrypoints.http.proxied_requests import proxied
 from ops.free_ports import free_port
@@ -96,15 +96,15 @@ _TAILS: Final = (
 )
 
 
-class Asked(NamedTuple):
+class PathForm(NamedTuple):
     """What a client asks for: the request's own path, and a header that may name another one."""
 
     own: str
     heads: Sequence[tuple[str, str]] = ()
 
 
-# nginx: "matching is performed against a normalized URI, after decoding the text encoded in the `%XX` form, resolving references to relative
-# path components `.` and `..`, and possible compression of two or more adjacent slashes into a single slash" (ngx_http_core_module, location).
+# nginx matches a location against a normalized URI: it decodes `%XX`, resolves `.` and `..`, and makes one slash of several
+# (ngx_http_core_module, `location` and `merge_slashes`).
 def nginx(target: str) -> str | None:
     """The path of which nginx looks for a location, and names a file. None for what it answers by 400."""
     raw = re.split(r"[?#]", target, maxsplit=1)[0]
@@ -129,8 +129,8 @@ def nginx(target: str) -> str | None:
     return "/" + "/".join(kept)
 
 
-# `fastcgi_split_path_info ^(.+?\.php)(/.*)$` (ngx_http_fastcgi_module), and RFC 3875 section 4.1.5: what follows the script in the path is the
-# resource that the script is asked for. Symfony's `Request::getBasePath` takes the script's directory for the application's own place.
+# `fastcgi_split_path_info ^(.+?\.php)(/.*)$` (ngx_http_fastcgi_module), and RFC 3875 section 4.1.5: what follows the script in the path is
+# the resource that the script is asked for. Symfony's `Request::getBasePath` takes the script's directory for the application's own place.
 _SCRIPT: Final = r"(?i)^({}\.(?:php[0-9]?|phtml|cgi|fcgi|pl|py|aspx|cfm|do|jsp))(/.*)$"
 
 
@@ -154,25 +154,19 @@ def rails(path: str) -> str:
 
 # IIS URL Rewrite and Application Request Routing name the request's first path so, and Symfony, Laminas, Yii and others took it for the
 # request's own: the whole value, or that of an address, or one of a list (RFC 9110 section 5.3). Windows knows no case.
-def iis(asked: Asked) -> list[str]:
+def iis(asked: PathForm) -> list[str]:
     """The targets that a framework may take for the request's own."""
     found: list[str] = []
     for name in _OTHER_PATHS:
         values = [value for one, value in asked.heads if one == name]
-        for value in (*values, *(part.strip() for one in values for part in one.split(","))):
-            found.append(value)
-            parts = urlsplit(value) if "://" in value else None
-            if parts is not None:
-                found.append(parts.path + (f"?{parts.query}" if parts.query else ""))
-    for name, value in asked.heads:
-        path, _, query = asked.own.partition("?")
-        for prefix in (value, *(part.strip() for part in value.split(","))):
-            if name in _PREFIXES and prefix and path.startswith(prefix):
-                found.append("/" + path[len(prefix) :].lstrip("/") + (f"?{query}" if query else ""))
+        each = (*values, *(part.strip() for one in values for part in one.split(",")))
+        found += [urlsplit(value).path if "://" in value else value for value in each]
+    prefixes = [prefix for name, value in asked.heads if name in _PREFIXES for prefix in (value, *value.split(", "))]
+    found += ["/" + asked.own.removeprefix(prefix).lstrip("/") for prefix in prefixes]
     return [one for one in found if one.startswith("/")]
 
 
-def _read(asked: Asked) -> Iterator[tuple[str, str | None]]:
+def _read(asked: PathForm) -> Iterator[tuple[str, str | None]]:
     """The paths that somebody reads, and the directory below which a script reads one."""
     for target in (asked.own, *iis(asked)):
         path = nginx(target)
@@ -193,10 +187,10 @@ def _rule(rules: Mapping[str, str], path: str, directory: str | None = None) -> 
 
 
 def _is_at(path: str, rule: str) -> bool:
-    return rule == "/" or path == rule or path.startswith(f"{rule}/")
+    return rule in {"/", path} or path.startswith(f"{rule}/")
 
 
-def _checked(rules: Mapping[str, str], asked: Asked) -> set[str]:
+def _checked(rules: Mapping[str, str], asked: PathForm) -> set[str]:
     """What the check asks for, as the product reads the request."""
     said = [("x-forwarded-host", HOST), ("x-forwarded-uri", asked.own), *((name.lower(), value) for name, value in asked.heads)]
     headers = headers_by_name([(name.encode(), value.encode()) for name, value in said])
@@ -221,15 +215,15 @@ def _path(draw: Random) -> str:
     return f"{draw.choice(_HEADS)}/{_letters(draw, draw.choice(['admin', 'admin', 'cloud/admin', 'public', 'x']))}{draw.choice(_TAILS)}"
 
 
-def _form(draw: Random) -> Asked:
+def _form(draw: Random) -> PathForm:
     own = _path(draw)
     kind = draw.randrange(8)
     if kind < 4:
-        return Asked(own)
+        return PathForm(own)
     other = _path(draw)
     if kind == 4:
         prefix = draw.choice(["/x", "/public", "/index.php", "", "/", own[: draw.randrange(len(own))]])
-        return Asked(f"{prefix.rstrip('/')}{other}", [(draw.choice(_PREFIXES), prefix)])
+        return PathForm(f"{prefix.rstrip('/')}{other}", [(draw.choice(_PREFIXES), prefix)])
     own = draw.choice(["/", "/x", "/public", "/7", other[draw.randrange(len(other)) :], own])
     host = draw.choice([HOST, HOST, "evil.example", f"{HOST}:8443"])
     value = draw.choice(
@@ -239,11 +233,11 @@ def _form(draw: Random) -> Asked:
         ]
     )
     heads = [(draw.choice(_OTHER_PATHS), value)]
-    return Asked(own, heads + ([(heads[0][0], draw.choice([own, other, ""]))] if kind == 7 else []))
+    return PathForm(own, heads + ([(heads[0][0], draw.choice([own, other, ""]))] if kind == 7 else []))
 
 
-def _forms() -> list[Asked]:
-    draw = Random(77)
+def _forms() -> list[PathForm]:
+    draw = Random(77)  # noqa: S311 - the same every time
     return [_form(draw) for _ in range(FORMS)]
 
 
@@ -268,9 +262,9 @@ def test_the_forms_ask_no_more_than_they_must_of_plain_paths() -> None:
     for rules in RULES[:3]:
         for path in ("/", "/x", "/x/y.js", "/public", "/public/a.css", "/page?x=/admin", "/administrator"):
             for heads in ((), [("X-Original-URL", path)], [("X-Forwarded-Path", f"https://{HOST}{path}")], [("X-Script-Name", "")]):
-                assert _checked(rules, Asked(path, heads)) == {_rule(rules, path.partition("?")[0])}, (path, heads)
-    assert _checked(RULES[2], Asked("/remote.php/dav/x")) == {"open"}
-    assert _checked(RULES[2], Asked("/static/jquery-3.6.0/x.js")) == {"open"}
+                assert _checked(rules, PathForm(path, heads)) == {_rule(rules, path.partition("?")[0])}, (path, heads)
+    assert _checked(RULES[2], PathForm("/remote.php/dav/x")) == {"open"}
+    assert _checked(RULES[2], PathForm("/static/jquery-3.6.0/x.js")) == {"open"}
 
 
 _TELLING: Final = (
@@ -300,7 +294,7 @@ async def test_none_goes_round_what_php_itself_reads(tmp_path: Path) -> None:
             below = [(info, ""), (directory + info, directory)] if is_named else [(directory + info, None)]
             read = [(one, of) for path, of in below for one in (path, rails(path))] if info else []
             for rules in RULES:
-                demands = _checked(rules, Asked(own))
+                demands = _checked(rules, PathForm(own))
                 for path, of in read:
                     wanted = _rule(rules, path, of)
                     judged[wanted] += 1

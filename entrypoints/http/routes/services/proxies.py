@@ -130,8 +130,8 @@ async def change_proxy(call: Call[ProxyPatch, None, ServicePath, Member], poster
 async def preview_proxy(call: Call[None, ProxyPreviewQuery, ServicePath, Member], postern: Postern) -> ProxyPreview:
     """Ask what a path of an application behind a proxy asks for
 
-    The answer is what `/proxy/check` decides by. What follows a segment with a dot has to meet its own rule, too: `/index.php/admin` asks for
-    what `/admin` asks for. A query decides nothing, so rules cannot guard an application that finds its pages by it (`/?r=admin`).
+    The answer is what `/proxy/check` decides by. What follows a segment with a dot has to meet its own rule, too: `/index.php/admin` asks
+    for what `/admin` asks for. A query decides nothing, so rules cannot guard an application that finds its pages by it (`/?r=admin`).
     """
     found = await postern.services.proxies.preview(call.caller, call.path.service_slug, call.query.path)
     return ProxyPreview(found.place, [str(one) for one in found.demands])
