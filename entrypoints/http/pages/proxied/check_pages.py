@@ -117,7 +117,14 @@ _READS: Final = (
     RequestHeader("X-Forwarded-Host", "The host of the original request: one of the application's.", "wiki.acme.example"),
     RequestHeader("X-Forwarded-Uri", "The path and query of the original request, as they came.", "/admin/x?page=2"),
     RequestHeader("X-Original-Url", "What the original request has: a path other than its own has to meet every rule.", "/admin"),
-    RequestHeader("X-Rewrite-Url", "What the original request has, as `X-Original-Url`.", "/admin"),
+    *(
+        RequestHeader(name, "What the original request has, as `X-Original-Url`.", "/admin")
+        for name in ("X-Rewrite-Url", "X-Original-Uri", "X-Forwarded-Path", "X-Waws-Unencoded-Url")
+    ),
+    RequestHeader(
+        "X-Script-Name", "What the original request has: with a prefix that is cut off its path, it has to meet every rule.", "/wiki"
+    ),
+    RequestHeader("X-Forwarded-Prefix", "What the original request has, as `X-Script-Name`.", "/wiki"),
     RequestHeader("X-Forwarded-Method", "The method of the original request.", "GET"),
     RequestHeader("Authorization", "What the original request has: a user's key or the application's own token counts.", "Bearer wik_…"),
     RequestHeader("Sec-Fetch-Mode", "What the original request has: whether a person opens a page.", "navigate"),
