@@ -94,7 +94,8 @@ async def _person(postern: Postern, uow: UnitOfWork, address: str, encoded: str)
     account = await uow.accounts.find(email)
     if account is None:
         user = UserId(_new_id(postern))
-        await uow.accounts.add(replace(unverified_account(user, email, now), email_verified_at=now), encoded)
+        if not await uow.accounts.add(replace(unverified_account(user, email, now), email_verified_at=now), encoded):
+            raise StartFailed(f"Somebody is making an account for {email} at this moment: try again")
         await uow.record(signed_up(user, SYSTEM, PASSWORD_PROVIDER))
         return user
     _require_own(account)

@@ -28,12 +28,12 @@ class Trial(Inviting):
     async def join(self, email: str) -> None:
         """Joins as invited people do, with a password of their own."""
         await self.invite(email)
-        (await self.accept(await self.mailed())).ok()
+        (await self.accept(await self.newest_token())).ok()
         (await self.client.post("/api/auth/forgot-password", {"email": email})).ok()
-        (await self.client.post("/api/auth/reset-password", {"token": await self.mailed(), "new_password": PASSWORD})).ok()
+        (await self.client.post("/api/auth/reset-password", {"token": await self.newest_token(), "new_password": PASSWORD})).ok()
         await self.postbox.empty()
 
-    async def mailed(self) -> str:
+    async def newest_token(self) -> str:
         return token_in(link_in((await self.postbox.empty())[-1]))
 
     async def signs_in(self, email: str, password: str) -> bool:
@@ -99,7 +99,7 @@ async def test_an_organization_that_somebody_handed_to_its_people_is_not_its_own
     theirs = trial.tenants.add(PARTNER_SLUG)
     owner = trial.resident(theirs, "owner")
     await trial.invite(PARTNER, by=owner, of=theirs)
-    (await trial.client.post("/api/invitations/accept", {"token": await trial.mailed()}, token=carol)).ok()
+    (await trial.client.post("/api/invitations/accept", {"token": await trial.newest_token()}, token=carol)).ok()
     body = {"new_owner_user_id": str(trial.account(PARTNER))}
     (await trial.request("POST", f"/api/organizations/{PARTNER_SLUG}/transfer-ownership", body, by=owner)).ok()
     before = trial.accounts()
