@@ -108,8 +108,8 @@ class DeviceFlow(Frozen):
         foreign_scopes: tuple[str, ...] = (),
     ) -> DeviceAuthorization:
         """Issues a device code, and a user code for the person. Raises `Unauthorized` when there is no such client,
-        `OrganizationNotActive`, `UnauthorizedClient` for an agent, and `InvalidTarget` and `InvalidScope` for APIs that the client may not
-        ask for.
+        `OrganizationNotActive`, `UnauthorizedClient` for an agent and for an application that holds the profile fapi2, and `InvalidTarget`
+        and `InvalidScope` for APIs that the client may not ask for.
         """
         audiences = await self._audiences(asking.id, resources, foreign_scopes)
         actor = client.actor()
@@ -337,6 +337,8 @@ def _known(asked: AskedFor | None) -> AskedFor:
         raise OrganizationNotActive
     if asked.is_agent:
         raise UnauthorizedClient(NOT_BY_CODE)
+    if asked.holds_fapi2:
+        raise no_devices()
     return asked
 
 
