@@ -176,7 +176,7 @@ class DeviceFlow(Frozen):
             confirmed = await uow.sign_ins.confirm(LastLook(user=caller.user, since=now, service=found.context.service))
             if confirmed is None:
                 raise Unauthorized
-            open_context(confirmed.destination)
+            open_context(confirmed.destination, gives_tokens=False)
             if await uow.device_codes.approve(code, caller.user, caller.session, now):
                 await uow.record(device_approved(found, client.actor(caller.user)))
                 await uow.commit()
@@ -267,7 +267,7 @@ class DeviceFlow(Frozen):
             if confirmed is None:
                 raise DeviceDenied(detail="the account changed after the approval")
             try:
-                context = open_context(confirmed.destination)
+                context = open_context(confirmed.destination, key=key)
             except (Forbidden, NotFound) as refusal:
                 raise DeviceDenied(detail=refusal.message) from None
             now = self.system.clock.now()
