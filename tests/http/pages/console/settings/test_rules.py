@@ -7,6 +7,8 @@ import pytest
 from core.domain.identifiers import UserId
 from tests.http.pages.console.conftest import ConsoleScene
 
+# The end of a genitive.
+OF = "\u2019s"
 RULES, CHANGE = "/sign-in", "/sign-in/change"
 
 
@@ -217,4 +219,4 @@ async def test_programs_by_documents_are_let_in_in_their_own_words(console: Cons
     await console.at(CHANGE)
     asked = await console.submit(CHANGE, metadata_clients="any")
     assert asked.status == 200
-    assert "Everybody’s before: Nobody’s" in asked.page.text
+    assert f"Everybody{OF} before: Nobody{OF}" in asked.page.text
