@@ -105,7 +105,9 @@ class AuditService(msgspec.Struct, frozen=True, kw_only=True):
     """The service that an entry is about, with today's names."""
 
     slug: Annotated[str, example("board")]
+    """The short name."""
     name: Annotated[str, example("Board")]
+    """The name that people see."""
 
 
 class LoggedAnywhere(msgspec.Struct, frozen=True, kw_only=True):
