@@ -85,6 +85,23 @@ def test_own_members_are_judged_by_what_the_log_says() -> None:
     assert [one.met for one in report.reports()] == [1, 1]
 
 
+def test_what_goes_on_from_a_session_is_met_by_none_and_hides_no_travel() -> None:
+    """The sign-in judges so, too: it asks for the last place that somebody knew."""
+    rules = RiskPolicies(policies=(rule(impossible_travel=True), rule(except_countries=("AT",)), rule(services=(UUID(int=7),))))
+    report = ShadowReport(rules, {ADA: OWN}, NOW)
+    nowhere: dict[str, Any] = {"country": None, "address": None, "provider": "session", "goes_on": True}
+    report.take([signed_in(at=NOW - timedelta(hours=1)), signed_in(at=NOW - timedelta(minutes=9), **nowhere), signed_in(country="US")])
+    assert [(one.met, one.by_session) for one in report.reports()] == [(1, 1), (1, 1), (0, 0)]
+    assert report.judged == 2
+
+
+def test_a_device_that_went_on_from_a_session_is_known_to_whoever_lists_the_person() -> None:
+    """As to the sign-in, which reads the same log."""
+    report = ShadowReport(RiskPolicies(policies=(rule(new_device=True),)), {}, NOW)
+    report.take([signed_in(country=None, address=None, goes_on=True), signed_in()])
+    assert [(one.met, one.by_session) for one in report.reports()] == [(0, 1)]
+
+
 def test_whoever_looks_sees_what_the_rules_would_do_with_them() -> None:
     facts = SignInFacts(
         user=ADA,
