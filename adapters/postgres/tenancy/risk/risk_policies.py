@@ -24,9 +24,9 @@ from core.domain.identity.risk_policies.policies import (
     NO_ROLE,
     PLATFORM_OWNER_ROLE,
     RiskPolicies,
+    kept_policy,
     restored_decision,
     stored_exception,
-    stored_policy,
 )
 from core.domain.identity.risk_policies.shadow import PastPerson, PastSignIn
 from core.domain.identity.sign_in import SESSION_PROVIDER
@@ -111,7 +111,7 @@ class RiskPolicyRows(OnStatements):
     async def save(self, organization: OrganizationId | None, rules: RiskPolicies) -> None:
         parameters = {
             "id": organization,
-            "policies": Jsonb(storable([stored_policy(one) for one in rules.policies])),
+            "policies": Jsonb(storable([kept_policy(one) for one in rules.policies])),
             "exceptions": Jsonb(storable([stored_exception(one) for one in rules.exceptions])),
             "count_since": rules.count_since,
         }

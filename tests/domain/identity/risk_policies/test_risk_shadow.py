@@ -6,6 +6,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
+from core.domain.email import Email
 from core.domain.identifiers import DeviceId, OrganizationId, UserId
 from core.domain.identity.risk_policies.facts import SignInFacts
 from core.domain.identity.risk_policies.policies import (
@@ -124,9 +125,9 @@ def test_whoever_looks_sees_what_the_rules_would_do_with_them() -> None:
 
 
 def test_a_way_back_is_bound_to_person_organization_and_time() -> None:
-    way = WayBack(ADA, OrganizationId(UUID(int=9)), NOW)
+    way = WayBack.of(ADA, OrganizationId(UUID(int=9)), Email("ada@example.org"), NOW)
     assert WayBack.unpacked(way.packed()) == way
-    everywhere = WayBack(ADA, None, NOW)
+    everywhere = WayBack.of(ADA, None, Email("ada@example.org"), NOW)
     assert WayBack.unpacked(everywhere.packed()) == everywhere
     assert not way.is_over(NOW + WAY_BACK_LIFETIME - timedelta(seconds=1))
     assert way.is_over(NOW + WAY_BACK_LIFETIME)

@@ -1,5 +1,5 @@
-"""The report of rules for risk and sign-ins that go on from a session: rules judge a session when it begins, and the log of what goes on from
-it has no address and no way. So the report judges none of them, and says how many there were.
+"""The report of rules for risk and sign-ins that go on from a session: rules judge a session when it begins, and the log of what goes on
+from it has no address and no way. So the report judges none of them, and says how many there were.
 """
 
 from datetime import UTC, datetime, timedelta
@@ -83,9 +83,7 @@ async def came(scene: GoingOnScene) -> GoingOnScene:
     ("when", "met"),
     [(HERE, 1), (NOWHERE_USED, 0), ({"ways": ["password"]}, 1), ({"ways": ["provider"]}, 0), ({"new_device": True}, 1)],
 )
-async def test_a_rule_meets_none_of_them_and_its_report_says_how_many_there_are(
-    came: GoingOnScene, when: dict[str, Any], met: int
-) -> None:
+async def test_a_rule_meets_none_of_them_and_its_report_says_how_many_there_are(came: GoingOnScene, when: dict[str, Any], met: int) -> None:
     assert await came.told(policy("refuse", when)) == [(met, met, 1)]
     assert came.judged == 1
 
@@ -149,7 +147,7 @@ async def test_the_report_of_the_installation_counts_them_too(came: GoingOnScene
         ("en", "And one came with a session from elsewhere; rules judge those when they begin, so this report cannot say."),
         ("de", "Und einmal kam jemand mit einer Sitzung von anderswo"),
         ("es", "Y uno llegó con una sesión de otro lugar"),
-        ("fr", "Et une est venue d’une session ouverte ailleurs"),
+        ("fr", "session ouverte ailleurs ; les règles jugent celles-ci à leur début"),
     ],
 )
 async def test_the_page_says_it_beside_the_rule(came: GoingOnScene, language: str, says: str) -> None:
