@@ -6,10 +6,10 @@ kept. The command `postern risk-rules shadow` does the same for whoever has the 
 """
 
 from collections.abc import Sequence
-from typing import Final
 
 from core.domain.errors import Forbidden, found
 from core.domain.identity.accounts import Account
+from core.domain.identity.endings.sealed import INSTALLATION_WAYS_BACK
 from core.domain.identity.links import Links
 from core.domain.identity.risk_policies.policies import RiskPolicies, RiskPolicy, lifted
 from core.domain.identity.risk_policies.ways_back import WAY_BACK_MAILS, WayBack
@@ -18,14 +18,12 @@ from core.domain.record.events import Actor
 from core.domain.secrets import Token
 from core.frozen import Frozen, replace
 from core.usecases.identity.risk.lifting import keep_lifted, lifted_by, opened_way_back
-from core.usecases.sealed_texts import sealed_text
+from core.usecases.identity.sealed_texts import sealed_text
 from ports.encryption import KeyRing
 from ports.mail_templates import MailTemplates
 from ports.rate_limits import SharedBuckets
 from ports.system import System
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
-
-_CONTEXT: Final = "mail.way_back_of_installation"
 
 
 class InstallationWayBack(Frozen):
@@ -41,7 +39,7 @@ class InstallationWayBack(Frozen):
         if await self.buckets.take(WAY_BACK_MAILS, f"{owner.id}") > 0:
             return
         way = WayBack.of(owner.id, None, owner.email, self.system.clock.now())
-        link = self.links.installation_way_back(Token(sealed_text(self.keyring, way.packed(), _CONTEXT)))
+        link = self.links.installation_way_back(Token(sealed_text(self.keyring, way.packed(), INSTALLATION_WAYS_BACK)))
         mail = self.templates.mail(
             "risk_installation_way_back", owner.email.address, account=owner.id, language=owner.language or language, link=link
         )
@@ -72,7 +70,7 @@ class InstallationWayBack(Frozen):
         return chosen
 
     def _read(self, token: Token) -> WayBack:
-        return opened_way_back(self.keyring, token, _CONTEXT, self.system.clock.now())
+        return opened_way_back(self.keyring, token, INSTALLATION_WAYS_BACK, self.system.clock.now())
 
 
 async def _owner(uow: UnitOfWork, way: WayBack) -> Account:

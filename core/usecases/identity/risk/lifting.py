@@ -9,20 +9,21 @@ from datetime import datetime
 
 from core.domain.identifiers import OrganizationId
 from core.domain.identity.accounts import Account
+from core.domain.identity.endings.sealed import Sealed
 from core.domain.identity.mailed_tokens import LinkRefused, LinkUnknown, link_used
 from core.domain.identity.risk_policies.policies import RiskPolicies, RiskPolicy, risk_policies_updated
 from core.domain.identity.risk_policies.ways_back import NotAWayBack, WayBack
 from core.domain.record.events import Actor
 from core.domain.secrets import Token
-from core.usecases.sealed_texts import opened_text
+from core.usecases.identity.sealed_texts import opened_text
 from ports.encryption import CannotOpen, KeyRing
 from ports.unit_of_work import UnitOfWork
 
 
-def opened_way_back(keyring: KeyRing, token: Token, context: str, now: datetime) -> WayBack:
+def opened_way_back(keyring: KeyRing, token: Token, kind: Sealed, now: datetime) -> WayBack:
     """Raises `LinkUnknown`, and `LinkRefused` for a link that is too old."""
     try:
-        way = WayBack.unpacked(opened_text(keyring, token.reveal(), context))
+        way = WayBack.unpacked(opened_text(keyring, token.reveal(), kind))
     except (CannotOpen, NotAWayBack):
         raise LinkUnknown("This link is not valid", words="link_invalid") from None
     if way.is_over(now):

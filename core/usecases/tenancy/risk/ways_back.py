@@ -5,12 +5,12 @@ The link opens one page, which puts the rules that refuse back in shadow. Rules 
 """
 
 from collections.abc import Sequence
-from typing import Final
 
 from core.domain.errors import Forbidden, RateLimited, found
 from core.domain.identifiers import OrganizationId
 from core.domain.identity.accounts import Account
 from core.domain.identity.callers import Caller
+from core.domain.identity.endings.sealed import WAYS_BACK
 from core.domain.identity.links import Links
 from core.domain.identity.mailed_tokens import LinkUnknown
 from core.domain.identity.risk_policies.policies import RiskPolicies, RiskPolicy, lifted
@@ -20,15 +20,13 @@ from core.domain.secrets import Token
 from core.domain.tenancy.roles import BuiltInRole
 from core.frozen import Frozen
 from core.usecases.identity.risk.lifting import keep_lifted, lifted_by, opened_way_back
-from core.usecases.sealed_texts import sealed_text
+from core.usecases.identity.sealed_texts import sealed_text
 from ports.encryption import KeyRing
 from ports.mail_templates import MailTemplates
 from ports.rate_limits import SharedBuckets
 from ports.system import System
 from ports.tenancy.members import KnownMember
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
-
-_CONTEXT: Final = "mail.way_back_of_organization"
 
 
 class RiskWaysBack(Frozen):
@@ -47,7 +45,7 @@ class RiskWaysBack(Frozen):
         async with self.unit_of_work() as uow:
             await _hold_owner(uow, organization, caller)
             way = WayBack.of(caller.user, organization, caller.email, self.system.clock.now())
-            token = Token(sealed_text(self.keyring, way.packed(), _CONTEXT))
+            token = Token(sealed_text(self.keyring, way.packed(), WAYS_BACK))
             mail = self.templates.mail(
                 "risk_way_back",
                 caller.email.address,
@@ -80,7 +78,7 @@ class RiskWaysBack(Frozen):
         return chosen
 
     def _read(self, caller: Caller, organization: OrganizationId, token: Token) -> WayBack:
-        way = opened_way_back(self.keyring, token, _CONTEXT, self.system.clock.now())
+        way = opened_way_back(self.keyring, token, WAYS_BACK, self.system.clock.now())
         if (way.user, way.organization) != (caller.user, organization):
             raise LinkUnknown("This link is not valid", words="link_invalid")
         return way
