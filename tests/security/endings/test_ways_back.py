@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 from uuid import UUID, uuid4
 
+import pyotp
 import pytest
 
 from core.domain.identity.endings.endings import ENDINGS, ENDS, Cause, CredentialKind, Ending, Stays
@@ -16,7 +17,7 @@ from tests.http.browsing import Tab, Tabs
 from tests.http.client import Client
 from tests.http.people import BASE_URL, People
 from tests.http.postbox import Postbox
-from tests.http.signing_in import PASSWORD, Browser, enable_mfa, unlimited
+from tests.http.signing_in import PASSWORD, Browser, unlimited
 from tests.security.endings.causes import ACTS, NEW, done
 from tests.security.endings.test_endings import WAYS_BACK
 from tests.security.endings.world import ACME, GRACE, FullAccount
@@ -30,7 +31,7 @@ _NEVER: Final = {
     *(Cause.HAND_OVER, Cause.DEACTIVATED_BY_DIRECTORY),
 }
 # Nobody in the organization does this to its owner.
-_NOT_TO_OWNERS: Final = {Cause.LOCKED_OUT_BY_ORGANIZATION, Cause.SHUT_OUT_BY_ORGANIZATION}
+_NOT_TO_OWNERS: Final = {Cause.LOCKED_OUT_BY_ORGANIZATION, Cause.SHUT_OUT_BY_ORGANIZATION, Cause.LET_GO}
 
 
 class OwnersAccount(FullAccount):
@@ -107,16 +108,18 @@ async def _without_ownership(world: OwnersAccount, act: Callable[[FullAccount], 
     await act(world)
 
 
-async def _ends_acme(world: OwnersAccount) -> None:
+async def _by_herself(world: OwnersAccount, act: Callable[[FullAccount], Awaitable[None]]) -> None:
+    """What the owner alone may do."""
     world.speaker = world.grace
-    await ACTS[Cause.ORGANIZATION_ENDED](world)
+    await act(world)
 
 
 async def _turns_factor_off(world: OwnersAccount) -> None:
-    totp = await enable_mfa(world.client, world.people, world.grace)
-    world.people.change("update mfa_secrets set last_step = 0")
-    done(await world.request("POST", "/api/auth/reauthenticate", {"code": totp.now()}, by=world.grace))
-    done(await world.request("DELETE", "/api/user/mfa", by=world.grace))
+    totp = pyotp.TOTP((await world.as_grace("POST", "/api/user/mfa/setup")).ok()["secret"])
+    codes = (await world.as_grace("POST", "/api/user/mfa/verify", {"code": totp.now()})).ok()["backup_codes"]
+    world.log.remember(*codes)
+    done(await world.as_grace("POST", "/api/auth/reauthenticate", {"code": codes[0]}))
+    done(await world.as_grace("DELETE", "/api/user/mfa"))
 
 
 async def _deletes_account(world: OwnersAccount) -> None:
@@ -136,12 +139,12 @@ async def _ends_with_office(world: OwnersAccount, act: Callable[[FullAccount], A
 def act_of(cause: Cause) -> Callable[[OwnersAccount], Awaitable[None]]:
     special: dict[Cause, Any] = {
         Cause.SECOND_FACTOR_REMOVED: _turns_factor_off,
-        Cause.ORGANIZATION_ENDED: _ends_acme,
         Cause.ACCOUNT_DELETED: _deletes_account,
     }
     first: dict[Cause, Any] = {
         **dict.fromkeys((Cause.LEFT, Cause.REMOVED, Cause.ROLE_LOST), _without_ownership),
         **dict.fromkeys(_NOT_TO_OWNERS, _ends_with_office),
+        **dict.fromkeys((Cause.APPLICATION_ENDED, Cause.ORGANIZATION_ENDED), _by_herself),
     }
     if cause in first:
         return lambda world: first[cause](world, ACTS[cause])
