@@ -18,9 +18,11 @@ def asked_rules(value: Sequence[Mapping[str, Any]] | None) -> tuple[AskedRules, 
 
 def risk_policies(policies: Sequence[Mapping[str, Any]], exceptions: Sequence[Mapping[str, Any]], since: datetime | None) -> RiskPolicies:
     """Takes the columns of the organization. A rule that counted before the moment of each was kept counts since the first of all."""
-    restored = (restored_policy(one) for one in policies)
+    restored = tuple(restored_policy(one) for one in policies)
+    if since is not None:
+        restored = tuple(replace(one, counts_since=since) if one.counts and one.counts_since is None else one for one in restored)
     return RiskPolicies(
-        policies=tuple(replace(one, counts_since=since) if one.counts and one.counts_since is None else one for one in restored),
+        policies=restored,
         exceptions=tuple(restored_exception(one) for one in exceptions),
         count_since=since,
     )
