@@ -27,6 +27,8 @@ from core.frozen import Frozen
 # Values of `LoginEvent.provider`. Other modules have the rest.
 PASSWORD_PROVIDER: Final = "password"  # noqa: S105 - a way in, not a password
 LINK_PROVIDER: Final = "link"
+# Of an application's sign-in that rests on an existing browser session.
+SESSION_PROVIDER: Final = "session"
 
 # How often anyone may try one account's password, from all addresses together. A successful try does not count. A device that has shown its
 # token has a bucket of its own: a stranger who empties the shared bucket does not affect this device.

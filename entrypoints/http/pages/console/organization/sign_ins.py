@@ -4,12 +4,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from core.domain.federation.afar.afar_requests import PROVIDER as AFAR_PROVIDER
-from core.domain.federation.oauth.authorization_codes import SESSION_PROVIDER
 from core.domain.federation.oauth.device_flow import PROVIDER as DEVICE_PROVIDER
 from core.domain.federation.saml.sign_in import PROVIDER as SAML_PROVIDER
 from core.domain.identity.login_events import LoginFailure
 from core.domain.identity.passkeys import PASSKEY_PROVIDER
-from core.domain.identity.sign_in import LINK_PROVIDER, PASSWORD_PROVIDER
+from core.domain.identity.sign_in import LINK_PROVIDER, PASSWORD_PROVIDER, SESSION_PROVIDER
 from core.domain.identity.upstream.providers import OWN_PROVIDER, Provider
 from core.domain.tenancy.members import Member
 from core.frozen import replace
