@@ -81,6 +81,9 @@ class Finding(Frozen):
     """Whether the installation uses what was looked at."""
 
 
+# Whether a connection of this role compiles, and a server that was built without a compiler does not.
+_COMPILES: Final = b"select current_setting('jit')::boolean and pg_jit_available(), quote_ident(current_user)"
+
 Report = Callable[[str, Finding], None]
 
 
@@ -361,11 +364,16 @@ async def database(settings: Settings) -> Finding:
     connection = await Connection.connect(conninfo(settings))
     try:
         version = connection.info.parameter_status("server_version") or "of an unknown version"
+        ((compiles, role),) = await (await connection.execute(_COMPILES)).fetchall()
     finally:
         with trio.CancelScope(shield=True):
             await connection.close()
     kind = "embedded" if settings.embedded else masked_url(conninfo(settings))
-    return Finding(Verdict.OK, f"PostgreSQL {version.partition(' ')[0]}, {kind}")
+    text = f"PostgreSQL {version.partition(' ')[0]}, {kind}"
+    if compiles:
+        mend = f"alter role {role} set jit = off; docs/operations.md says what it costs"
+        return Finding(Verdict.WARN, f"{text}; it compiles long plans (jit), which takes longer than our statements run: {mend}")
+    return Finding(Verdict.OK, text)
 
 
 def grants(settings: Settings, found: Rights) -> Finding:

@@ -18,7 +18,7 @@ from adapters.postgres.driver.own_session import SharedSession
 from adapters.postgres.embedded import AlreadyServed, EmbeddedPostgres, EmbeddedPostgresError
 from adapters.postgres.grants import rights
 from adapters.postgres.migrate import SchemaMismatch, migrate, require_current
-from entrypoints.assembly.configured import ensure_key_file
+from entrypoints.assembly.configured import ensure_key_file, require_encryption_keys
 from entrypoints.cli.output.progress import lines
 from entrypoints.failures import DataDirectoryInUse, StartFailed
 from entrypoints.settings import Settings
@@ -51,7 +51,7 @@ def conninfo(settings: Settings) -> str:
 @asynccontextmanager
 async def running_database(settings: Settings, *, processes: int = 1) -> AsyncIterator[None]:
     """Keeps the database running while the block runs. An embedded database is started, watched and stopped. A database of the operator's
-    is waited for. Raises `StartFailed`.
+    is waited for. Raises `StartFailed`. Raises `SettingsError` and makes no database when the encryption keys cannot be used.
     """
     if not settings.embedded:
         await _wait_for(conninfo(settings), settings.database_wait.total_seconds())
@@ -64,6 +64,8 @@ async def running_database(settings: Settings, *, processes: int = 1) -> AsyncIt
     server = EmbeddedPostgres(
         settings.data_dir, settings=limits, on_wait=trio.from_thread.check_cancelled, on_first=partial(ensure_key_file, settings)
     )
+    if not server.exists():
+        require_encryption_keys(settings)
     await _start(server)
     try:
         async with trio.open_nursery() as nursery:

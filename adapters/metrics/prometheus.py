@@ -29,6 +29,7 @@ from core.domain.federation.oauth.device_flow import DeviceStep
 from core.domain.identity.foreign_hashes.hashes import HashKind
 from core.domain.identity.login_events import LoginFailure
 from core.domain.identity.proofs import ProofMethod
+from core.domain.identity.registering.mail_budgets import BudgetScope
 from core.domain.identity.terms.terms import TermsKeeper
 from core.domain.identity.upstream.refreshes import RefreshFault
 from core.domain.jobs import QueueState
@@ -207,6 +208,13 @@ class PrometheusMetrics:
         "Checks of keys that applications made for their users",
         "outcome",
         known=("valid", *(reason.value for reason in KeyReason)),
+    )
+    _mails_held_back = _counter(
+        "sso_mails_held_back_total",
+        "Requests for mails by strangers that a used-up budget refused or let wait, by the narrowest such budget",
+        "budget",
+        "outcome",
+        known=product((scope.value for scope in BudgetScope), ("refused", "waits")),
     )
     _puzzles_answered = _counter(
         "sso_puzzles_answered_total",
@@ -398,6 +406,9 @@ class PrometheusMetrics:
 
     def user_key_checked(self, outcome: str) -> None:
         self._user_keys_checked.labels(outcome).inc()
+
+    def mail_held_back(self, budget: str, outcome: str) -> None:
+        self._mails_held_back.labels(budget, outcome).inc()
 
     def puzzle_answered(self, purpose: str, outcome: str) -> None:
         self._puzzles_answered.labels(purpose, outcome).inc()

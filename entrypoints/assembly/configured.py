@@ -31,7 +31,27 @@ from ports.outbound import OperatorsOutbound
 from ports.services.billing import PaymentProvider
 
 KEY_FILE: Final = "encryption.keys"
+NO_WIDGET: Final = "off"
 _MODE: Final = re.compile(r"(?:sk|rk)_(live|test)_")
+
+
+def require_usable(settings: Settings) -> None:
+    """Looks at what several settings or a library decide, as `settings.read` looks at each setting alone. So a start refuses it before it
+    makes anything. Raises `SettingsError`.
+    """
+    require_encryption_keys(settings)
+    mail_transport(settings)
+    installed_providers(settings)
+    argon2_parameters(settings)
+    widget_keys(settings)
+
+
+def require_encryption_keys(settings: Settings) -> None:
+    """Call this before a database is made: a first start that fails afterwards leaves a database without its keys, and no later start is
+    the first. Raises `SettingsError`.
+    """
+    if settings.encryption_keys is not None:
+        key_ring(settings)
 
 
 def key_file(settings: Settings) -> KeyFile | None:
@@ -52,8 +72,9 @@ def key_ring(settings: Settings) -> AesGcmKeyRing:
             return file.ring()
         except FileNotFoundError:
             raise StartFailed(
-                f"The encryption keys {file.path} are missing: put their backup there. Without them, nothing that the database keeps "
-                "encrypted can be read"
+                f"The encryption keys {file.path} are missing: put their backup there, or set POSTERN_ENCRYPTION_KEYS, if they were a "
+                "setting before. Without them, nothing that the database keeps encrypted can be read. If this Postern has never been "
+                f"ready, nothing is lost: remove {settings.data_dir}, and start anew"
             ) from None
 
 
@@ -160,6 +181,20 @@ def _installed(settings: Settings, provider: Provider) -> Installed:
         raise SettingsError(f"{prefix}_CLIENT_ID and {prefix}_CLIENT_SECRET belong together: set both, or neither")
     endpoints = ProviderEndpoints(**{name: of(name) for name in names_of(ProviderEndpoints)})
     return Installed(endpoints, ClientAtProvider(client_id, secret) if client_id and secret is not None else None)
+
+
+def widget_keys(settings: Settings) -> tuple[str, Secret] | None:
+    """The key of the site and its secret. None when no widget is named. Raises `SettingsError`."""
+    site_key, secret = settings.widget_site_key, settings.widget_secret
+    if settings.widget == NO_WIDGET:
+        if site_key is not None or secret is not None:
+            raise SettingsError("POSTERN_WIDGET is off: name the widget that POSTERN_WIDGET_SITE_KEY and POSTERN_WIDGET_SECRET are for")
+        return None
+    if not site_key or secret is None or not secret.reveal():
+        raise SettingsError(f"POSTERN_WIDGET={settings.widget} needs POSTERN_WIDGET_SITE_KEY and POSTERN_WIDGET_SECRET")
+    if not settings.puzzles:
+        raise SettingsError(f"POSTERN_WIDGET={settings.widget} needs POSTERN_PUZZLES=on: puzzles stand in while its maker is away")
+    return site_key, secret
 
 
 def argon2_parameters(settings: Settings) -> Argon2Parameters:

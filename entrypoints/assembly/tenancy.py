@@ -238,7 +238,6 @@ def assemble_tenancy(settings: Settings, foundation: Foundation, identity: Ident
         teams=Teams(new_unit_of_work, stores.teams, system),
         risk_ways_back=RiskWaysBack(
             new_unit_of_work,
-            stores.risk_policies,
             foundation.keyring,
             foundation.shared_buckets,
             foundation.mail_templates,

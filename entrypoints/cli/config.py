@@ -2,13 +2,15 @@
 
 import argparse
 
+from entrypoints.assembly.configured import require_usable
 from entrypoints.cli.output.printing import print_json
 from entrypoints.failures import OK
 from entrypoints.settings import Settings, in_force, in_force_by_group
 
 
 def run(arguments: argparse.Namespace, settings: Settings) -> int:
-    """Prints the settings in the form of a POSTERN_CONFIG file, except that secrets are masked."""
+    """Prints the settings in the form of a POSTERN_CONFIG file, except that secrets are masked. Refuses what a start would refuse."""
+    require_usable(settings)
     if arguments.json:
         print_json(dict(in_force(settings)))
         return OK

@@ -112,7 +112,7 @@ async def _make(settings: Settings, home: str) -> Demo:
 
 async def _make_all(settings: Settings, home: str, programs: Programs) -> Demo:
     async with opened_postern(settings) as postern:
-        made = await make(postern, home)
+        made = await make(postern, home, partner=True)
         await make_everything(postern, made, programs, settings.public_url)
         return made
 
@@ -135,7 +135,7 @@ All of the demo is ready.
   Tenants          {made.organization.name} ({SLUG}): {OWNER}, its owner, and {MEMBER}, a member
                    Demo Partner ({PARTNER_SLUG}): {PARTNER}, its owner. Neither tenant sees the other
   Password         {made.password.reveal()}
-                   of all three, new at each run
+                   of all three, new at each run; the audit log says when
 
 Ctrl-C ends the programs. `postern organization delete --organization {SLUG}` removes a tenant, and so for {PARTNER_SLUG}.""",
         flush=True,
@@ -153,7 +153,7 @@ The demo is ready.
   People        {OWNER}, its owner
                 {MEMBER}, a member
   Password      {made.password.reveal()}
-                of both, new at each run
+                of both, new at each run; the audit log says when
 
 Open the application and press "Sign in with Postern". Then look at {issuer}/ui/applications
 Ctrl-C ends the application. `postern organization delete --organization {SLUG}` removes the organization.""",

@@ -15,6 +15,7 @@ import trio
 
 from adapters.crypto.passwords import usable_cores
 from entrypoints import daemon, first_start, processes
+from entrypoints.assembly.configured import require_usable
 from entrypoints.bootstrap import open_postern
 from entrypoints.failures import OK
 from entrypoints.first_start import FirstOwner
@@ -41,6 +42,7 @@ def run(arguments: argparse.Namespace, settings: Settings) -> int:
             processes.clear_up_after(parent)
         return OK
     daemon.require_certificate(settings)
+    require_usable(settings)
     with ExitStack() as bound:
         sockets = listen(settings.bind, arguments.processes)
         bound.callback(release, settings.bind, sockets)

@@ -11,7 +11,7 @@ from core.frozen import Frozen
 from entrypoints.bootstrap import Postern
 from entrypoints.cli.configuration.operators import DocumentOperator
 from entrypoints.cli.operating import acting, for_owner
-from entrypoints.demo.organization import PARTNER_SLUG, SLUG, Demo, make_partner
+from entrypoints.demo.organization import PARTNER_SLUG, SLUG, Demo
 from entrypoints.demo.tools import SCOPE, DemoAssistant, DemoTools
 from entrypoints.demo.wiki import DemoWiki
 from entrypoints.failures import StartFailed
@@ -28,8 +28,7 @@ class Programs(Frozen):
 
 
 async def make_everything(postern: Postern, made: Demo, programs: Programs, issuer: str) -> None:
-    """Makes or finds what the programs need, beside the demo's own, and tells them. Raises `StartFailed`."""
-    await make_partner(postern, made.password)
+    """Makes or finds what the programs need in the demo's two organizations, and tells them. Raises `StartFailed`."""
     configuring = Configuring(DocumentOperator(postern, {}))
     planned = await configuring.plan(document(programs), _without_secrets)
     if planned.problems:

@@ -1,11 +1,16 @@
-"""The organization of the demo with its people and its service. The first run makes all of these, and later runs find them again."""
+"""The organizations of the demo with their people and a service. The first run makes all of these, and later runs find them again.
+
+Its people and organizations have ids of version 8. Nothing else gives such ids: those of `SystemIds` are of version 7. So an account or an
+organization that others made never passes for the demo's, whatever it is called and whoever hands it over.
+"""
 
 from typing import Final
+from uuid import UUID
 
 from core.domain.email import Email
 from core.domain.errors import NotFound
 from core.domain.identifiers import ClientId, MembershipId, OrganizationId, PlanId, ServiceId, UserId
-from core.domain.identity.accounts import signed_up, unverified_account
+from core.domain.identity.accounts import Account, signed_up, unverified_account
 from core.domain.identity.sign_in import PASSWORD_PROVIDER
 from core.domain.record.events import SYSTEM, Event, Target
 from core.domain.secrets import Password
@@ -22,44 +27,50 @@ from ports.unit_of_work import UnitOfWork
 
 SLUG: Final = "demo"
 SERVICE: Final = "notes"
-# No mail can be delivered to these addresses, so no other person has an account with one of these addresses.
-OWNER: Final = "ada@example.org"
-MEMBER: Final = "bob@example.org"
+# The domain is reserved (RFC 2606), so nobody receives mail there, and no guide tells people to use it.
+OWNER: Final = "ada@demo.postern.example"
+MEMBER: Final = "bob@demo.postern.example"
 PARTNER_SLUG: Final = "demo-partner"
-PARTNER: Final = "carol@example.org"
+PARTNER: Final = "carol@demo.postern.example"
+_VERSION: Final = 8
 
 
 class Demo(Frozen):
     organization: Organization
     service: Service
     password: Password
-    """The password of both people. Each run sets a new password, because only a hash of the old password is stored."""
+    """The password of all its people. Each run sets a new password, because only a hash of the old password is stored."""
 
 
-async def make(postern: Postern, home: str) -> Demo:
-    """Makes or finds everything in one transaction. `home` is the URL of the application. Raises `StartFailed` when another organization
-    has the demo's slug, or when the demo's organization or an account is not active.
+async def make(postern: Postern, home: str, *, partner: bool = False) -> Demo:
+    """Makes or finds everything in one transaction; with `partner`, another organization with an owner, too. `home` is the URL of the
+    application. Raises `StartFailed`, and has changed nothing then, when somebody else has made an account or an organization that is
+    called as the demo's, or when one of the demo's own is not active or governs the installation.
     """
     known = await _known(postern, SLUG, OWNER)
+    known_partner = await _known(postern, PARTNER_SLUG, PARTNER) if partner else None
     password = postern.foundation.secrets.password()
     encoded = await postern.identity.passwords.hash(password)
     async with postern.foundation.unit_of_work() as uow:
         owner, member = [await _person(postern, uow, address, encoded) for address in (OWNER, MEMBER)]
-        organization = known or await _organization(postern, uow, owner, member)
+        organization = known or await _organization(postern, uow, owner, SLUG, "Demo Company")
+        await _join(postern, uow, organization, member)
         service = await _service(postern, uow, organization, home)
+        if partner:
+            other = await _person(postern, uow, PARTNER, encoded)
+            if known_partner is None:
+                await _organization(postern, uow, other, PARTNER_SLUG, "Demo Partner")
         await uow.commit()
     return Demo(organization, service, password)
 
 
-async def make_partner(postern: Postern, password: Password) -> Organization:
-    """Makes or finds the other organization, whose owner has this password, too. Raises `StartFailed` as `make` does."""
-    known = await _known(postern, PARTNER_SLUG, PARTNER)
-    encoded = await postern.identity.passwords.hash(password)
-    async with postern.foundation.unit_of_work() as uow:
-        owner = await _person(postern, uow, PARTNER, encoded)
-        organization = known or await _organization(postern, uow, owner, None, slug=PARTNER_SLUG, name="Demo Partner")
-        await uow.commit()
-    return organization
+def _new_id(postern: Postern) -> UUID:
+    """An id with the demo's mark, ordered by time as all ids."""
+    return UUID(int=postern.foundation.ids.new().int & ~(0xF << 76) | _VERSION << 76)
+
+
+def _made_by_demo(made: UUID) -> bool:
+    return made.version == _VERSION
 
 
 async def _known(postern: Postern, slug: str, owner: str) -> Organization | None:
@@ -67,8 +78,11 @@ async def _known(postern: Postern, slug: str, owner: str) -> Organization | None
         found = await postern.platform.governance.show(slug)
     except NotFound:
         return None
-    if found.owner is None or found.owner.email != owner:
-        raise StartFailed(f"There is an organization `{slug}` already, and it is not the demo's")
+    if not _made_by_demo(found.organization.id) or found.owner is None or found.owner.email != owner:
+        raise StartFailed(
+            f"There is an organization `{slug}` already, and the demo did not make it, or its owner is not {owner}: the demo changes"
+            f" nothing. If an earlier version of the demo made it, `postern organization delete --organization {slug}` makes room"
+        )
     if not found.organization.is_active:
         raise StartFailed(f"The demo's organization is not active: `postern organization activate --organization {slug}` changes that")
     return found.organization
@@ -79,22 +93,33 @@ async def _person(postern: Postern, uow: UnitOfWork, address: str, encoded: str)
     now = postern.foundation.clock.now()
     account = await uow.accounts.find(email)
     if account is None:
-        user = UserId(postern.foundation.ids.new())
-        await uow.accounts.add(replace(unverified_account(user, email, now), email_verified_at=now), encoded)
+        user = UserId(_new_id(postern))
+        if not await uow.accounts.add(replace(unverified_account(user, email, now), email_verified_at=now), encoded):
+            raise StartFailed(f"Somebody is making an account for {email} at this moment: try again")
         await uow.record(signed_up(user, SYSTEM, PASSWORD_PROVIDER))
         return user
-    if await uow.account_passwords.reset(account.id, email, encoded, now) is None:
+    _require_own(account)
+    reset = await uow.account_passwords.reset(account.id, email, encoded, now)
+    if reset is None:
         raise StartFailed(f"The account of {email} is deactivated: `postern user activate --email {email}` changes that")
+    # As it is now that it is held: somebody may have promoted it since it was found.
+    _require_own(reset.account)
+    event = Event("security.password.changed", SYSTEM, Target("user", str(account.id)), details={"how": "reset"})
+    await uow.record_in_every_log(event, account.id)
     return account.id
 
 
-async def _organization(
-    postern: Postern, uow: UnitOfWork, owner: UserId, member: UserId | None, *, slug: str = SLUG, name: str = "Demo Company"
-) -> Organization:
+def _require_own(account: Account) -> None:
+    if not _made_by_demo(account.id):
+        raise StartFailed(f"{account.email} has an account already, and the demo did not make it: the demo changes nothing")
+    if account.is_platform_owner:
+        raise StartFailed(f"{account.email} is a platform owner by now, and the demo would print a password of this account")
+
+
+async def _organization(postern: Postern, uow: UnitOfWork, owner: UserId, slug: str, name: str) -> Organization:
     now = postern.foundation.clock.now()
-    ids = postern.foundation.ids
     organization = Organization(
-        id=OrganizationId(ids.new()),
+        id=OrganizationId(_new_id(postern)),
         slug=slug,
         name=name,
         status=OrganizationStatus.ACTIVE,
@@ -107,14 +132,19 @@ async def _organization(
     if await uow.organizations.add(organization) is None:
         raise StartFailed("The demo was deleted a moment ago, or is being made at this moment: try again")
     await uow.record(organization_created(organization, SYSTEM))
-    for user, role in ((owner, BuiltInRole.OWNER), (member, BuiltInRole.MEMBER)):
-        if user is not None:
-            await uow.members.add(Membership(MembershipId(ids.new()), organization.id, user, role.value, now, own_since=now))
-    if member is None:
-        return organization
-    joined = Event("user.joined", SYSTEM, Target("user", str(member)), organization.id, {"role": BuiltInRole.MEMBER.value})
-    await uow.record(joined)
+    await uow.members.add(_membership(postern, organization, owner, BuiltInRole.OWNER))
     return organization
+
+
+async def _join(postern: Postern, uow: UnitOfWork, organization: Organization, member: UserId) -> None:
+    if await uow.members.add(_membership(postern, organization, member, BuiltInRole.MEMBER)):
+        role = {"role": BuiltInRole.MEMBER.value}
+        await uow.record(Event("user.joined", SYSTEM, Target("user", str(member)), organization.id, role))
+
+
+def _membership(postern: Postern, organization: Organization, user: UserId, role: BuiltInRole) -> Membership:
+    now = postern.foundation.clock.now()
+    return Membership(MembershipId(postern.foundation.ids.new()), organization.id, user, role.value, now, own_since=now)
 
 
 async def _service(postern: Postern, uow: UnitOfWork, organization: Organization, home: str) -> Service:

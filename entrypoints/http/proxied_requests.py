@@ -13,7 +13,7 @@ from core.domain.errors import Forbidden
 from core.domain.federation.proxy_checks import ProxiedRequest, cookie_digest, told
 from core.domain.identity.devices import Client
 from core.domain.secrets import Token
-from core.domain.services.proxies import ProxySettings
+from core.domain.services.proxies import OTHER_PATH_HEADERS, PREFIX_HEADERS, ProxySettings
 from core.domain.services.user_keys import has_key_shape
 from core.frozen import replace
 from core.usecases.federation.proxy_checks import CheckedRequest
@@ -35,9 +35,9 @@ _COOKIE_VALUE: Final = re.compile(rb"[A-Za-z0-9_-]{43}")
 _HOST: Final = re.compile(r"([a-z0-9.-]{1,253})(?::[0-9]{1,5})?")
 _JWT: Final = re.compile(r"[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+")
 _ODD: Final = re.compile(rb"[^a-z0-9-]")
-# Servers behind a proxy say the path in them, and frameworks prefer it to the request's own.
-_OTHER_TARGETS: Final = (b"x-original-url", b"x-rewrite-url")
-_OTHER_TARGET_NAMES: Final = frozenset(name.decode() for name in _OTHER_TARGETS)
+_OTHER_PATHS: Final = tuple(name.encode() for name in OTHER_PATH_HEADERS)
+_PREFIXES: Final = tuple(name.encode() for name in PREFIX_HEADERS)
+_PATH_HEADERS: Final = frozenset((*OTHER_PATH_HEADERS, *PREFIX_HEADERS))
 _PAGE_METHODS: Final = frozenset({"GET", "HEAD"})
 
 
@@ -120,13 +120,30 @@ def _host(request: Request) -> str:
 
 
 def _target(request: Request) -> str:
-    """Empty, which has to meet every rule, if the client names another path in a header that some applications prefer."""
+    """Empty, which has to meet every rule, if the client names another path in a header that some applications prefer, or a prefix that
+    they cut off the path.
+    """
     target = request.header(b"x-forwarded-uri") or b""
-    for name in _OTHER_TARGETS:
+    for name in _OTHER_PATHS:
         other = request.header(name)
-        if other is not None and not other.endswith(target):
+        if other is not None and not _is_own(request, other, target):
             return ""
+    if any(request.header(name) for name in _PREFIXES):
+        return ""
     return target.decode("latin-1")
+
+
+def _is_own(request: Request, other: bytes, target: bytes) -> bool:
+    """Whether a path in a header is the request's own, alone or with the host that the proxy names. Nothing but equality counts: whatever
+    ends or begins with the path may be read as another one, and of a list, which two headers are too, applications take a part.
+    """
+    if b"," in other:
+        return False
+    if other == target:
+        return True
+    host = request.header(b"x-forwarded-host") or b""
+    hosts = (host, host.partition(b":")[0])
+    return any(other == scheme + one + target for scheme in (b"https://", b"http://") for one in hosts)
 
 
 def _is_one(request: Request, cookie: bytes) -> bool:
@@ -163,7 +180,7 @@ def _require_own_headers(request: Request, settings: ProxySettings) -> None:
     for name in request.header_names:
         if _ODD.search(name) is None:
             continue
-        names = names or {known.lower() for known, _ in told(settings, {})} | _OTHER_TARGET_NAMES
+        names = names or {known.lower() for known, _ in told(settings, {})} | _PATH_HEADERS
         plain = _ODD.sub(b"-", name).decode()
         if plain in names or plain.startswith(("x-postern-", "x-forwarded-")):
             raise SmuggledHeader(words="proxy_smuggled", detail=plain)

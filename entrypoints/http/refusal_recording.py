@@ -16,7 +16,7 @@ from core.domain.federation.authorization_refusals import (
     shown_client,
     turned_away,
 )
-from core.domain.federation.oauth.authorization_codes import SESSION_PROVIDER, Claim, claim_of
+from core.domain.federation.oauth.authorization_codes import Claim, claim_of
 from core.domain.federation.oauth.authorization_steps import RequestingApplication, SignedInPerson
 from core.domain.federation.oauth.client_documents import ClientRefused
 from core.domain.federation.oauth.grants import AUTHORIZATION_CODE, TokenRequest
@@ -25,6 +25,7 @@ from core.domain.identifiers import AuthorizationRefusalId, ClientId, ResourceSe
 from core.domain.identity.flows import Flow
 from core.domain.identity.login_events import LoginFailure
 from core.domain.identity.sessions import Context
+from core.domain.identity.sign_in import SESSION_PROVIDER
 from core.domain.services.client_ids import describes_itself, read_client_id, shown
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.calls import Call

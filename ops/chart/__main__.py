@@ -1,4 +1,4 @@
-"""Tries the chart with Helm itself: `make chart`. Lint, twelve sets of values, what is refused, and the kustomize files beside it."""
+"""Tries the chart with Helm itself: `make chart`. Lint, thirteen sets of values, what is refused, and the kustomize files beside it."""
 
 import sys
 from collections.abc import Mapping, Sequence
@@ -12,7 +12,8 @@ from ops.chart.comparing import CHART, Document, differences, documents, kustomi
 ROOT: Final = Path(__file__).resolve().parent.parent.parent
 HELM: Final = ROOT / ".venv" / "helm"
 VALUES: Final = Path(__file__).with_name("values")
-AS_KUSTOMIZE: Final = "02-kustomize"
+# The sets that make what kustomize builds, each with the components that it is built with.
+AS_KUSTOMIZE: Final[Mapping[str, Sequence[str]]] = {"02-kustomize": (), "13-directories": ("directories",)}
 _WARNING: Final = 2
 _CONFINED: Final = {"allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True, "capabilities": {"drop": ["ALL"]}}
 # What a person may get wrong, each with what the refusal must say.
@@ -25,6 +26,7 @@ REFUSED: Final[Sequence[tuple[Mapping[str, Any], str]]] = (
     ({"replicas": 0}, "replicas"),
     ({"image": {"digest": "0.1.0"}}, "digest"),
     ({"networkPolicy": {"from": []}}, "from"),
+    ({"networkPolicy": {"directories": ["dc1.example.org"]}}, "directories"),
     ({"backups": {"schedule": "daily"}}, "schedule"),
     ({"trialDatabase": {"enabled": True}, "backups": {"enabled": True}}, "trialDatabase is for a trial, and has no backups"),
     ({"trialDatabase": {"enabled": True}, "secret": {"name": "mine"}}, "trialDatabase makes its own Secret"),
@@ -70,9 +72,10 @@ def _rendered() -> Sequence[str]:
             faults.append(f"{file.stem}: {error}")
             continue
         faults += [f"{file.stem}: {fault}" for one in made for fault in unfit(one)]
-        if file.stem == AS_KUSTOMIZE:
+        if file.stem in AS_KUSTOMIZE:
             (image,) = {one["image"] for pod in pods(made) for one in pod["containers"]}
-            faults += [f"kustomize: {line}" for line in differences(made, kustomized(), image=image)]
+            beside = kustomized(AS_KUSTOMIZE[file.stem])
+            faults += [f"{file.stem}, kustomize: {line}" for line in differences(made, beside, image=image)]
         print(f"{file.stem}: {len(made)} objects")
     return faults
 

@@ -1,6 +1,7 @@
 """Compares what Helm renders with the files that kustomize builds: both must run the same."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from copy import deepcopy
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,14 +18,38 @@ _OF_CHART: Final = frozenset({"checksum/settings", "helm.sh/resource-policy"})
 Document = Mapping[str, Any]
 
 
-def kustomized() -> Sequence[Document]:
-    """The documents of the kustomizations, with their migration and backups, as they stand in the files."""
+def kustomized(components: Sequence[str] = ()) -> Sequence[Document]:
+    """The documents of the kustomizations, with their migration and backups, as they stand in the files and as these components change
+    them.
+    """
     folders = [KUBERNETES, KUBERNETES / "migration", KUBERNETES / "backups"]
     found = []
     for folder in folders:
         named = yaml.safe_load((folder / "kustomization.yaml").read_text(encoding="utf-8"))["resources"]
         found += [one for name in named for one in documents((folder / name).read_text(encoding="utf-8"))]
-    return [one for one in found if one["kind"] not in _NOT_IN_CHART]
+    there = [one for one in found if one["kind"] not in _NOT_IN_CHART]
+    for name in components:
+        component = yaml.safe_load((KUBERNETES / name / "kustomization.yaml").read_text(encoding="utf-8"))
+        for patch in component["patches"]:
+            there = [_patched(one, patch) for one in there]
+    return there
+
+
+def _patched(one: Document, patch: Mapping[str, Any]) -> Document:
+    """As kustomize applies the patches that we write: each adds one more entry to a list."""
+    target = patch["target"]
+    if (one["kind"], one["metadata"]["name"]) != (target["kind"], target["name"]):
+        return one
+    made = deepcopy(dict(one))
+    for operation in yaml.safe_load(patch["patch"]):
+        steps = operation["path"].strip("/").split("/")
+        if operation["op"] != "add" or steps[-1] != "-":
+            raise ValueError(f"No patch of ours does this yet: {operation}")
+        within: Any = made
+        for step in steps[:-1]:
+            within = within[step]
+        within.append(operation["value"])
+    return made
 
 
 def documents(text: str) -> Iterator[Document]:

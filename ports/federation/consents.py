@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from core.domain.federation.oauth.agents import AgentGrant, AgentReach
-from core.domain.federation.oauth.consents import ApplicationAccess, Consent
+from core.domain.federation.oauth.consents import ApplicationAccess, Consent, ConsentedService
 from core.domain.identifiers import AgentGrantId, ConsentId, OrganizationId, ResourceServerId, ServiceId, UserId
 
 
@@ -24,8 +24,8 @@ class ConsentStore(Protocol):
 
     async def find_grant(self, organization: OrganizationId, grant: AgentGrantId) -> AgentGrant | None: ...
 
-    async def give(self, id: ConsentId, consent: Consent) -> OrganizationId | None:  # noqa: A002 - the noun's own word
-        """Adds scopes to what the person has allowed the service before. Returns the organization of the service; None when the service is
+    async def give(self, id: ConsentId, consent: Consent) -> ConsentedService | None:  # noqa: A002 - the noun's own word
+        """Adds scopes to what the person has allowed the service before. Returns the service; None when the service is
         being deleted. Nothing is kept when the account has ended.
         """
 

@@ -11,6 +11,7 @@ import signal
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import ExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
 
 import trio
@@ -131,18 +132,19 @@ def _pipe() -> tuple[int, int]:
     return moved[0], moved[1]
 
 
-def _found(at: str) -> str:
+def _found(at: str, others: Mapping[str, str]) -> str:
     examples = ("*.example", "*.example.com", "*.example.net", "*.example.org", "*.test")
-    rules = [*(f"MAP {name} {at}" for name in examples), "MAP * ~NOTFOUND", "EXCLUDE 127.0.0.1", "EXCLUDE localhost"]
+    named = [f"MAP {name} {place}" for name, place in others.items()]
+    rules = [*named, *(f"MAP {name} {at}" for name in examples), "MAP * ~NOTFOUND", "EXCLUDE 127.0.0.1", "EXCLUDE localhost"]
     return f"--host-resolver-rules={', '.join(rules)}"
 
 
 @contextmanager
-def started(program: str, directory: Path, *, examples_at: str) -> Iterator[Chromium]:
-    """Starts Chromium. Names that are reserved for examples lead to the host and port `examples_at`. No other name can be resolved, since
-    Chromium itself would request some.
+def started(program: str, directory: Path, *, examples_at: str, others: Mapping[str, str] = MappingProxyType({})) -> Iterator[Chromium]:
+    """Starts Chromium. Names that are reserved for examples lead to the host and port `examples_at`, but for `others` with places of their
+    own. No other name can be resolved, since Chromium itself would request some.
     """
-    arguments = [program, *_FLAGS, _found(examples_at), f"--user-data-dir={directory}"]
+    arguments = [program, *_FLAGS, _found(examples_at, others), f"--user-data-dir={directory}"]
     with ExitStack() as theirs:
         commands_there, commands_here = _pipe()
         events_here, events_there = _pipe()

@@ -95,7 +95,7 @@ def test_it_is_made_once_and_its_people_sign_in(server: Postern) -> None:
         with demo(server, "--port", "0") as printed:
             home, password = said(printed, r"Application +(\S+)/"), said(printed, r"Password +(\S+)")
             clients.add(said(printed, r"client id (\S+)"))
-            email = f"{person}@example.org"
+            email = f"{person}@demo.postern.example"
             assert email in printed
             token = server.post("/api/auth/login", {"email": email, "password": password}).json()["access_token"]
             # They belong there, and are not asked whether they do.
@@ -133,7 +133,7 @@ def test_all_of_it_runs_side_by_side(server: Postern) -> None:
             said(printed, rf"{name} +(http://127\.0\.0\.1:\d+)/") for name in ("Web application", "MCP client", "By SAML")
         ]
         mcp = said(printed, r"MCP server +(\S+)")
-        with browser("bob@example.org", password) as opened:
+        with browser("bob@demo.postern.example", password) as opened:
             came = opened.arrive(f"{home}/sign-in", f"{home}/callback")
             assert opened.client.get(came).status_code == 303
             # The client finds out by itself where to sign in, and the tool answers for this person.
@@ -154,11 +154,11 @@ def test_all_of_it_runs_side_by_side(server: Postern) -> None:
             for sent in ("", "PHg+", "eHh4", b64encode(_FORGED.encode()).decode()):
                 assert opened.client.post(f"{wiki}/acs", data={"SAMLResponse": sent}).status_code == 400
             assert opened.client.post(f"{wiki}/other").status_code == opened.client.get(f"{wiki}/other").status_code == 404
-        with browser("carol@example.org", password) as opened:
+        with browser("carol@demo.postern.example", password) as opened:
             form = opened.handed_over(f"{wiki}/sign-in", f"{wiki}/acs")
             shown = opened.client.post(f"{wiki}/acs", data=form).text
             assert "Signed in as" in shown, shown
-            assert "carol@example.org" in shown
+            assert "carol@demo.postern.example" in shown
             # Once.
             assert opened.client.post(f"{wiki}/acs", data=form).status_code == 400
     with demo(server, "--all", "--port", "0") as printed:

@@ -28,11 +28,13 @@ from entrypoints.failures import StartFailed
 from entrypoints.installation import require_answer
 from entrypoints.settings import Settings, read
 from tests.adapters.crypto.known_passwords.lists import built
+from tests.adapters.postgres.oldest.server import old_server
 from tests.adapters.postgres.wire import Wire
 from tests.adapters.shifted_clock import ShiftedClock
 from tests.e2e.postern import command
 from tests.entrypoints.backups.installation import with_programs_of
 from tests.places import ROOT
+from tests.tools import needs
 
 KEY = "2026-01-31.abc:AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="
 
@@ -189,6 +191,22 @@ async def test_it_tells_views_and_functions_of_a_newer_postern(database_url: str
         )
     told = f"at edition {newer} of the views and functions, from a newer Postern; this one can run on it"
     assert await checks.schema(settings) == (Finding(Verdict.WARN, told), True)
+
+
+@needs("pg_ctl")
+async def test_it_says_when_the_database_compiles_for_this_role() -> None:
+    with old_server(jit="on") as server, server.database() as url:
+
+        async def examined() -> Finding:
+            return await checks.database(read({"POSTERN_DATABASE_URL": url, "POSTERN_ENCRYPTION_KEYS": KEY}))
+
+        found = await examined()
+        assert found.verdict is Verdict.WARN
+        assert "alter role postgres set jit = off" in found.text
+        async with await Connection.connect(url) as connection:
+            await connection.execute("alter role postgres set jit = off")
+        found = await examined()
+        assert (found.verdict, "jit" in found.text) == (Verdict.OK, False)
 
 
 def test_few_descriptors_are_told(tmp_path: Path) -> None:

@@ -36,6 +36,7 @@ _CONDITION = re.compile(r"\s*(where|and|or|join|left join|order by|on|when|case)
 _REFUSALS = frozenset(
     {"entrypoints/http/pages/texts/refusals.toml", *(f"adapters/texts/{one}.toml" for one in Language if one not in CONSOLE_LANGUAGES)}
 )
+_OF_VALUES = ".console.value]"
 _NAME = re.compile(r"[\w.%()]+")
 _WORD = re.compile(r"\w+")
 # In a statement: a value under another name, a function of it, and its end.
@@ -140,13 +141,15 @@ def _quoted(text: str, inside: range, names: frozenset[str], lines: list[str]) -
 
 
 def _of_texts(names: Collection[str]) -> Iterator[tuple[str, Line]]:
-    """Labels, hints and sentences, each once a language."""
+    """Labels, hints and sentences, each once a language. The words of a value belong to the value, though its field keys them."""
     for folder in _FLOORS:
         for file in sorted((ROOT / folder).rglob("*.toml")):
             place = file.relative_to(ROOT).as_posix()
+            of_values = False
             for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
                 key, equals, _ = line.partition(" = ")
-                if equals and place not in _REFUSALS:
+                of_values = line.endswith(_OF_VALUES) or (of_values and not line.startswith("["))
+                if equals and not of_values and place not in _REFUSALS:
                     yield from ((name, Line(place, number, line)) for name in key.split(".") if name in names)
 
 

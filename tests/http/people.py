@@ -148,7 +148,7 @@ class People:
         """An access token of the person's session, made at `at` or now. A claim given as None is left out."""
         issued = int((at or self._postern.foundation.clock.now()).timestamp())
         stated = {
-            "iss": BASE_URL,
+            "iss": self._postern.foundation.public_url,
             "sub": str(person.user),
             "aud": "platform",
             "exp": issued + 900,

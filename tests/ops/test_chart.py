@@ -3,8 +3,10 @@
 import json
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
+from pathlib import Path
+from shutil import copytree
 from typing import Any, Final
 
 import pytest
@@ -12,6 +14,7 @@ import yaml
 
 from entrypoints.settings import DECLARATIONS
 from ops.chart import __main__ as trying
+from ops.chart import comparing
 from ops.chart.comparing import CHART, differences, kustomized
 from ops.release.version import COPIES
 from tests.places import ROOT
@@ -102,9 +105,33 @@ def test_a_set_of_values_names_what_is_there(file: Any) -> None:
     walk(yaml.safe_load(file.read_text()) or {}, SCHEMA, "")
 
 
-def test_there_are_twelve_sets_and_one_is_the_kustomizations() -> None:
-    assert len(SETS) == 12
-    assert trying.AS_KUSTOMIZE in {file.stem for file in SETS}
+def test_there_are_thirteen_sets_and_some_are_the_kustomizations() -> None:
+    assert len(SETS) == 13
+    assert trying.AS_KUSTOMIZE.keys() <= {file.stem for file in SETS}
+
+
+def test_ldap_is_closed_until_networks_of_directories_are_named() -> None:
+    assert VALUES["networkPolicy"]["directories"] == []
+    network = re.compile(SCHEMA["properties"]["networkPolicy"]["properties"]["directories"]["items"]["pattern"])
+    assert [bool(network.search(one)) for one in ("10.20.0.0/24", "fd00:20::/64", "10.20.0.1", "dc1.example.org", "")] == [
+        *(True, True, False, False, False)
+    ]
+
+    def ports(components: Sequence[str]) -> set[int]:
+        (policy,) = [one for one in kustomized(components) if one["kind"] == "NetworkPolicy"]
+        return {port["port"] for rule in policy["spec"]["egress"] for port in rule["ports"]}
+
+    assert ports(()).isdisjoint({636, 389})
+    assert ports(("directories",)) == ports(()) | {636, 389}
+
+
+def test_a_patch_that_the_comparison_cannot_apply_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    patch = {"target": {"kind": "Service", "name": "postern"}, "patch": "[{op: remove, path: /spec/ports/0}]"}
+    monkeypatch.setattr(comparing, "KUBERNETES", copytree(comparing.KUBERNETES, tmp_path / "kubernetes"))
+    (tmp_path / "kubernetes" / "other").mkdir()
+    (tmp_path / "kubernetes" / "other" / "kustomization.yaml").write_text(yaml.safe_dump({"patches": [patch]}))
+    with pytest.raises(ValueError, match="No patch of ours does this yet"):
+        kustomized(["other"])
 
 
 def test_differences_are_told_and_what_is_helms_own_is_none() -> None:

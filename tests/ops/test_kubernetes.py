@@ -2,6 +2,7 @@
 
 import subprocess
 from pathlib import Path
+from shutil import copytree
 from typing import Any
 
 import pytest
@@ -56,6 +57,21 @@ def test_kustomize_builds_it() -> None:
     assert sorted(kinds) == ["ConfigMap", "Deployment", "Namespace", "NetworkPolicy", "PodDisruptionBudget", "Service", "ServiceAccount"]
     (job,) = built(FOLDER / "migration")
     assert (job["kind"], job["metadata"]["namespace"]) == ("Job", "postern")
+
+
+@needs("kubectl")
+def test_kustomize_opens_the_way_to_the_directories_that_are_named(tmp_path: Path) -> None:
+    mine = copytree(FOLDER, tmp_path / "kubernetes")
+    file = mine / "kustomization.yaml"
+    changed = file.read_text().replace("components: [release]", "components: [release, directories]")
+    assert changed != file.read_text()
+    file.write_text(changed)
+    before, after = [next(one for one in built(folder) if one["kind"] == "NetworkPolicy")["spec"]["egress"] for folder in (FOLDER, mine)]
+    assert after[:-1] == before
+    assert after[-1] == {
+        "to": [{"ipBlock": {"cidr": "10.20.0.0/24"}}],
+        "ports": [{"protocol": "TCP", "port": 636}, {"protocol": "TCP", "port": 389}],
+    }
 
 
 @needs("kubectl")

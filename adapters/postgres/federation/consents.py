@@ -8,13 +8,12 @@ from uuid import UUID
 from adapters.postgres.identity.sessions.agents import CONSENT_LIVES, may_act
 from adapters.postgres.identity.sessions.audiences import IS_BY_ASSERTION
 from adapters.postgres.identity.sessions.revoking import ending_codes, revoking
-from adapters.postgres.rows import IdRow
 from adapters.postgres.statements import Statements, first
 from adapters.postgres.storable import storable_text
 from adapters.postgres.transaction import Transaction
 from core.domain.branding import logo_path
 from core.domain.federation.oauth.agents import AgentGrant, AgentReach
-from core.domain.federation.oauth.consents import AllowedResource, ApplicationAccess, Consent
+from core.domain.federation.oauth.consents import AllowedResource, ApplicationAccess, Consent, ConsentedService
 from core.domain.identifiers import AgentGrantId, ClientId, ConsentId, OrganizationId, ResourceServerId, ServiceId, UserId
 from core.domain.services.client_ids import document_host, is_open
 
@@ -66,7 +65,7 @@ class ConsentRows:
     async def find_grant(self, organization: OrganizationId, grant: AgentGrantId) -> AgentGrant | None:
         return first(await self._statements.ask(AgentGrant, _FIND_GRANT, {"organization": organization, "id": grant}))
 
-    async def give(self, id: ConsentId, consent: Consent) -> OrganizationId | None:  # noqa: A002 - the noun's own word
+    async def give(self, id: ConsentId, consent: Consent) -> ConsentedService | None:  # noqa: A002 - the noun's own word
         parameters = {
             "id": id,
             "user": consent.user,
@@ -76,8 +75,8 @@ class ConsentRows:
             "saml_scopes": None if consent.saml_entity_id is None else list(consent.saml_scopes),
             "granted_at": consent.granted_at,
         }
-        rows = await self._statements.ask(IdRow, _GIVE, parameters)
-        for resource in consent.resources if rows else ():
+        given_to = first(await self._statements.ask(ConsentedService, _GIVE, parameters))
+        for resource in () if given_to is None else consent.resources:
             await self._statements.tell(
                 _GIVE_RESOURCE,
                 {
@@ -93,7 +92,7 @@ class ConsentRows:
                     "granted_at": consent.granted_at,
                 },
             )
-        return OrganizationId(rows[0].id) if rows else None
+        return given_to
 
     async def revoke(self, user: UserId, service: ServiceId) -> ApplicationAccess | None:
         parameters = {"user": user, "service": service}
@@ -141,7 +140,7 @@ _GIVE: Final = """
                     saml_entity_id = coalesce(excluded.saml_entity_id, consents.saml_entity_id),
                     saml_scopes = coalesce(excluded.saml_scopes, consents.saml_scopes)
          )
-  select org_id as id from services where id = %(service)s
+  select id as service, org_id as organization, slug, name from services where id = %(service)s
 """
 
 # What was allowed first stays allowed, unless the person has just refused it, or was asked about another document then. An answer about an

@@ -46,6 +46,7 @@ class _Asked(Frozen):
     is_open: bool
     device_activation_uri: str | None
     is_agent: bool
+    holds_fapi2: bool
     is_added: bool
 
 
@@ -157,7 +158,13 @@ class DeviceCodeRows:
         if not rows:
             return None
         (row,) = rows
-        return AskedFor(is_open=row.is_open, activation_uri=row.device_activation_uri, is_added=row.is_added, is_agent=row.is_agent)
+        return AskedFor(
+            is_open=row.is_open,
+            activation_uri=row.device_activation_uri,
+            is_added=row.is_added,
+            is_agent=row.is_agent,
+            holds_fapi2=row.holds_fapi2,
+        )
 
     async def poll(self, digest: bytes, shown: ClientCredentials | None, at: datetime) -> Poll | None:
         parameters = {
@@ -200,7 +207,8 @@ class DeviceCodeRows:
 
 _ASK: Final = """
     with asking as (
-             select services.id, services.device_activation_uri, services.is_agent, organizations.status = 'active' as is_open
+             select services.id, services.device_activation_uri, services.is_agent, services.profile = 'fapi2' as holds_fapi2,
+                    organizations.status = 'active' as is_open
                from services
                join organizations on organizations.id = services.org_id
               where services.oauth_client_id = %(client)s
@@ -214,11 +222,11 @@ _ASK: Final = """
                     %(interval)s,
                     %(created_at)s, %(expires_at)s
                from asking
-              where asking.is_open and not asking.is_agent
+              where asking.is_open and not asking.is_agent and not asking.holds_fapi2
                  on conflict (user_code_hmac) where state = 'pending' do nothing
           returning id
          )
-  select asking.is_open, asking.device_activation_uri, asking.is_agent, exists (select from added) as is_added
+  select asking.is_open, asking.device_activation_uri, asking.is_agent, asking.holds_fapi2, exists (select from added) as is_added
     from asking
 """
 

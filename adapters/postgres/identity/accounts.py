@@ -27,7 +27,7 @@ from core.domain.languages import Language
 ACCOUNT: Final = Columns(
     Account,
     "users",
-    apart=("deactivated_by", "locked_at", "lock_waits"),
+    apart=("deactivated_by", "locked_at", "lock_waits", "password_changed_at"),
     turned={"language": (Language.of, attrgetter("value")), "address_vouched_by": (Voucher.of, attrgetter("text"))},
 )
 # For statements that must know who has deactivated the account: whether a proof of the address, or a directory, may activate it again.
@@ -179,7 +179,7 @@ _FIND: Final[LiteralString] = f"""
 """
 
 _FIND_ALL: Final[LiteralString] = f"""
-    select {ACCOUNT_AND_LOCK}
+    select {ACCOUNT_AND_LOCK}, users.password_changed_at
       from users
      where id = any(%(users)s)
 """

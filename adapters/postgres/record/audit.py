@@ -14,7 +14,7 @@ from adapters.postgres.ties import has_name, may_see_name, shown_name
 from adapters.postgres.transaction import OnPool
 from core.domain.identifiers import ApiKeyId, AuditEntryId, ManagementKeyId, OrganizationId, ScimTokenId, SetupLinkId, UserId
 from core.domain.pages import MOST_COUNTED, Listed, Page
-from core.domain.record.audit import DELETED_USER, FORGOTTEN_ADDRESS, FORGOTTEN_USER_AGENT, AuditEntry, AuditFilter, Person
+from core.domain.record.audit import DELETED_USER, FORGOTTEN_ADDRESS, FORGOTTEN_USER_AGENT, AuditEntry, AuditFilter, NamedService, Person
 from core.domain.record.audit_chains import PLATFORM_CHAIN
 from core.domain.record.events import ACTING_KEY, ActingKey, ActingKind
 from core.frozen import Frozen
@@ -84,6 +84,8 @@ def _entry(
     subject_id: UUID | None,
     subject_email: str | None,
     subject_name: str | None,
+    service_slug: str | None,
+    service_name: str | None,
     forgotten: bool,
     address: str | None,
     user_agent: str | None,
@@ -100,6 +102,7 @@ def _entry(
         actor=_acting_key(actor_id, details.get(ACTING_KEY)) or actor,
         impersonator=_person(impersonator_id, impersonator_email, is_platform_owner=impersonator_is_platform_owner),
         subject=_person(subject_id, subject_email, is_platform_owner=False, name=subject_name),
+        service=None if service_slug is None or service_name is None else NamedService(service_slug, service_name),
         address=FORGOTTEN_ADDRESS if forgotten else address,
         user_agent=FORGOTTEN_USER_AGENT if forgotten else user_agent,
         details={name: value for name, value in details.items() if name != ACTING_KEY},
@@ -175,6 +178,7 @@ _ENTRIES: Final[LiteralString] = f"""
            subjects.id as subject_id, subjects.email as subject_email,
            case when {has_name("subjects")} and {may_see_name("entries.organization_id", "subjects.id")}
                 then {shown_name("subjects")} end as subject_name,
+           services.slug as service_slug, services.name as service_name,
            entries.action, entries.target_type, entries.target_id, host(personal.address) as address, personal.user_agent,
            entries.personal_digest is not null and personal.entry_id is null as forgotten,
            entries.success, entries.details || coalesce(personal.details, '{{}}') as details, entries.created_at
@@ -202,6 +206,14 @@ _ENTRIES: Final[LiteralString] = f"""
                    and (entries.organization_id is null or {_IS_TIED})
                  limit 1
            ) as subjects on true
+      left join lateral (
+                select slug, name
+                  from services
+                 where services.id = case when entries.target_type = 'service' and entries.target_id ~ '^[0-9a-f-]{{36}}$'
+                                          then entries.target_id::uuid end
+                   and (entries.organization_id is null or services.org_id = entries.organization_id)
+                 limit 1
+           ) as services on true
 """
 
 # Each place in the chain is a number. So a page is found by its number, however far back, and the number of the last link is the total.

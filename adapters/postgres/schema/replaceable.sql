@@ -1,4 +1,4 @@
--- edition 8
+-- edition 9
 --
 -- The views and functions that nothing in the schema is built on: no index, default, check or trigger uses them. A change of them is a change
 -- of this file, and no migration: raise the number in the first line, and `migrate` replaces all of them, after the migrations and in one
@@ -864,8 +864,14 @@ begin
                    'teams', '[]'::jsonb,
                    'seen', array(
                        select jsonb_build_array(extract(epoch from created_at), country, device_id, null, spot)
-                         from login_events
-                        where user_id = person and success and not flagged
+                         from (
+                                  select *
+                                    from login_events
+                                   where user_id = person and success and not flagged
+                                   order by id desc
+                                   limit 200
+                              ) as latest
+                        where country is not null or spot is not null
                         order by id desc
                         limit 1
                    )
@@ -899,8 +905,14 @@ begin
                                   when memberships.own_since is not null
                                   then array(
                                            select jsonb_build_array(extract(epoch from created_at), country, device_id, null, spot)
-                                             from login_events
-                                            where user_id = person and success and not flagged
+                                             from (
+                                                      select *
+                                                        from login_events
+                                                       where user_id = person and success and not flagged
+                                                       order by id desc
+                                                       limit 200
+                                                  ) as latest
+                                            where country is not null or spot is not null
                                             order by id desc
                                             limit 1
                                        )

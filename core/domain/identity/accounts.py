@@ -47,6 +47,9 @@ class Account(Frozen):
     after the lock.
     """
 
+    password_changed_at: datetime | None = None
+    """When somebody last chose a password, or one was taken away, if the query asked for it."""
+
     @property
     def is_locked(self) -> bool:
         """The person, the account's maker or the platform has locked the account: it lets nobody in before the reader of the mailbox has

@@ -14,6 +14,7 @@ from core.domain.branding import POSTERN, Branding
 from core.domain.errors import BadRequest
 from core.domain.identifiers import FlowId, OrganizationId, PreauthenticationId, ServiceId, SessionId, UserId
 from core.domain.identity.proofs import Proved
+from core.domain.identity.registering.registration_rules import ANYBODY_NEW, Newcomers
 from core.domain.identity.sessions import PLATFORM, Context
 from core.domain.identity.upstream.providers import NO_OWN_PROVIDERS, OwnProviders
 from core.domain.json import Json
@@ -158,6 +159,7 @@ class Flow(Frozen):
     """Beside a proof that awaits the second factor: see `NamedAccount.may_know_of_failures`, for the flow's application."""
     has_passkey: bool = False
     """Whether this person has a passkey, which counts as a second factor too."""
+    newcomers: Newcomers = ANYBODY_NEW
     own: OwnProviders = NO_OWN_PROVIDERS
     """The clients and providers that the flow's organization has of its own."""
 

@@ -19,6 +19,7 @@ from core.domain.identity.risk import Knowledge, Sighting
 from core.domain.identity.risk_policies.verdicts import AskedRules
 from core.domain.identity.sessions import NO_SUBSCRIPTION, PLATFORM, Context, SubscriptionState, TokenPair
 from core.domain.identity.terms.terms import PendingTerms
+from core.domain.key_proofs.proofs import KeyThumbprint, lacks_key
 from core.domain.rate_limits import RateLimit
 from core.domain.secrets import Token
 from core.frozen import Frozen
@@ -26,6 +27,8 @@ from core.frozen import Frozen
 # Values of `LoginEvent.provider`. Other modules have the rest.
 PASSWORD_PROVIDER: Final = "password"  # noqa: S105 - a way in, not a password
 LINK_PROVIDER: Final = "link"
+# Of an application's sign-in that rests on an existing browser session.
+SESSION_PROVIDER: Final = "session"
 
 # How often anyone may try one account's password, from all addresses together. A successful try does not count. A device that has shown its
 # token has a bucket of its own: a stranger who empties the shared bucket does not affect this device.
@@ -44,6 +47,11 @@ class Tries(Frozen):
     limit: RateLimit
     key: str
     wait: float
+
+
+TOKENS_BOUND: Final = (
+    "The tokens of this service are bound to a key: sign in through /oauth/authorize, and redeem the code with a proof (DPoP)"
+)
 
 
 class ServiceName(Frozen):
@@ -80,25 +88,15 @@ class Destination(Frozen):
     """The service gets only tokens that are bound to a key."""
 
 
-def context_in(named: ServiceName | None, found: Destination | None) -> Context:
-    """The place of the new session. Raises `NotFound`, `OrganizationNotActive`."""
-    return PLATFORM if named is None else open_context(found)
+def context_in(named: ServiceName | None, found: Destination | None, *, gives_tokens: bool = True) -> Context:
+    """The place of the new session. Raises the errors of `open_context`."""
+    return PLATFORM if named is None else open_context(found, gives_tokens=gives_tokens)
 
 
-def context_with_tokens(named: ServiceName | None, found: Destination | None) -> Context:
-    """As `context_in`, for a sign-in that gives tokens of the service to whoever signs in, and binds them to no key. Raises `Forbidden`
-    where the service wants its tokens bound.
-    """
-    if found is not None and found.binds_tokens:
-        raise Forbidden(
-            "The tokens of this service are bound to a key: sign in through /oauth/authorize, and redeem the code with a proof (DPoP)"
-        )
-    return context_in(named, found)
-
-
-def open_context(destination: Destination | None) -> Context:
-    """Raises `NotFound`, `OrganizationNotActive`, `Forbidden` when the service admits only members or is an agent, and
-    `SecondFactorRequired`.
+def open_context(destination: Destination | None, *, key: KeyThumbprint | None = None, gives_tokens: bool = True) -> Context:
+    """The place of a session whose tokens are bound to the `key`, or to nothing. Without `gives_tokens`, nobody gets any. Raises
+    `NotFound`, `OrganizationNotActive`, `Forbidden` when the service admits only members, is an agent, or wants its tokens bound and gets
+    no key, and `SecondFactorRequired`.
     """
     if destination is None:
         raise NotFound("There is no such service", words="service_unknown")
@@ -106,6 +104,8 @@ def open_context(destination: Destination | None) -> Context:
         raise OrganizationNotActive
     if destination.is_agent:
         raise Forbidden("This service is an agent: it acts for people at APIs, and nobody signs in to it", words="agent_signs_nobody_in")
+    if gives_tokens and lacks_key(binds_tokens=destination.binds_tokens, key=key):
+        raise Forbidden(TOKENS_BOUND)
     require_admitted(is_admitted=destination.admits, owes_second_factor=destination.owes_second_factor, owes_terms=destination.owes_terms)
     return destination.context
 

@@ -107,6 +107,11 @@ def token_hash(token: str) -> str:
     return urlsafe_b64encode(sha256(token.encode()).digest()).rstrip(b"=").decode()
 
 
+def lacks_key(*, binds_tokens: bool, key: KeyThumbprint | None) -> bool:
+    """Whether a service that wants its tokens bound would get one that is bound to nothing. Each way to a service's tokens asks this."""
+    return binds_tokens and key is None
+
+
 def bound(claims: Mapping[str, Json], key: KeyThumbprint | None) -> Mapping[str, Json]:
     """The claims of a token that is good with a proof of this key alone (RFC 9449 section 6.1). None binds to nothing."""
     return claims if key is None else {**claims, "cnf": {"jkt": key}}

@@ -33,6 +33,13 @@ class Person(Frozen):
     """The present name. None in the log of an organization that may not see it."""
 
 
+class NamedService(Frozen):
+    """The service that an entry is about, by its present names."""
+
+    slug: str
+    name: str
+
+
 class AuditEntry(Frozen, kw_only=True):
     """An entry. `actor` is None for the system."""
 
@@ -42,6 +49,8 @@ class AuditEntry(Frozen, kw_only=True):
     impersonator: Person | None
     subject: Person | None = None
     """The person whom the entry is about, while the person is a member of the organization or uses one of its services."""
+    service: NamedService | None = None
+    """The service that the entry is about, while there is one."""
     action: str
     target_type: str
     target_id: str

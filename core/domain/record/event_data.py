@@ -101,7 +101,13 @@ _SAML_CERTIFICATE: Final[Mapping[str, Json]] = {
 _ROLE: Final[Mapping[str, Json]] = {"role_slug": "support", "name": "Support", "permissions": ["end_users.view"]}
 _TEAM: Final[Mapping[str, Json]] = {"team_slug": "support", "name": "Support", "source": "own", "role": "member"}
 _TEAM_MEMBER: Final[Mapping[str, Json]] = {"team_id": _ID, "team_slug": "support", "team_name": "Support", "role": "member"}
-_CONSENT: Final[Mapping[str, Json]] = {"service_id": _ID, "scopes": ["openid", "email"], "saml_entity_id": None}
+_CONSENT: Final[Mapping[str, Json]] = {
+    "service_id": _ID,
+    "service_slug": "board",
+    "service_name": "Board",
+    "scopes": ["openid", "email"],
+    "saml_entity_id": None,
+}
 _PERMISSION: Final[Mapping[str, Json]] = {"service_slug": "billing", "permission": "invoices:write", "description": "Write invoices"}
 _SERVICE_ROLE: Final[Mapping[str, Json]] = {"service_slug": "billing", "role_slug": "editor", "name": "Editor"}
 _ASSIGNMENT: Final[Mapping[str, Json]] = {
@@ -439,13 +445,13 @@ EVENT_DATA: Final[Mapping[str, EventData]] = {
     "terms.withdrawn": EventData("The version that nobody is asked to accept any more.", _VERSION),
     "terms.accepted": EventData("The version that the person has accepted.", _VERSION),
     "user.consent.given": EventData(
-        "The application, and its present scopes; for SAML, the entity id of the service provider. Of an agent, its client id as `agent`,"
-        " and until when it may act as `expires_at`.",
+        "The application by its names of then, and its present scopes; for SAML, the entity id of the service provider. Of an agent, its"
+        " client id as `agent`, and until when it may act as `expires_at`.",
         _CONSENT,
     ),
     "user.consent.revoked": EventData(
-        "The application, and its former scopes; for SAML, the entity id of the service provider. Of an agent, its client id as `agent`;"
-        " if an administrator ended it, the person as `user_id`.",
+        "The application by its names of then, and its former scopes; for SAML, the entity id of the service provider. Of an agent, its"
+        " client id as `agent`; if an administrator ended it, the person as `user_id`.",
         _CONSENT,
     ),
     "user.token.exchanged": EventData(

@@ -15,7 +15,7 @@ from core.domain.errors import BadRequest, Conflict
 from core.domain.json import Json
 from core.domain.record.differences import differences
 from core.domain.record.events import Actor, Event, Target
-from core.domain.services.proxy_paths import is_within, place_of
+from core.domain.services.proxy_paths import PathPlace, is_within, place_of
 from core.domain.services.services import Service, ServiceType
 from core.frozen import Frozen, replace, values_of
 
@@ -39,6 +39,10 @@ _HOST: Final = re.compile(
 )
 _AS_THEY_ARE: Final = "/!$&'()*+,=:@"
 _HEADER: Final = re.compile(r"[A-Za-z][A-Za-z0-9]*(?:-[A-Za-z0-9]+)*")
+OTHER_PATH_HEADERS: Final = ("x-original-url", "x-rewrite-url", "x-original-uri", "x-forwarded-path", "x-waws-unencoded-url")
+"""Servers behind a proxy say the path in them, and frameworks prefer it to the request's own."""
+PREFIX_HEADERS: Final = ("x-script-name", "x-forwarded-prefix")
+"""Applications cut off the path what stands in them, and read another one."""
 # What means something to proxies, browsers or Postern itself, or ends at the next hop (RFC 9110 section 7.6.1).
 _TAKEN: Final = frozenset(
     {
@@ -46,7 +50,9 @@ _TAKEN: Final = frozenset(
         *("etag", "expect", "expires", "forwarded", "from", "host", "keep-alive", "last-modified", "link", "location", "max-forwards"),
         *("origin", "pragma", "range", "referer", "refresh", "retry-after", "server", "set-cookie", "strict-transport-security", "te"),
         *("trailer", "transfer-encoding", "upgrade", "user-agent", "vary", "via", "warning", "www-authenticate", "x-request-id"),
-        *("x-real-ip", "x-http-method-override", "x-method-override", "x-http-method", "x-original-url", "x-rewrite-url"),
+        *("x-real-ip", "x-http-method-override", "x-method-override", "x-http-method"),
+        *OTHER_PATH_HEADERS,
+        *PREFIX_HEADERS,
     }
 )
 _TAKEN_BEGINNINGS: Final = (
@@ -88,6 +94,7 @@ class PathDemand(Frozen):
 
 
 SIGNED_IN: Final = PathDemand(DemandKind.SIGNED_IN)
+_OPEN: Final = PathDemand(DemandKind.OPEN)
 
 
 class PathRule(Frozen):
@@ -195,7 +202,7 @@ def checked(settings: ProxySettings) -> ProxySettings:
         if rule.folded in seen:
             raise BadRequest(f"rules[{at}]: another rule has this path already, so this one never fits", words="proxy_rule_twice")
         seen.add(rule.folded)
-    headers = settings.told_headers
+    headers = [parsed_header(line, f"headers[{at}]") for at, line in enumerate(settings.headers)]
     if len({header.name.lower() for header in headers}) < len(headers):
         raise BadRequest("headers: each may appear only once", words="field_once")
     if settings.idle_minutes is not None and not SHORTEST_IDLE <= settings.idle_minutes <= LONGEST_IDLE:
@@ -228,7 +235,8 @@ def _rules(lines: tuple[str, ...]) -> tuple[PathRule, ...]:
 
 @lru_cache(maxsize=_READ)
 def _headers(lines: tuple[str, ...]) -> tuple[ToldHeader, ...]:
-    return tuple(parsed_header(line, f"headers[{at}]") for at, line in enumerate(lines))
+    # Those that are kept were free when they were set: a name that we have come to know since shuts no application.
+    return tuple(_header(line, f"headers[{at}]") for at, line in enumerate(lines))
 
 
 def parsed_rule(line: str, field: str = "rules") -> PathRule:
@@ -258,22 +266,27 @@ def parsed_rule(line: str, field: str = "rules") -> PathRule:
 
 def parsed_header(line: str, field: str = "headers") -> ToldHeader:
     """Raises `BadRequest` for a line that is no header, and for one that others use."""
+    header = _header(line, field)
+    name = header.name.lower()
+    if name in _TAKEN or name.startswith(_TAKEN_BEGINNINGS):
+        raise BadRequest(
+            f"{field}: {header.name} means something to proxies, browsers or Postern: choose another name", words="proxy_header_taken"
+        )
+    if name in _NAMING and header.part not in _UNIQUE:
+        raise BadRequest(
+            f"{field}: an application takes {header.name} for an account, and two people may share {header.part}: tell it"
+            f" {', '.join(sorted(_UNIQUE))}",
+            words="proxy_header_shared",
+        )
+    return header
+
+
+def _header(line: str, field: str) -> ToldHeader:
     words = line.split() if len(line) <= LONGEST_HEADER else []
     if len(words) != 2 or words[1] not in set(TellingPart) or not _HEADER.fullmatch(words[0]):
         raise BadRequest(
             f"{field}: a header of letters, digits and -, and what it tells ({', '.join(TellingPart)}), as in `Remote-User email`",
             words="proxy_header",
-        )
-    name = words[0].lower()
-    if name in _TAKEN or name.startswith(_TAKEN_BEGINNINGS):
-        raise BadRequest(
-            f"{field}: {words[0]} means something to proxies, browsers or Postern: choose another name", words="proxy_header_taken"
-        )
-    if name in _NAMING and words[1] not in _UNIQUE:
-        raise BadRequest(
-            f"{field}: an application takes {words[0]} for an account, and two people may share {words[1]}: tell it"
-            f" {', '.join(sorted(_UNIQUE))}",
-            words="proxy_header_shared",
         )
     return ToldHeader(words[0], TellingPart(words[1]))
 
@@ -299,7 +312,8 @@ def require_known(settings: ProxySettings, roles: Collection[str], permissions: 
 
 def demands_of(rules: Sequence[PathRule], target: str) -> PathPreview:
     """What a request for this target has to meet: all of it. A path without a rule asks for a sign-in. A target that can be read in several
-    ways has to meet every rule; one that a rule fits only without regard to case, or without an ending that no rule names, both rules.
+    ways has to meet every rule; one that a rule fits only without regard to case, without an ending that no rule names, or behind a
+    segment that may be a script, both rules.
     """
     place = place_of(target)
     if place is None:
@@ -307,18 +321,28 @@ def demands_of(rules: Sequence[PathRule], target: str) -> PathPreview:
         if not any(rule.path == "/" for rule in rules):
             everything.append(SIGNED_IN)
         return PathPreview(None, _strictest(everything))
-    written = _fitting([(rule.path, rule.demand) for rule in rules], place.written)
-    exact = _fitting([(rule.path, rule.demand) for rule in rules], place.text)
+    asked = _asked(rules, place, SIGNED_IN)
+    for cut in place.script_cuts:
+        # Rules of the directory, and above it, say nothing of the rest: they have been asked about the whole path.
+        below = [rule for rule in rules if rule.folded.startswith(cut.beginning)]
+        if below:
+            asked += _asked(below, place.without(cut), _OPEN)
+    return PathPreview(place.text, _strictest(asked))
+
+
+def _asked(rules: Sequence[PathRule], place: PathPlace, otherwise: PathDemand) -> list[PathDemand]:
+    """By each way to read the place."""
+    plain = [(rule.path, rule.demand) for rule in rules]
     folded = {rule.folded: rule.demand for rule in rules}
-    loose = _fitting(list(folded.items()), place.folded)
+    loose = _fitting(list(folded.items()), place.folded, otherwise)
     # Whoever opens `/feed.xml` means that file.
     unended = loose if place.folded.removesuffix("/") in folded else folded.get(place.unended, loose)
-    return PathPreview(place.text, _strictest([written, exact, loose, unended]))
+    return [_fitting(plain, place.written, otherwise), _fitting(plain, place.text, otherwise), loose, unended]
 
 
-def _fitting(rules: Sequence[tuple[str, PathDemand]], place: str) -> PathDemand:
+def _fitting(rules: Sequence[tuple[str, PathDemand]], place: str, otherwise: PathDemand) -> PathDemand:
     """That of the longest path."""
-    longest, found = "", SIGNED_IN
+    longest, found = "", otherwise
     for path, demand in rules:
         if len(path) > len(longest) and is_within(place, path):
             longest, found = path, demand

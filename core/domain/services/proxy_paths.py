@@ -4,12 +4,15 @@ gets the strictest rule.
 """
 
 import re
-from typing import Final
+from collections.abc import Iterator
+from typing import Final, NamedTuple
 from unicodedata import normalize
 
 from core.frozen import Frozen
 
 LONGEST_PATH: Final = 8192
+_MOST_SCRIPTS: Final = 16
+"""The segments with a dot that a path may have before its last one. Each makes readings, and each reading takes time."""
 # What may stand in an address as it is (RFC 3986 section 3.3), without the semicolon: some applications cut a path there.
 _PLAIN: Final = re.compile(r"/(?:[A-Za-z0-9._~!$&'()*+,=:@/-]|%[0-9A-Fa-f]{2})*")
 _ESCAPED: Final = re.compile(r"%([0-9A-Fa-f]{2})")
@@ -32,7 +35,33 @@ class PathPlace(Frozen):
     def unended(self) -> str:
         """The place for an application that takes an ending for a format: Rails reads `/admin.json` as `/admin`."""
         before, _, last = self.folded.removesuffix("/").rpartition("/")
-        return f"{before}/{last[:1]}{last[1:].partition('.')[0]}"
+        return f"{before}/{_without_ending(last)}"
+
+    @property
+    def script_cuts(self) -> Iterator["ScriptCut"]:
+        """What a server may cut out that takes a segment with a dot for a script: PHP is told `/admin` of `/index.php/admin`. A script in a
+        directory stands for the directory, so `/cloud/index.php/admin` is `/cloud/admin`, too.
+        """
+        # For most paths, this is all.
+        if "." not in self.folded:
+            return
+        segments = self.folded.removesuffix("/").split("/")
+        for at, segment in enumerate(segments[:-1]):
+            if "." in segment:
+                stem = _without_ending(segments[at + 1])
+                for first in {1, at}:
+                    yield ScriptCut(first, at + 1, "/".join([*segments[:first], stem]))
+
+    def without(self, cut: "ScriptCut") -> "PathPlace":
+        return PathPlace(*(_cut_out(one, cut) for one in (self.written, self.text, self.folded)))
+
+
+class ScriptCut(NamedTuple):
+    """Segments of a path to cut out, by their numbers. `beginning` is what the folded rest begins with, in each way to read it."""
+
+    first: int
+    end: int
+    beginning: str
 
 
 def place_of(target: str) -> PathPlace | None:
@@ -46,6 +75,8 @@ def place_of(target: str) -> PathPlace | None:
     folded = fold(text)
     # Some marks become dots or slashes when somebody writes them in the plain way.
     if not _is_straight(folded) or any(mark in _SEPARATORS - {"/"} for mark in folded) or folded.count("/") != text.count("/"):
+        return None
+    if folded.count(".") > _MOST_SCRIPTS and sum("." in segment for segment in folded.split("/")[:-1]) > _MOST_SCRIPTS:
         return None
     return PathPlace(path, text, folded)
 
@@ -66,6 +97,16 @@ def _decoded(path: str) -> str | None:
     except UnicodeDecodeError:
         return None
     return text if text.isprintable() or all(mark.isprintable() or mark == " " for mark in text) else None
+
+
+def _without_ending(segment: str) -> str:
+    """A dot at the beginning makes no ending."""
+    return segment[:1] + segment[1:].partition(".")[0]
+
+
+def _cut_out(path: str, cut: ScriptCut) -> str:
+    segments = path.split("/", cut.end)
+    return "/".join([*segments[: cut.first], segments[cut.end]])
 
 
 def _is_straight(text: str) -> bool:

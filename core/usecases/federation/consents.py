@@ -49,8 +49,8 @@ class Consents(Frozen):
 
 async def give_consent(uow: UnitOfWork, id: ConsentId, consent: Consent, actor: Actor) -> bool:  # noqa: A002 - the noun's own word
     """Runs in the caller's unit of work, which locks the account. False when the service is being deleted."""
-    organization = await uow.consents.give(id, consent)
-    if organization is None:
+    given_to = await uow.consents.give(id, consent)
+    if given_to is None:
         return False
-    await uow.record(consent_given(consent, organization, actor))
+    await uow.record(consent_given(consent, given_to, actor))
     return True

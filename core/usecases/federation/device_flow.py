@@ -108,8 +108,8 @@ class DeviceFlow(Frozen):
         foreign_scopes: tuple[str, ...] = (),
     ) -> DeviceAuthorization:
         """Issues a device code, and a user code for the person. Raises `Unauthorized` when there is no such client,
-        `OrganizationNotActive`, `UnauthorizedClient` for an agent, and `InvalidTarget` and `InvalidScope` for APIs that the client may not
-        ask for.
+        `OrganizationNotActive`, `UnauthorizedClient` for an agent and for an application that holds the profile fapi2, and `InvalidTarget`
+        and `InvalidScope` for APIs that the client may not ask for.
         """
         audiences = await self._audiences(asking.id, resources, foreign_scopes)
         actor = client.actor()
@@ -176,7 +176,7 @@ class DeviceFlow(Frozen):
             confirmed = await uow.sign_ins.confirm(LastLook(user=caller.user, since=now, service=found.context.service))
             if confirmed is None:
                 raise Unauthorized
-            open_context(confirmed.destination)
+            open_context(confirmed.destination, gives_tokens=False)
             if await uow.device_codes.approve(code, caller.user, caller.session, now):
                 await uow.record(device_approved(found, client.actor(caller.user)))
                 await uow.commit()
@@ -267,7 +267,7 @@ class DeviceFlow(Frozen):
             if confirmed is None:
                 raise DeviceDenied(detail="the account changed after the approval")
             try:
-                context = open_context(confirmed.destination)
+                context = open_context(confirmed.destination, key=key)
             except (Forbidden, NotFound) as refusal:
                 raise DeviceDenied(detail=refusal.message) from None
             now = self.system.clock.now()
@@ -337,6 +337,8 @@ def _known(asked: AskedFor | None) -> AskedFor:
         raise OrganizationNotActive
     if asked.is_agent:
         raise UnauthorizedClient(NOT_BY_CODE)
+    if asked.holds_fapi2:
+        raise no_devices()
     return asked
 
 

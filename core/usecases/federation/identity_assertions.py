@@ -119,7 +119,7 @@ class IdentityAssertions(Frozen):
         try:
             assertion = await self._accepted(connection, text)
             examined = await self._examined(connection, assertion, _Asking(client.registered, resource, request.scope, sender, request.key))
-            session = await self._opened(connection, client.registered, examined, keeps=True)
+            session = await self._opened(connection, client.registered, examined, request.key)
         except IdentityAssertionRefusal as refusal:
             self._tell_refused(connection, client.registered, refusal)
             raise oauth_refusal(refusal) from None
@@ -134,7 +134,7 @@ class IdentityAssertions(Frozen):
             raise NotFound("There is no such upstream provider")
         try:
             examined, client = await self._tried(connection, text, sender)
-            await self._opened(connection, client, examined, keeps=False)
+            await self._opened(connection, client, examined, None, keeps=False)
         except IdentityAssertionRefusal as refusal:
             return AssertionVerdict(refusal.fault, refusal.came)
         return AssertionVerdict(None)
@@ -202,8 +202,10 @@ class IdentityAssertions(Frozen):
         except ProviderRequired:
             raise IdentityAssertionRefusal(IdentityAssertionFault.DOMAIN) from None
 
-    async def _opened(self, connection: IssuingConnection, client: RegisteredClient, examined: _Examined, *, keeps: bool) -> Session:
-        """The session, if everything still stands in its unit of work. Without `keeps`, nothing is stored."""
+    async def _opened(
+        self, connection: IssuingConnection, client: RegisteredClient, examined: _Examined, key: KeyThumbprint | None, *, keeps: bool = True
+    ) -> Session:
+        """The session, if everything still stands in its unit of work. Without `keeps`, nothing is stored, and nobody gets a token."""
         account, audience, now = examined.account, examined.audience, self.system.clock.now()
         session_id = SessionId(self.system.ids.new())
         ends_at = now + min(SESSION_LASTS, audience.lifetime or self.sessions.access_lifetime)
@@ -221,7 +223,7 @@ class IdentityAssertions(Frozen):
                 # Something of it has ended since the look before.
                 raise IdentityAssertionRefusal(IdentityAssertionFault.DOMAIN)
             try:
-                context = open_context(confirmed.destination)
+                context = open_context(confirmed.destination, key=key, gives_tokens=keeps)
             except (Forbidden, NotFound):
                 raise IdentityAssertionRefusal(IdentityAssertionFault.NOT_ADMITTED) from None
             (await uow.identity_assertions.use(used, account.id)).require()

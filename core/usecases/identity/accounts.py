@@ -73,7 +73,7 @@ class Accounts(Frozen):
             password = await self.rules.fitting(password, email, PasswordStanding(names=named))
         # Before any hash: a flood costs no more than the page. Nothing waits here, since an account without its mail helps nobody.
         await self.budgets.count(asked_from(actor.address, email, organization), may_wait=False, solved=solved)
-        context = context_in(service, None if service is None else await self.destinations.find(service))
+        context = context_in(service, None if service is None else await self.destinations.find(service), gives_tokens=False)
         encoded = await self.passwords.hash(password.password)
         user = UserId(self.system.ids.new())
         now = self.system.clock.now()

@@ -65,9 +65,10 @@ class InstallationRiskPolicies(Frozen):
         """Puts the rules that refuse in shadow, and with `factors` those that ask for one, too. Returns them."""
         async with self.unit_of_work() as uow:
             before = await self._held(uow)
-            after = lifted(before, self.system.clock.now(), _ASKING if factors else (RiskAction.REFUSE,))
-            await self._save(uow, before, after, actor)
-        return [one for one in before.counting if one not in after.policies]
+            actions = _ASKING if factors else {RiskAction.REFUSE}
+            chosen = [one for one in before.counting if one.action in actions]
+            await self._save(uow, before, lifted(before, chosen, self.system.clock.now()), actor)
+        return chosen
 
     async def report(self, caller: Caller, address: str | None) -> RiskReport:
         rules = await self.get()

@@ -127,11 +127,21 @@ class Pages:
         brand: Branding = POSTERN,
         request: str = "",
         frames: Sequence[str] = (),
+        beside: bool = False,
     ) -> bytes:
-        """The page for an outcome, with the caller's own texts. `label` is the text on the button that leads on, `request` the id of the
-        request if the page names it, and `frames` the pages of applications that it loads unseen.
+        """The page for an outcome, with the caller's own texts. `label` is the text on the button that leads on, in a new tab `beside` this
+        page where that counts, `request` the id of the request if the page names it, and `frames` the pages of applications that it loads
+        unseen.
         """
-        values = {"title": title, "explained": explained, "good": good, "onward": onward, "label": label, "request": request}
+        values = {
+            "title": title,
+            "explained": explained,
+            "good": good,
+            "onward": onward,
+            "label": label,
+            "request": request,
+            "beside": beside,
+        }
         return self.page("outcome.html", language, brand=brand, frames=frames, **values)
 
     def leaving(

@@ -31,6 +31,9 @@ LONG: Final = frozenset({"PosternSignInsFail", "PosternSignInsSlow", "PosternSig
 UNTRIED: Final[Mapping[str, str]] = {
     "PosternPresenceDropped": "20 000 people would have to come within one outage of the database",
     "PosternConnectionsUnread": "a daemon looks within ten minutes of its start, and more than ten directories would have to be away",
+    "PosternDirectoriesFailing": "a directory by LDAP would have to fail at its next run, a quarter of an hour later",
+    "PosternDirectoriesWaiting": "a directory by LDAP would have to lose more people than a run takes away by itself",
+    "PosternMailsHeldBack": "the daemons count no mails here, as they have no rate limits",
     "PosternConnectionCertificatesEnd": "a daemon looks within ten minutes of its start",
     "PosternSamlCertificateEnds": "a daemon looks within an hour of its start",
     "PosternOrganizationMailFailing": "a server that fails rests, so twenty organizations would have to have one each",

@@ -230,7 +230,7 @@ def written_in_python() -> tuple[frozenset[str], tuple[re.Pattern[str], ...]]:
                 parts = [str(part.value) if isinstance(part, ast.Constant) else "*" for part in node.values]
                 whole = "".join(parts)
                 # A section and what begins the name, or the words of a refusal; or a section that varies, and what the name begins with.
-                if re.fullmatch(r"[a-z_]+\.[a-z_.]*\*|\*\.[a-z]+_\*|[a-z]+_\*", whole):
+                if re.fullmatch(r"[a-z_]+\.[a-z_.]*\*(\.\*)?|\*\.[a-z]+_\*|[a-z]+_\*", whole):
                     whole = whole if "." in whole else f"refusals.{whole}"
                     patterns.add(re.compile(re.escape(whole).replace(r"\*", "[a-z_0-9]+")))
     return frozenset(literals), tuple(patterns)

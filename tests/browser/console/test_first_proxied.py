@@ -8,8 +8,8 @@ from tests.browser.conftest import Site
 from tests.browser.page import WIDE, new_page
 from tests.browser.test_first_application import Walk, elsewhere, server  # noqa: F401 - fixtures
 from tests.e2e.postern import Postern as Server
-from tests.http.federation.proxied.behind_proxies import COOKIE, HOST, PAGE
-from tests.security.proxied.behind import proxy
+from tests.http.federation.proxied.behind_proxies import COOKIE, PAGE
+from tests.security.proxied.behind import HOST, proxy
 from tests.tools import needs
 
 # From the organization's page: each click, each field, the copying, the reload of Caddy, and the address of the application.
@@ -40,7 +40,7 @@ async def test_from_the_first_start_to_the_first_person_behind_a_proxy(
         walk.actions += ["copy the lines for Caddy", "reload Caddy"]
 
         # Caddy runs these lines. The browser reaches its host elsewhere, so its steps there are asked one by one.
-        async with proxy("caddy", server.port, "", lines) as caddy:
+        async with proxy("caddy", base, "", lines) as caddy:
             asked = await caddy.get("/page", f"Accept: {PAGE}")
             begun = await caddy.get(asked.header("location"), f"Accept: {PAGE}")
             await walk.open("open the application", begun.header("location"))

@@ -786,16 +786,15 @@ STATES: Final = (
             one=_organization("Acme Metals", "owner"),
             has_link=has_link,
             is_owner=is_owner,
-            refusing=refusing,
+            lifts=lifts,
             token="",
             action="/",
             back="/",
         )
-        for name, has_link, is_owner, refusing in (
+        for name, has_link, is_owner, lifts in (
             ("a member", False, False, []),
             ("before the mail", False, True, []),
             ("by the link", True, True, ["Only from the office", ENDLESS.name, FROM_THE_RIGHT.name]),
-            ("none", True, True, []),
         )
     ),
     _account(

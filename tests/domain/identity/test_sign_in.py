@@ -6,7 +6,7 @@ from uuid import UUID
 import pytest
 
 from core.domain.email import Email
-from core.domain.errors import BadRequest, NotFound, OrganizationNotActive
+from core.domain.errors import BadRequest, Forbidden, NotFound, OrganizationNotActive
 from core.domain.identifiers import LoginEventId, OrganizationId, ServiceId, UserId
 from core.domain.identity.accounts import Account, signed_up
 from core.domain.identity.login_events import LoginEvent, LoginFailure, login_tried
@@ -24,6 +24,7 @@ from core.domain.identity.sign_in import (
     open_context,
     service_named,
 )
+from core.domain.key_proofs.proofs import KeyThumbprint
 from core.domain.record.events import Actor
 from core.frozen import replace
 
@@ -80,6 +81,15 @@ def test_where_a_session_will_be() -> None:
         context_in(ServiceName("acme", "shop"), None)
     with pytest.raises(OrganizationNotActive):
         open_context(replace(OPEN, is_open=False))
+
+
+def test_a_service_that_binds_its_tokens_gives_none_that_is_bound_to_nothing() -> None:
+    binding = replace(OPEN, binds_tokens=True)
+    with pytest.raises(Forbidden, match="bound to a key"):
+        open_context(binding)
+    with pytest.raises(Forbidden, match="bound to a key"):
+        context_in(ServiceName("acme", "shop"), binding)
+    assert open_context(binding, key=KeyThumbprint("k")) == open_context(binding, gives_tokens=False) == SHOP
 
 
 @pytest.mark.parametrize("failure", [None, LoginFailure.WRONG_PASSWORD])

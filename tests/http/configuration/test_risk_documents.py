@@ -105,6 +105,25 @@ async def test_a_rule_stands_in_shadow_first_and_again_after_a_change(shops: Ris
     assert "one that ends early lets" in (await shops.refusal(of_acme(risk_policies={"exceptions": []})))[2]
 
 
+async def test_a_document_says_no_moment_and_moves_none(shops: RiskDocuments) -> None:
+    """Since when a rule counts is what a mailed link is measured by: whoever sends the rule again must not make it younger."""
+    one = rule()
+    for counts in (False, True):
+        await shops.applied(of_rules({**one, "counts": counts}))
+
+    def moments() -> list[str]:
+        (row,) = shops.people.rows("select risk_policies from all_organizations where slug = 'acme'")
+        return [one["counts_since"] for one in row["risk_policies"] if one["counts"]]
+
+    (since,) = moments()
+    exported = await shops.exported()
+    assert exported["policies"] == [{**one, "counts": True}]
+    assert (await shops.send("plan", of_acme(risk_policies=exported))).ok()["changes"] == []
+    other = {**rule("passkey", new_device=True), "counts": False}
+    assert await shops.applied(of_rules(other, {**one, "counts": True})) == [PLACE]
+    assert moments() == [since]
+
+
 @pytest.mark.parametrize(
     ("held", "says"),
     [

@@ -28,6 +28,19 @@ async def accesses(scene: Arriving, person: Person) -> list[ApplicationAccess]:
     return list(await scene.postern.federation.consents.list(UserId(person.user)))
 
 
+async def test_the_audit_log_names_the_application(scene: Arriving, ada: Person) -> None:
+    tab = await scene.signed_in(ada).tab().open(scene.asking())
+    await tab.send(answer="allow")
+    (told,) = scene.people.rows("select id, details from audit_log where action = 'user.consent.given'")
+    (service,) = scene.people.rows("select slug, name from all_services where id = %s", scene.app.id)
+    assert (told["details"]["service_slug"], told["details"]["service_name"]) == (service["slug"], service["name"])
+    log = await scene.signed_in(scene.resident(scene.acme, "owner")).tab().open("/ui/o/acme/audit-log")
+    assert f"allowed {service['name']} access" in log.page.text
+    assert f"/ui/o/acme/applications/{service['slug']}" in log.page.links
+    await log.open(f"/ui/o/acme/audit-log/{told['id']}")
+    assert f"About {service['name']}" in log.page.text
+
+
 async def test_what_was_allowed_is_remembered_and_new_scopes_are_asked_for(scene: Arriving, ada: Person) -> None:
     tab = await scene.signed_in(ada).tab().open(scene.asking(scope="openid"))
     assert "e-mail address" not in tab.page.text

@@ -7,12 +7,13 @@ from typing import Final
 from uuid import uuid4
 
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 
 from actors.job_worker import JobDelayed
 from core.domain.email import Email
 from core.domain.identity.account_mails import ACCOUNT_MAIL_JOB, AccountMail, AskedMail
 from core.domain.identity.devices import Client as Sender
-from core.domain.identity.registering.mail_budgets import FIRST_OF_HOUR, AskedFrom
+from core.domain.identity.registering.mail_budgets import FIRST_OF_HOUR, AskedFrom, BudgetScope
 from core.domain.identity.sign_in import account_key
 from core.frozen import replace
 from entrypoints.bootstrap import Postern
@@ -245,6 +246,30 @@ async def test_what_waits_goes_out_when_its_hour_comes(postern: Postern, people:
     assert people.rows("select from mail_budgets where lane = 'reserve'") == []
     later = replace(asked, waits=replace(asked.waits, until=asked.waits.until - timedelta(hours=2)))
     assert await postern.identity.account_mails.send(later) is (email == KNOWN)
+
+
+def held_back(postern: Postern) -> dict[tuple[str, str], float]:
+    """What the metrics say, by the budget and by what became of the mail."""
+    families = {one.name: one for one in text_string_to_metric_families(postern.foundation.metrics.render().decode())}
+    samples = [one for one in families["sso_mails_held_back"].samples if one.name.endswith("_total")]
+    return {(one.labels["budget"], one.labels["outcome"]): one.value for one in samples}
+
+
+async def test_the_metrics_count_what_a_budget_refuses_by_the_narrowest(postern: Postern) -> None:
+    every = {(budget.value, outcome): 0.0 for budget in BudgetScope for outcome in ("refused", "waits")}
+    await use_up_domain(postern)
+    assert held_back(postern) == every
+    # The network is used up, too, and is asked first.
+    for network in (1, 3, 3):
+        assert (await forget(postern, network)).status == 429
+    assert held_back(postern) == {**every, ("network", "refused"): 1, ("mail_domain", "refused"): 2}
+
+
+@pytest.mark.parametrize("more", [WITHOUT_PUZZLES], indirect=True)
+async def test_the_metrics_count_what_waits(postern: Postern) -> None:
+    await use_up_domain(postern)
+    await page_of(postern, 3, UNKNOWN)
+    assert {key: value for key, value in held_back(postern).items() if value} == {("mail_domain", "waits"): 1}
 
 
 def in_hours(hours: float) -> str:

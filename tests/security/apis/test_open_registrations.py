@@ -241,6 +241,22 @@ _NAMES: Final = [
     "Cl\u0336" + "\u0336" * 20,
     "Cla\nude",
     "\u202eedualC",
+    "a@b.example",
+    "Claude (help@evil.example)",
+    "a\uff20b.example",
+    "\uff25vil.example",
+    "\uff23laude",
+    "\U0001d402laude",
+    "\u24b8laude",
+    "Claude \uff14",
+    "Claude \ue000",
+    "\uf8ff",
+    "\U000f0000laude",
+    "https:evil",
+    "\u2044\u2044evil",
+    "Claude https\uff1a\uff0f\uff0fevil",
+    "\uff57\uff57\uff57.evil",
+    "www\u3002evil",
 ]
 
 
@@ -249,6 +265,19 @@ async def test_a_name_is_one_line_of_text(clients: PublishingClients) -> None:
         refused = await clients.registers(client_name=name)
         assert (refused.status, refused.json()["error"]) == (400, "invalid_client_metadata"), name
         assert "client_name" in refused.json()["error_description"]
+
+
+async def test_ordinary_names_stay(clients: PublishingClients) -> None:
+    ordinary = ["Node.js", "evil.example", "@acme/tool", 'O\'Reilly\u2019s "Tool"', "C++ & C# (A/B): 24/7", "App\u00b2\u2122 \u2116 5"]
+    # Japanese with its own brackets, Thai with a vowel that is made of two, Arabic, and an emoji.
+    ordinary += [
+        "\u52a9\u624b\uff08\u793e\u5185\uff09\uff1aA",
+        "\u0e17\u0e33\u0e44\u0e14\u0e49",
+        "\u0645\u0633\u0627\u0639\u062f",
+        "Notes \U0001f4d3",
+    ]
+    for name in ordinary:
+        assert (await clients.registers(client_name=name)).ok(201)["client_name"] == name
 
 
 _ADDRESSES: Final = [

@@ -33,6 +33,8 @@ _OF_GRACE: Final[Mapping[CredentialKind, str]] = {
     CredentialKind.SETUP_LINK: "setup_links where id = %(setup_link)s and revoked_at is null and expires_at > now()",
     CredentialKind.TRUSTED_ISSUER: "trusted_issuers where id = %(trusted_issuer)s",
     CredentialKind.CONNECTION_TEST: "connection_tests where id = %(connection_test)s and expires_at > now()",
+    # A sealed link has no row. The account's own says whether it is used up.
+    CredentialKind.LOCK_LINK: "users where id = %(user)s and email = %(email)s and (locked_at is null or locked_at < %(mailed)s)",
 }
 _SESSION: Final = "sessions where id = %({})s and revoked_at is null and expires_at > now()"
 _SESSIONS: Final = {
@@ -60,6 +62,8 @@ def ids_of(world: FullAccount) -> dict[str, object]:
         "hashed": world.people.rows("select password_hash from users where id = %s", world.user)[0]["password_hash"],
         "shop": world.shop.service.id,
         "helper": world.helper.service.id,
+        "email": world.email,
+        "mailed": given["lock_link_at"],
         "link": Token(given["link"]).digest(),
         "code": Token(given["code"]).digest(),
         "elsewhere": given["elsewhere"],
@@ -144,6 +148,12 @@ async def _mailed_link(world: FullAccount) -> bool:
     return tab.status == 200
 
 
+async def _lock_link(world: FullAccount) -> bool:
+    """The page with the button. It changes nothing."""
+    tab = await world.browser_of_nobody().open(world.given["lock_link"])
+    return tab.status == 200 and bool(tab.page.forms)
+
+
 Opens = Callable[[FullAccount], Awaitable[bool]]
 OPENS: Final[Mapping[CredentialKind, Opens]] = {
     CredentialKind.SESSION: _session,
@@ -165,6 +175,7 @@ OPENS: Final[Mapping[CredentialKind, Opens]] = {
     CredentialKind.SETUP_LINK: _setup_link,
     CredentialKind.MAILED_LINK: _mailed_link,
     CredentialKind.CONNECTION_TEST: _connection_test,
+    CredentialKind.LOCK_LINK: _lock_link,
 }
 
 

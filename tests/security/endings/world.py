@@ -336,3 +336,8 @@ class FullAccount(Agents, Exchanging):
         self.given["house_key"] = (await self.request("POST", f"{ACME}/services/shop/api-keys", key)).ok(201)["key"]
         self.given["impersonation"] = (await self.request("POST", f"/api/platform/impersonate/{self.user}", body, by=self.governor)).ok()
         self.log.remember(self.given["link"], self.given["code"], self.given["impersonation"]["access_token"])
+        # In each mail that tells Grace of something that a stranger may have done.
+        await self.reads()
+        told = [one for mail in self.read if mail.to == GRACE for one in mail.text.split() if "/ui/lock-account?token=" in one]
+        self.given["lock_link"] = told[-1].removeprefix(BASE_URL)
+        self.given["lock_link_at"] = self.postern.foundation.clock.now()

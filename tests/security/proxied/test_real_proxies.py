@@ -1,17 +1,24 @@
 """The lines of the guides, in the real proxies: what passes, what does not, and what the application is told."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
 from typing import Final
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 import trio
 
+from entrypoints.bootstrap import Postern
 from entrypoints.http.pages.console.organization.applications.making.lines import ApplicationKind, ApplicationValues, lines
-from tests.http.federation.proxied.behind_proxies import COOKIE, Proxied
+from entrypoints.http.server.settings import ServerSettings
+from tests.conftest import CapturedLog
+from tests.http.client import Client
+from tests.http.federation.proxied.behind_proxies import COOKIE
+from tests.http.people import People
 from tests.http.running_server import running
 from tests.patience import PATIENCE
-from tests.security.proxied.behind import Answered, Proxy, guide, proxy
+from tests.security.proxied.behind import BASE, HOST, Answered, AtGuidesNames, Base, Proxy, at_the_guides_address, guide, proxy
 from tests.tools import needs, place_of
 
 pytestmark = needs("nginx", "caddy", "haproxy")
@@ -30,7 +37,7 @@ PATHS: Final = (
     ),
     *("/./admin", "/public/./../admin", "/admin%00", "/public%00/../admin", "/public\\..\\admin", "/public%5c..%5cadmin", "/%2561dmin"),
     *("/public/%c0%ae%c0%ae/admin", "/public/%ef%bc%8e%ef%bc%8e/admin", "/admin;x=1", "/admin%3fx", "/public/.%2e/admin", "/admin#x"),
-    *("http://wiki.acme.example/admin", "http://other.example/admin", "/admin?x=/public", "/public/../%61dmin/x"),
+    *("http://wiki.example.com/admin", "http://other.example/admin", "/admin?x=/public", "/public/../%61dmin/x"),
 )
 # What a client may send to be taken for somebody.
 SMUGGLED: Final = (
@@ -41,19 +48,37 @@ SMUGGLED: Final = (
         "X-Postern-Assertion: a.b.c",
         "X_Postern_Assertion: a.b.c",
     ),
-    *("X-Forwarded-Uri: /public", "X-Forwarded-Host: other.acme.example", "X-Forwarded-Method: GET", "X-Original-URL: /admin"),
+    *("X-Forwarded-Uri: /public", "X-Forwarded-Host: other.example.com", "X-Forwarded-Method: GET", "X-Original-URL: /admin"),
     *("X-HTTP-Method-Override: DELETE", "Remote-Email: root", "Remote_Groups: admins", "X-Postern-Proxy: cs_wrong"),
     *("Remote.User: root", "X-Rewrite-URL: /admin", "Connection: Remote-User", "Connection: close, remote-user, X-Postern-Assertion"),
 )
 
 
+@pytest.fixture
+async def postern(database_url: str, tmp_path: Path) -> AsyncIterator[Postern]:
+    async with at_the_guides_address(database_url, tmp_path) as opened:
+        yield opened
+
+
+@pytest.fixture
+def wiki(postern: Postern, people: People, client: Client, log: CapturedLog) -> AtGuidesNames:
+    return AtGuidesNames(postern, people, client, log)
+
+
 @pytest.mark.parametrize("kind", ["caddy", "nginx", "haproxy"])
-async def test_the_lines_of_the_guide_let_in_whom_postern_knows_and_nobody_else(kind: str, wiki: Proxied) -> None:
-    secret = await wiki.wiki()
-    async with running(wiki.unlimited.application) as served, proxy(kind, served.port, secret) as behind:
+async def test_the_lines_of_the_guide_let_in_whom_postern_knows_and_nobody_else(kind: str, wiki: AtGuidesNames, tmp_path: Path) -> None:
+    secret = await wiki.wiki(hosts=[HOST])
+    base = Base.make(tmp_path / "base")
+    settings = ServerSettings(certificate=base.certificates.certificate, certificate_key=base.certificates.key)
+    at = ("127.0.0.1", base.port)
+    async with running(wiki.unlimited.application, settings, address=at), proxy(kind, base, secret) as behind:
         cookie = await _signs_in(wiki, behind)
         shown = f"Cookie: {COOKIE}={cookie}"
         assert _user(await behind.get("/page", shown)) == [ADA]
+        if kind == "nginx":
+            # The application's own redirects are still those of its host.
+            moved = await behind.get("/moved", shown)
+            assert (moved.status, urlsplit(moved.header("location")).hostname, moved.header("location")[-6:]) == (302, HOST, "/there")
         await _keeps_strangers_out(behind)
         await _keeps_paths(behind, shown)
         await _passes_nothing_of_a_clients(behind, shown)
@@ -80,13 +105,16 @@ def test_the_console_shows_the_lines_that_are_tested(kind: str) -> None:
     assert shown.blocks[0].code == guide(kind)[0].rstrip()
 
 
-async def _signs_in(wiki: Proxied, behind: Proxy) -> str:
+async def _signs_in(wiki: AtGuidesNames, behind: Proxy) -> str:
     """As a browser does: from the page to the sign-in, to the base address, and back by the proxy."""
     navigates = ("Accept: text/html", "Sec-Fetch-Mode: navigate")
     first = await behind.get("/page?x=1", *navigates)
     assert (first.status, first.header("location")) == (302, "/.postern/sign-in?to=%2Fpage%3Fx%3D1"), first
     begun = await behind.get(first.header("location"), *navigates)
-    assert begun.status == 302, begun
+    asked = urlsplit(begun.header("location"))
+    # The whole address: a proxy may rewrite one that begins as its own `proxy_pass` does.
+    assert (begun.status, f"{asked.scheme}://{asked.netloc}{asked.path}") == (302, f"{BASE}/oauth/authorize"), begun
+    assert parse_qs(asked.query)["redirect_uri"] == [f"https://{HOST}/.postern/return"]
     kept = "; ".join(f"{name}={value}" for name, value in begun.cookies.items())
     back = await wiki.came_back(begun.header("location"), wiki.signed_in(wiki.ada))
     # Without the cookie of the state, it is another browser.
@@ -139,11 +167,11 @@ async def _passes_nothing_of_a_clients(behind: Proxy, shown: str) -> None:
 
 async def _keeps_hosts_apart(behind: Proxy, shown: str) -> None:
     before = len(behind.trusting.heard)
-    for host in ("other.acme.example", "wiki.globex.example", "wiki.acme.example, other.example", "wiki.acme.example@evil.example", ""):
+    for host in ("other.example.com", "wiki.globex.example", f"{HOST}, other.example", f"{HOST}@evil.example", ""):
         answer = await behind.get("/page", shown, host=host)
         # Caddy answers an unknown host with an empty 200 of its own.
         assert answer.status != 200 or answer.body == b"", (host, answer)
-    doubled = await behind.get("/page", shown, "Host: other.acme.example")
+    doubled = await behind.get("/page", shown, "Host: other.example.com")
     assert doubled.status == 400
     assert len(behind.trusting.heard) == before
 
@@ -151,9 +179,9 @@ async def _keeps_hosts_apart(behind: Proxy, shown: str) -> None:
 async def _carries_a_websocket_and_an_upload(behind: Proxy, shown: str) -> None:
     upgrade = ("Upgrade: websocket", "Connection: Upgrade", "Sec-WebSocket-Version: 13", "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==")
     assert (await behind.get("/page", *upgrade)).status == 401
-    head = "\r\n".join(["GET /socket HTTP/1.1", "Host: wiki.acme.example", *upgrade, shown, "", ""]).encode()
+    head = "\r\n".join(["GET /socket HTTP/1.1", "Host: wiki.example.com", *upgrade, shown, "", ""]).encode()
     with trio.fail_after(PATIENCE):
-        async with await trio.open_tcp_stream("127.0.0.1", behind.port) as stream:
+        async with await behind.connect() as stream:
             await stream.send_all(head)
             received = b""
             while b"\r\n\r\n" not in received:
@@ -162,11 +190,11 @@ async def _carries_a_websocket_and_an_upload(behind: Proxy, shown: str) -> None:
             await stream.send_all(b"hello")
             assert await stream.receive_some(4096) == b"hello"
     size = 100 << 20
-    head = f"POST /upload HTTP/1.1\r\nHost: wiki.acme.example\r\n{shown}\r\nConnection: close\r\nContent-Length: {size}\r\n\r\n".encode()
+    head = f"POST /upload HTTP/1.1\r\nHost: wiki.example.com\r\n{shown}\r\nConnection: close\r\nContent-Length: {size}\r\n\r\n".encode()
     piece = b"x" * (1 << 20)
     received = b""
     with trio.fail_after(PATIENCE):
-        async with await trio.open_tcp_stream("127.0.0.1", behind.port) as stream:
+        async with await behind.connect() as stream:
             await stream.send_all(head)
             for _ in range(size // len(piece)):
                 await stream.send_all(piece)
@@ -178,9 +206,10 @@ async def _carries_a_websocket_and_an_upload(behind: Proxy, shown: str) -> None:
 
 async def _speaks_http_2(behind: Proxy, cookie: str) -> None:
     async def ask(target: str, *lines: str) -> Sequence[bytes]:
-        said = [part for line in (f"Cookie: {COOKIE}={cookie}", "Host: wiki.acme.example", *lines) for part in ("-H", line)]
-        command = [place_of("curl"), "-s", "--path-as-is", "--http2-prior-knowledge", "-o", "-", "-w", "\n%{http_code} %{http_version}"]
-        done = await trio.run_process([*command, *said, f"http://127.0.0.1:{behind.h2_port}{target}"], capture_stdout=True, check=False)
+        said = [part for line in (f"Cookie: {COOKIE}={cookie}", *lines) for part in ("-H", line)]
+        command = [place_of("curl"), "-s", "--path-as-is", "--http2", "-o", "-", "-w", "\n%{http_code} %{http_version}"]
+        at = ["--cacert", str(behind.authority), "--connect-to", f"{HOST}:443:127.0.0.1:{behind.port}", f"https://{HOST}{target}"]
+        done = await trio.run_process([*command, *said, *at], capture_stdout=True, check=False)
         return done.stdout.rsplit(b"\n", 1)
 
     body, status = await ask("/page", "remote-user: root")

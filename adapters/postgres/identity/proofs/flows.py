@@ -20,7 +20,9 @@ from core.domain.branding import POSTERN
 from core.domain.identifiers import FlowId, OrganizationId, PreauthenticationId, ServiceId, SessionId, UserId
 from core.domain.identity.flows import Flow, FlowPurpose, Prompt, Wanted
 from core.domain.identity.passkeys import OFFERED_AGAIN_AFTER
+from core.domain.identity.registering.registration_rules import Newcomers, RegistrationPolicy, RegistrationRule
 from core.domain.json import Json
+from core.domain.services.services import SignInPolicy
 from core.frozen import Frozen
 
 _SIGNED_IN_BY: Final = "signed_in_by"
@@ -68,6 +70,9 @@ class FlowRow(Frozen):
     flow_has_passkey: bool
     flow_may_know: bool
     flow_trust_days: int | None
+    flow_registration: str | None
+    flow_admits: str | None
+    flow_joins: bool
     own_clients: list[str] | None
     own_providers: list[list[str]] | None
 
@@ -105,6 +110,11 @@ class FlowRow(Frozen):
             has_passkey=self.flow_has_passkey,
             may_know_of_failures=self.flow_may_know,
             trust_days=self.flow_trust_days,
+            newcomers=Newcomers(
+                rule=None if self.flow_registration is None else RegistrationRule(policy=RegistrationPolicy(self.flow_registration)),
+                get_in=self.flow_admits is None
+                or SignInPolicy(self.flow_admits).admits(is_member=self.flow_joins, is_assigned=self.flow_joins),
+            ),
             own=OwnRow(own_clients=self.own_clients, own_providers=self.own_providers).own(),
         )
 
@@ -217,6 +227,9 @@ class FlowRows(OnStatements):
         return bool(await self._statements.ask(IdRow, _COMPLETE, {"id": flow, "at": at, "how": how}))
 
 
+_ADMITS: Final = "(select services.sign_in_policy from services where services.id = flows.service_id)"
+
+
 def flow_columns(organizations: LiteralString) -> LiteralString:
     """The columns of a flow, for a statement that reads `flows`. `organizations` is the alias under which the statement joins the flow's
     organization, if that is active.
@@ -237,6 +250,13 @@ def flow_columns(organizations: LiteralString) -> LiteralString:
            flows.preauthentication_id is not null and flows.service_id is not null
            and {may_know_of_failures(f"{organizations}.id", "flows.service_id", "flows.user_id")} as flow_may_know,
            case when flows.preauthentication_id is not null then ({STRICTEST_TRUST.format(user="flows.user_id")}) end as flow_trust_days,
+           {organizations}.registration_policy as flow_registration, {_ADMITS} as flow_admits,
+           coalesce({_ADMITS} <> 'anyone', false) and exists (
+               select
+                 from domain_routes
+                where domain_routes.org_id = {organizations}.id and domain_routes.join_policy <> 'off'
+                  and domain_routes.verified_at is not null
+           ) as flow_joins,
            {own(organizations)}"""
 
 

@@ -9,6 +9,7 @@ from adapters.postgres.identity.proofs.login_events import spot_of
 from core.domain.identifiers import DeviceId, OrganizationId
 from core.domain.identity.risk_policies.policies import NO_ROLE, RiskPolicies, restored_exception, restored_policy
 from core.domain.identity.risk_policies.verdicts import AskedRules, SeenSignIn
+from core.frozen import replace
 
 
 def asked_rules(value: Sequence[Mapping[str, Any]] | None) -> tuple[AskedRules, ...]:
@@ -16,9 +17,12 @@ def asked_rules(value: Sequence[Mapping[str, Any]] | None) -> tuple[AskedRules, 
 
 
 def risk_policies(policies: Sequence[Mapping[str, Any]], exceptions: Sequence[Mapping[str, Any]], since: datetime | None) -> RiskPolicies:
-    """Takes the columns of the organization."""
+    """Takes the columns of the organization. A rule that counted before the moment of each was kept counts since the first of all."""
+    restored = tuple(restored_policy(one) for one in policies)
+    if since is not None:
+        restored = tuple(replace(one, counts_since=since) if one.counts and one.counts_since is None else one for one in restored)
     return RiskPolicies(
-        policies=tuple(restored_policy(one) for one in policies),
+        policies=restored,
         exceptions=tuple(restored_exception(one) for one in exceptions),
         count_since=since,
     )

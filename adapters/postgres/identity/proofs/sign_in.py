@@ -429,7 +429,7 @@ def _last_look(*, offers_passkey: bool) -> LiteralString:
          ),
          destination as (
              select services.id, services.slug, services.org_id, services.sign_in_policy, services.is_agent,
-                    organizations.slug as organization_slug, organizations.status
+                    services.dpop_bound_access_tokens, organizations.slug as organization_slug, organizations.status
                from services
                join organizations on organizations.id = services.org_id
               where services.id = %(service)s
@@ -439,6 +439,7 @@ def _last_look(*, offers_passkey: bool) -> LiteralString:
            users.offers_passkey, users.belongs_to_several,
            services.id as service_id, services.slug as service_slug, services.org_id as organization_id, services.organization_slug,
            services.status = 'active' as organization_is_active, services.is_agent,
+           services.dpop_bound_access_tokens as binds_tokens,
            {admits(IS_MEMBER_HERE, "users.id")} as is_admitted,
            {grace_is_over(second_factor_due_in("services.org_id", "users.id"))} as owes_second_factor,
            coalesce(users.origin_org_id <> services.org_id, false) as is_made_elsewhere,

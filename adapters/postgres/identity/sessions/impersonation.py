@@ -87,7 +87,7 @@ _FIND_USER: Final[LiteralString] = f"""
     select {ACCOUNT.names},
            joined.id as joined_id, joined.slug as joined_slug, joined.status = 'active' as joined_is_active,
            services.service_id, services.service_slug, services.organization_id, services.organization_slug,
-           services.organization_is_active, services.is_agent,
+           services.organization_is_active, services.is_agent, services.binds_tokens,
            {SUBSCRIPTION_STATE} as subscription,
            {tells_more("services.id", "services.organization_id", "users.id")} as tells_more,
            {PARENT.names_in("opener")}

@@ -1,7 +1,7 @@
 """The statements for rules for risk, of organizations and of the installation, as in `organization_objects`.
 
 Rules name applications by id, and exceptions teams; a document names both by slug. What is gone keeps its id, so that the rule reads as it
-stands. An exception of a person is in no document, as people are in none.
+stands. An exception of a person is in no document, as people are in none, and since when a rule counts is nobody's to say.
 """
 
 from typing import Final, LiteralString
@@ -10,14 +10,15 @@ _POLICIES: Final = """
     coalesce(
         (
             select jsonb_agg(
-                       case when stored.rule -> 'when' ? 'services' then jsonb_set(stored.rule, '{when,services}', (
+                       case when said.rule -> 'when' ? 'services' then jsonb_set(said.rule, '{when,services}', (
                            select jsonb_agg(coalesce(services.slug, named.id))
-                             from jsonb_array_elements_text(stored.rule #> '{when,services}') as named (id)
+                             from jsonb_array_elements_text(said.rule #> '{when,services}') as named (id)
                              left join services on services.org_id = organizations.id and services.id = named.id::uuid
-                       )) else stored.rule end
+                       )) else said.rule end
                        order by stored.place
                    )
               from jsonb_array_elements(organizations.risk_policies) with ordinality as stored (rule, place)
+             cross join lateral (select stored.rule - 'counts_since' as rule) as said
         ),
         '[]'
     )
@@ -48,7 +49,13 @@ RISK_POLICIES: Final[LiteralString] = f"""
 PLATFORM_RISK_POLICIES: Final = """
     select '' as organization,
            jsonb_build_object(
-               'policies', coalesce(stored.policies, '[]'),
+               'policies', coalesce(
+                   (
+                       select jsonb_agg(kept.one - 'counts_since' order by kept.place)
+                         from jsonb_array_elements(stored.policies) with ordinality as kept (one, place)
+                   ),
+                   '[]'
+               ),
                'exceptions', coalesce(
                    (
                        select jsonb_agg(kept.one order by kept.place)

@@ -24,11 +24,12 @@ from core.domain.identity.risk_policies.policies import (
     NO_ROLE,
     PLATFORM_OWNER_ROLE,
     RiskPolicies,
+    kept_policy,
     restored_decision,
     stored_exception,
-    stored_policy,
 )
 from core.domain.identity.risk_policies.shadow import PastPerson, PastSignIn
+from core.domain.identity.sign_in import SESSION_PROVIDER
 from core.domain.languages import Language
 from core.frozen import Frozen
 from ports.tenancy.risk.risk_policies import MetSignIn
@@ -62,6 +63,7 @@ class _Past(Frozen, kw_only=True):
     score: float
     service_id: UUID | None
     spot: list[int] | None
+    goes_on: bool
 
     def sign_in(self) -> PastSignIn:
         return PastSignIn(
@@ -76,6 +78,7 @@ class _Past(Frozen, kw_only=True):
             score=self.score,
             service=None if self.service_id is None else ServiceId(self.service_id),
             spot=spot_of(self.spot),
+            goes_on=self.goes_on,
         )
 
 
@@ -108,7 +111,7 @@ class RiskPolicyRows(OnStatements):
     async def save(self, organization: OrganizationId | None, rules: RiskPolicies) -> None:
         parameters = {
             "id": organization,
-            "policies": Jsonb(storable([stored_policy(one) for one in rules.policies])),
+            "policies": Jsonb(storable([kept_policy(one) for one in rules.policies])),
             "exceptions": Jsonb(storable([stored_exception(one) for one in rules.exceptions])),
             "count_since": rules.count_since,
         }
@@ -192,10 +195,15 @@ _PEOPLE: Final[LiteralString] = f"""
 _OF_ORGANIZATION: Final = "organization_id = %(organization)s and "
 
 
+# Whoever redeems a code has no browser at hand: a sign-in that its application logs so has neither address nor program.
+_GOES_ON: Final[LiteralString] = f"(provider = '{SESSION_PROVIDER}' or address is null and user_agent is null)"
+
+
 def _sign_ins(place: LiteralString) -> LiteralString:
     return f"""
     select id, user_id, created_at, provider, country, host(address) as address, device_id,
-           'new_device' = any (risk_factors) as is_new, round(risk_score::numeric, 2)::float8 as score, service_id, spot
+           'new_device' = any (risk_factors) as is_new, round(risk_score::numeric, 2)::float8 as score, service_id, spot,
+           {_GOES_ON} as goes_on
       from login_events
      where {place}id > %(after)s and success and user_id is not null and created_at >= %(since)s
      order by id

@@ -2,7 +2,6 @@
 the account's own page, and the application polls meanwhile.
 """
 
-import re
 import unicodedata
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
@@ -24,6 +23,7 @@ from core.domain.identifiers import AfarRequestId, ClientId, OrganizationId, Ser
 from core.domain.jobs import NewJob
 from core.domain.json import Json
 from core.domain.key_proofs.proofs import KeyThumbprint
+from core.domain.lookalikes import has_host, has_link, has_quotation
 from core.domain.rate_limits import RateLimit
 from core.domain.record.events import Actor, Event, Target
 from core.domain.services.client_ids import describes_itself, is_open
@@ -62,10 +62,6 @@ PAGE: Final = "/ui/requests"
 TELL_JOB: Final = "afar_requests.tell"
 # Where an answer goes that nobody is sent to. `.invalid` names no host, ever.
 NOWHERE: Final = Recipient("https://afar.invalid/")
-
-_LINK: Final = re.compile(r"://|www\.|[^\W_][\w-]*[.\u3002][^\W\d_]{2}|@|\d{1,3}(?:\.\d{1,3}){3}", re.IGNORECASE)
-# Within these the page and the mail quote the message. One that has them could end the quotation, and go on in our name.
-_QUOTES: Final = frozenset('"\u201c\u201d\u201e\u201f\u00ab\u00bb\u2039\u203a\u300c\u300d\u300e\u300f\u301d\u301e\u301f')
 
 
 class InvalidBindingMessage(BadRequest):
@@ -267,7 +263,8 @@ def read_message(text: str | None) -> str | None:
     kinds = set(map(unicodedata.category, whole))
     if any(kind[0] == "C" for kind in kinds) or not kinds.isdisjoint({"Zl", "Zp"}):
         raise InvalidBindingMessage
-    if _LINK.search(message) or not _QUOTES.isdisjoint(whole + text):
+    # Within quotation marks, the page and the mail show the message. One that has them could end the quotation, and go on in our name.
+    if has_link(whole) or has_host(whole) or "@" in whole or has_quotation(whole) or has_quotation(text):
         raise InvalidBindingMessage
     return message
 

@@ -74,7 +74,13 @@ def grant_end(days: int | None, now: datetime) -> datetime:
 
 def grant_ended(grant: AgentGrant, organization: OrganizationId, actor: Actor) -> Event:
     """Somebody who looks after the organization ended it; the person's own end is `resource_consent_revoked`."""
-    details = {"service_id": str(grant.service), "resource": grant.identifier, "user_id": str(grant.user)}
+    details = {
+        "service_id": str(grant.service),
+        "service_slug": grant.service_slug,
+        "service_name": grant.service_name,
+        "resource": grant.identifier,
+        "user_id": str(grant.user),
+    }
     return Event("user.consent.revoked", replace(actor, agent=grant.client), Target("service", str(grant.service)), organization, details)
 
 

@@ -19,6 +19,7 @@ from core.domain.federation.oauth.scopes import OFFLINE_ACCESS
 from core.domain.identifiers import AuthorizationCodeId, ClientId, EventId, OrganizationId, ServiceId, SessionId, UserId
 from core.domain.identity.login_events import LoginEvent
 from core.domain.identity.sessions import IDLE_LIFETIME, Session, SubscriptionState
+from core.domain.identity.sign_in import SESSION_PROVIDER
 from core.domain.key_proofs.proofs import KeyThumbprint
 from core.domain.record.events import Actor, Event, Target
 from core.domain.secrets import Token
@@ -27,8 +28,6 @@ from core.frozen import Frozen, replace
 LIFETIME: Final = timedelta(seconds=60)
 # For this long, a client that sends its request twice does no harm: the second request is refused, and the session of the first lives on.
 GRACE: Final = timedelta(seconds=10)
-# The provider in the login event of an application's sign-in that rests on an existing browser session.
-SESSION_PROVIDER: Final = "session"
 # The value of a code whose redemption adds no login event: the log of the application's organization has the sign-in already.
 LOGGED_ALREADY: Final = ""
 

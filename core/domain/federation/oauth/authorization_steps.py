@@ -24,6 +24,7 @@ from core.domain.identifiers import OrganizationId, ResourceServerId, ServiceId,
 from core.domain.identity.callers import Caller
 from core.domain.identity.proofs import Proved
 from core.domain.identity.sessions import ONE_FACTOR, TWO_FACTORS, context_class
+from core.domain.key_proofs.proofs import lacks_key
 from core.domain.services.services import SignInPolicy
 from core.domain.tenancy.sign_in_rules import grace_is_over
 from core.frozen import Frozen, replace
@@ -181,7 +182,7 @@ def require_redeemable(request: AuthorizationRequest, registered: Registered) ->
             AuthorizationErrorCode.UNAUTHORIZED_CLIENT,
             "A service of the type api needs a client secret or keys: without them it cannot redeem a code",
         )
-    if not in_code and registered.binds_tokens:
+    if not in_code and lacks_key(binds_tokens=registered.binds_tokens, key=None):
         raise AuthorizationRefused(
             AuthorizationErrorCode.UNAUTHORIZED_CLIENT,
             "The tokens of this service are bound to a key: ask for a code (code_challenge), and redeem it with a proof (DPoP)",

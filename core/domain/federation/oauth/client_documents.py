@@ -18,6 +18,7 @@ from core.domain.http_dates import http_date
 from core.domain.identifiers import ClientId, OrganizationId, ResourceServerId, ServiceId
 from core.domain.json import Json
 from core.domain.lines import has_markup, typed_line
+from core.domain.lookalikes import has_link, has_other_forms
 from core.domain.outbound.key_sets import client_keys, keys_destination
 from core.domain.outbound.metadata_clients import Provenance
 from core.domain.rate_limits import RateLimit
@@ -57,7 +58,7 @@ FOR_PEOPLE_ALONE: Final = (
 )
 TWO_ORGANIZATIONS: Final = "resource: these APIs belong to several organizations; ask for each in a request of its own"
 _SLUG_OF_HOST: Final = 30
-READABLE: Final = f"one line of 1 to {LONGEST_NAME} characters, without markup and links"
+READABLE: Final = f"one line of 1 to {LONGEST_NAME} characters, without markup, links, addresses of mail, and letters in an unusual form"
 
 
 class ClientRefused(UnknownRecipient):
@@ -369,7 +370,9 @@ def client_name(given: object) -> str | None:
     except BadRequest:
         return None
     is_readable = 1 <= len(line) <= LONGEST_NAME and isinstance(given, str) and line == given.strip()
-    return line if is_readable and not has_markup(line) and not _SURROGATE.search(line) else None
+    if not is_readable or _SURROGATE.search(line):
+        return None
+    return None if has_markup(line) or has_link(line) or has_other_forms(line) else line
 
 
 def _redirect_uris(given: Mapping[str, Any]) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from core.domain.federation.refusal_reasons import RefusalReason
 from core.domain.identifiers import ClientId, ClientSecretId, OrganizationId, ServiceId
 from core.domain.identity.sessions import Application, Context
 from core.domain.json import Json
-from core.domain.key_proofs.proofs import KeyProofMissing, KeyThumbprint
+from core.domain.key_proofs.proofs import KeyProofMissing, KeyThumbprint, lacks_key
 from core.domain.outbound.key_sets import KEYS_LIFETIME
 from core.domain.secrets import Token
 from core.domain.services.client_ids import describes_itself, read_client_id
@@ -86,7 +86,7 @@ class RegisteredClient(Frozen, kw_only=True):
 
     def require_bound(self, key: KeyThumbprint | None) -> None:
         """`key` is the one that a request for tokens has shown. Raises `KeyProofMissing`."""
-        if self.binds_tokens and key is None:
+        if lacks_key(binds_tokens=self.binds_tokens, key=key):
             raise KeyProofMissing
 
     @property

@@ -75,6 +75,15 @@ class Consent(Frozen):
     resources: Sequence[ResourceAnswer] = ()
 
 
+class ConsentedService(Frozen):
+    """The application that a consent is given to, with its names of that moment."""
+
+    service: ServiceId
+    organization: OrganizationId
+    slug: str
+    name: str
+
+
 class ApplicationAccess(Frozen, kw_only=True):
     """An application that can act for a person: the person has consented, or the application still has a session of the person."""
 
@@ -126,29 +135,33 @@ def agent_answer(offered: OfferedResource, asked: Sequence[str], ticked: Ticked,
     return ResourceAnswer(offered.id, offered.identifier, allowed, withheld, offered.document, id, end)
 
 
-def consent_given(consent: Consent, organization: OrganizationId, actor: Actor) -> Event:
+def consent_given(consent: Consent, given_to: ConsentedService, actor: Actor) -> Event:
     ends = [resource.expires_at for resource in consent.resources if resource.expires_at is not None]
-    given = _event("user.consent.given", consent, organization, actor)
+    given = _event("user.consent.given", consent, given_to, actor)
     return replace(given, details={**given.details, "expires_at": ends[0].isoformat()}) if ends else given
 
 
 def consent_revoked(access: ApplicationAccess, actor: Actor) -> Event:
-    return _event("user.consent.revoked", access, access.organization, replace(actor, agent=access.agent))
+    return _event("user.consent.revoked", access, access, replace(actor, agent=access.agent))
 
 
 def resource_consent_revoked(access: ApplicationAccess, resource: AllowedResource, actor: Actor) -> Event:
     """The application keeps what else it may."""
-    details: dict[str, Json] = {"service_id": str(access.service), "resource": resource.identifier}
+    details: dict[str, Json] = {**_named(access), "resource": resource.identifier}
     by = replace(actor, agent=access.agent)
     return Event("user.consent.revoked", by, Target("service", str(access.service)), access.organization, details)
 
 
-def _event(name: str, about: Consent | ApplicationAccess, organization: OrganizationId, actor: Actor) -> Event:
+def _event(name: str, about: Consent | ApplicationAccess, given_to: ConsentedService | ApplicationAccess, actor: Actor) -> Event:
     details: dict[str, Json] = {
-        "service_id": str(about.service),
+        **_named(given_to),
         "scopes": list(about.scopes),
         "saml_entity_id": about.saml_entity_id,
     }
     if about.resources:
         details["resources"] = [resource.identifier for resource in about.resources]
-    return Event(name, actor, Target("service", str(about.service)), organization, details)
+    return Event(name, actor, Target("service", str(about.service)), given_to.organization, details)
+
+
+def _named(service: ConsentedService | ApplicationAccess) -> dict[str, Json]:
+    return {"service_id": str(service.service), "service_slug": service.slug, "service_name": service.name}

@@ -149,6 +149,8 @@ class AskedFor(Frozen, kw_only=True):
     """False when another device shows the same user code at this moment."""
     is_agent: bool = False
     """The client acts for people. It gets no code."""
+    holds_fapi2: bool = False
+    """It holds the FAPI 2.0 Security Profile, and gets none either."""
 
 
 class DeviceAuthorization(Frozen, kw_only=True):

@@ -61,6 +61,12 @@ class CredentialKind(StrEnum):
     SETUP_LINK = "set-up link"
     CONNECTION_TEST = "test of a connection"
     """Whoever has its address may let the organization's password be tried, and somebody sign in at the provider."""
+    LOCK_LINK = "link that locks the account"
+    """In a mail that asks "Was this not you?" (0196). No sealed link has a row: `endings/sealed.py` names all of them."""
+    RULES_LINK = "way back of an owner"
+    """Lifts the rules for risk of their organization (0201)."""
+    INSTALLATION_RULES_LINK = "way back of a platform owner"
+    """Lifts those of the installation, without a sign-in."""
 
 
 class Cause(Enum):
@@ -125,6 +131,8 @@ _MACHINES: Final = (CredentialKind.API_KEY, CredentialKind.CLIENT_SECRET, Creden
 _AS_THE_PERSON: Final = (CredentialKind.MANAGEMENT_KEY, CredentialKind.WORKLOAD_TOKEN, CredentialKind.INVITATION, CredentialKind.SETUP_LINK)
 _OF_THE_PERSON: Final = (*_SESSIONS, CredentialKind.DEVICE, *_WAYS_IN, *_GRANTS, CredentialKind.USER_KEY, *_UNDER_WAY)
 _OF_THE_ORGANIZATION: Final = (*_MACHINES, *_AS_THE_PERSON)
+_WAYS_BACK: Final = (CredentialKind.RULES_LINK, CredentialKind.INSTALLATION_RULES_LINK)
+_SEALED_LINKS: Final = (CredentialKind.LOCK_LINK, *_WAYS_BACK)
 
 _ORGANIZATIONS: Final = Stays("it is the organization's, whose pages list it; its programs go on, whoever made it")
 _AS_MAKER: Final = Stays("it may do what its maker may, and no more; the organization lists it, and ends it")
@@ -135,6 +143,12 @@ _LOCKED: Final = Stays("nobody gets in before a new password; of the last 30 day
 _MAKER_LOCKED: Final = Stays("it may do what its maker may at that moment, which is nothing while the account is locked", opens=False)
 _STARTERS: Final = Stays("each step of it asks for its starter's session and right", opens=False)
 _TRIED: Final = Stays("its starter may try the provider as before; it lasts for minutes")
+_LOCKS: Final = Stays(
+    "it lets nobody in: whoever reads the mailbox locks the account with it, also after somebody else has changed a way in"
+)
+_OWNER_ASKED: Final = Stays("it lets nobody in, and asks for the owner's own session and office at that moment")
+_OFFICE_ASKED: Final = Stays("its reader is asked for the office at that moment, and has lost it", opens=False)
+_PROVED: Final = Stays("nobody is in this office who has not proved their address before", opens=False)
 _SEEN: Final = Stays("the person sees it on a page of the account, and ends it there; it does not know the password")
 _GATED: Final = Stays("each request asks whether it is open, and it may come back", opens=False)
 
@@ -159,7 +173,14 @@ def _cells(
 
 
 # What an account leaves that goes to somebody else, or was never proved to be anybody's.
-_EVERYTHING: Final = _cells(_OF_THE_PERSON, (_ORGANIZATIONS, _MACHINES), (_AS_MAKER, _AS_THE_PERSON))
+_EVERYTHING: Final = _cells(
+    _OF_THE_PERSON,
+    (_ORGANIZATIONS, _MACHINES),
+    (_AS_MAKER, _AS_THE_PERSON),
+    (_LOCKS, (CredentialKind.LOCK_LINK,)),
+    (_OWNER_ASKED, (CredentialKind.RULES_LINK,)),
+    (_PROVED, (CredentialKind.INSTALLATION_RULES_LINK,)),
+)
 
 ENDINGS: Final[Mapping[Cause, Mapping[CredentialKind, Ending]]] = {
     # 0108.
@@ -168,6 +189,9 @@ ENDINGS: Final[Mapping[Cause, Mapping[CredentialKind, Ending]]] = {
         (Stays("the person came by it to the browser that proves the address"), (CredentialKind.OWN_IDENTITY,)),
         (_ORGANIZATIONS, _MACHINES),
         (_AS_MAKER, _AS_THE_PERSON),
+        (_LOCKS, (CredentialKind.LOCK_LINK,)),
+        (_OWNER_ASKED, (CredentialKind.RULES_LINK,)),
+        (_PROVED, (CredentialKind.INSTALLATION_RULES_LINK,)),
         # The token of a provider goes with the identity there.
         ticked=(CredentialKind.PASSWORD, *_FACTORS, CredentialKind.IDENTITY, CredentialKind.PROVIDER_TOKEN, CredentialKind.USER_KEY),
     ),
@@ -175,13 +199,14 @@ ENDINGS: Final[Mapping[Cause, Mapping[CredentialKind, Ending]]] = {
     Cause.ANOTHER_PROVIDERS_WORD: _EVERYTHING,
     # 0071. A directory moves nobody who may do more than a member, so the rights of the account were taken before.
     Cause.HAND_OVER: _cells(
-        (*_OF_THE_PERSON, CredentialKind.WORKLOAD_TOKEN),
+        (*_OF_THE_PERSON, CredentialKind.WORKLOAD_TOKEN, *_SEALED_LINKS),
         (_ORGANIZATIONS, _MACHINES),
         (_MAKER_GONE, (CredentialKind.MANAGEMENT_KEY, CredentialKind.INVITATION, CredentialKind.SETUP_LINK)),
     ),
     # 0008, 0025.
     Cause.FORGOTTEN_PASSWORD: _cells(
-        (*_SESSIONS, CredentialKind.DEVICE, CredentialKind.PASSWORD, *_UNDER_WAY),
+        (*_SESSIONS, CredentialKind.DEVICE, CredentialKind.PASSWORD, *_UNDER_WAY, *_WAYS_BACK),
+        (_LOCKS, (CredentialKind.LOCK_LINK,)),
         (Stays("whoever reads the mailbox must not get past it"), _FACTORS),
         (_SEEN, (*_IDENTITIES, *_GRANTS)),
         (_ORGANIZATIONS, _MACHINES),
@@ -189,7 +214,8 @@ ENDINGS: Final[Mapping[Cause, Mapping[CredentialKind, Ending]]] = {
         ticked=(CredentialKind.USER_KEY,),
     ),
     Cause.CHANGED_PASSWORD: _cells(
-        (*_SESSIONS, CredentialKind.DEVICE, CredentialKind.PASSWORD, *_UNDER_WAY),
+        (*_SESSIONS, CredentialKind.DEVICE, CredentialKind.PASSWORD, *_UNDER_WAY, *_WAYS_BACK),
+        (_LOCKS, (CredentialKind.LOCK_LINK,)),
         (_SEEN, (*_FACTORS, *_IDENTITIES, *_GRANTS, CredentialKind.USER_KEY)),
         (_ORGANIZATIONS, _MACHINES),
         (_AS_MAKER, _AS_THE_PERSON),
@@ -199,6 +225,7 @@ ENDINGS: Final[Mapping[Cause, Mapping[CredentialKind, Ending]]] = {
         (
             *(*_SESSIONS, CredentialKind.DEVICE, CredentialKind.PASSWORD, *_CONSENTS, CredentialKind.USER_KEY, *_UNDER_WAY),
             CredentialKind.WORKLOAD_TOKEN,
+            *_SEALED_LINKS,
         ),
         (_LOCKED, (*_FACTORS, *_IDENTITIES, CredentialKind.PROVIDER_TOKEN)),
         (_ORGANIZATIONS, _MACHINES),
@@ -207,7 +234,9 @@ ENDINGS: Final[Mapping[Cause, Mapping[CredentialKind, Ending]]] = {
     # 0057, 0107. The membership ends, and what hangs on it.
     Cause.DEACTIVATED_BY_DIRECTORY: _cells(
         (*_SESSIONS, CredentialKind.DEVICE, CredentialKind.USER_KEY, *_UNDER_WAY, CredentialKind.WORKLOAD_TOKEN),
-        (_ACCOUNT_SHUT, (*_WAYS_IN, *_GRANTS)),
+        (_ACCOUNT_SHUT, (*_WAYS_IN, *_GRANTS, CredentialKind.LOCK_LINK)),
+        # A directory deactivates nobody who may do more than a member.
+        (_OFFICE_ASKED, _WAYS_BACK),
         (_ORGANIZATIONS, _MACHINES),
         (_MAKER_GONE, (CredentialKind.MANAGEMENT_KEY, CredentialKind.INVITATION, CredentialKind.SETUP_LINK)),
     ),
@@ -228,7 +257,7 @@ ENDINGS: Final[Mapping[Cause, Mapping[CredentialKind, Ending]]] = {
     # 0071.
     Cause.DEACTIVATED_BY_PLATFORM: _cells(
         (*_SESSIONS, CredentialKind.DEVICE, *_UNDER_WAY, CredentialKind.WORKLOAD_TOKEN),
-        (_ACCOUNT_SHUT, (*_WAYS_IN, *_GRANTS, CredentialKind.USER_KEY)),
+        (_ACCOUNT_SHUT, (*_WAYS_IN, *_GRANTS, CredentialKind.USER_KEY, *_SEALED_LINKS)),
         (_ORGANIZATIONS, _MACHINES),
         (_MAKER_GONE, (CredentialKind.MANAGEMENT_KEY, CredentialKind.INVITATION, CredentialKind.SETUP_LINK)),
     ),
@@ -241,6 +270,7 @@ ENDINGS: Final[Mapping[Cause, Mapping[CredentialKind, Ending]]] = {
             (_ORGANIZATIONS, _MACHINES),
             (_MAKER_GONE, (CredentialKind.MANAGEMENT_KEY, CredentialKind.INVITATION, CredentialKind.SETUP_LINK)),
             (_STARTERS, (CredentialKind.CONNECTION_TEST,)),
+            (_OFFICE_ASKED, (CredentialKind.RULES_LINK,)),
             rest=Stays("the account is the person's, and goes on without the organization"),
         ),
     ),
@@ -264,6 +294,7 @@ ENDINGS: Final[Mapping[Cause, Mapping[CredentialKind, Ending]]] = {
         (_ORGANIZATIONS, _MACHINES),
         (_MAKER_GONE, (CredentialKind.MANAGEMENT_KEY, CredentialKind.INVITATION, CredentialKind.SETUP_LINK)),
         (_STARTERS, (CredentialKind.CONNECTION_TEST,)),
+        (_OFFICE_ASKED, (CredentialKind.RULES_LINK,)),
         rest=Stays("each request asks what the person may do at that moment"),
     ),
     # 0026.
@@ -334,6 +365,7 @@ ENDINGS: Final[Mapping[Cause, Mapping[CredentialKind, Ending]]] = {
             CredentialKind.UNFINISHED,
             *_OF_THE_ORGANIZATION,
             CredentialKind.CONNECTION_TEST,
+            CredentialKind.RULES_LINK,
         ),
         rest=_PERSONS,
     ),
@@ -354,7 +386,7 @@ ENDINGS: Final[Mapping[Cause, Mapping[CredentialKind, Ending]]] = {
         rest=Stays("it is not the applications'"),
     ),
     Cause.ACCOUNT_DELETED: _cells(
-        (*_OF_THE_PERSON, CredentialKind.WORKLOAD_TOKEN),
+        (*_OF_THE_PERSON, CredentialKind.WORKLOAD_TOKEN, *_SEALED_LINKS),
         (_ORGANIZATIONS, _MACHINES),
         (_MAKER_GONE, (CredentialKind.MANAGEMENT_KEY, CredentialKind.INVITATION, CredentialKind.SETUP_LINK)),
     ),
@@ -389,6 +421,8 @@ _ORGANIZATIONS_DATA: Final = Because("it is the organization's; the audit log ha
 _SECRET: Final = Because("it is a secret, or a digest of one")
 _IN_LISTS: Final = Because("the person's own list has it")
 _OF_MINUTES: Final = Because("it lives for minutes")
+_NO_ROW: Final = Because("nothing of it is kept: the key ring seals what it is bound to")
+_IN_THE_MAIL: Final = Because("it lies in the person's mailbox, and what it has done is an entry of the log")
 _SESSION: Final = Owed(page="/ui/sessions", mails=_JUST_CAME, exported="login_events")
 _CONSENT: Final = Owed(page="/ui/applications", mails=_JUST_ALLOWED, exported="consents")
 _FACTOR: Final = Owed(page="/ui/second-factor", mails=("mfa_enabled",), exported="mfa_events")
@@ -459,4 +493,9 @@ OWED: Final[Mapping[CredentialKind, Owed]] = {
         mails=_PAGES_TELL,
         exported=_OF_MINUTES,
     ),
+    CredentialKind.LOCK_LINK: Owed(
+        page=_IN_THE_MAIL, mails=Because("it goes out in the mail that tells of something else"), exported=_NO_ROW
+    ),
+    CredentialKind.RULES_LINK: Owed(page=_IN_THE_MAIL, mails=("risk_way_back",), exported=_NO_ROW),
+    CredentialKind.INSTALLATION_RULES_LINK: Owed(page=_IN_THE_MAIL, mails=("risk_installation_way_back",), exported=_NO_ROW),
 }

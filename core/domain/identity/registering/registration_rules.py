@@ -3,7 +3,7 @@ another question, and so is whom an administrator, a directory or an application
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
 from typing import Final
 
@@ -77,6 +77,25 @@ class RegistrationRule(Frozen, kw_only=True):
             return RegistrationClosed(words="registration_closed", detail=f"registration: {self.policy}")
         message = "email: an address of this mail domain cannot be registered here"
         return BadRequest(message, words=REFUSED_DOMAIN, detail=f"registration: {self.policy}")
+
+
+def closing(rules: Iterable[RegistrationRule]) -> RegistrationPolicy | None:
+    """The first policy of these rules under which nobody registers, whatever the address. None where an address may do."""
+    return next((rule.policy for rule in rules if rule.policy in WITHOUT_FORM), None)
+
+
+class Newcomers(Frozen, kw_only=True):
+    """Who may come newly to where a page leads: what the rules of its organization and of its application say of people in general."""
+
+    rule: RegistrationRule | None = None
+    """The organization's own. None where the page belongs to none."""
+    get_in: bool = True
+    """The application lets somebody in who has an account and nothing else, or the organization lets people of a domain that it has proved
+    join by themselves, or ask.
+    """
+
+
+ANYBODY_NEW: Final = Newcomers()
 
 
 def listed_domain(text: str) -> str:

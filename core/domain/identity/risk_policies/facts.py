@@ -49,7 +49,7 @@ Test = Callable[[SignInFacts], bool]
 
 
 class LastSeen(Frozen):
-    """Where and when the person signed in before."""
+    """Where and when the person signed in before, the last time that somebody knew where."""
 
     country: str | None
     spot: Spot | None

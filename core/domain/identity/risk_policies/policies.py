@@ -97,6 +97,7 @@ ANYBODY: Final = RiskConditions()
 NO_ROLE: Final = "none"
 PLATFORM_OWNER_ROLE: Final = "platform_owner"
 """The only role that rules of the installation know."""
+COUNTS_SINCE: Final = "counts_since"
 
 
 class RiskPolicy(Frozen, kw_only=True):
@@ -106,6 +107,8 @@ class RiskPolicy(Frozen, kw_only=True):
     action: RiskAction
     counts: bool = False
     """False: the rule is in shadow, and changes nothing."""
+    counts_since: datetime | None = None
+    """Since when the rule counts, just as it is. `RiskPolicies.applied` says it, and nobody who sends rules. None in shadow."""
 
 
 class RiskException(Frozen, kw_only=True):
@@ -130,27 +133,34 @@ class RiskPolicies(Frozen, kw_only=True):
         return tuple(one for one in self.policies if one.counts)
 
     def applied(self, policies: Sequence[RiskPolicy], exceptions: Sequence[RiskException], now: datetime) -> "RiskPolicies":
-        """The rules after a change. Sessions from before the first rule that counts stay as they are."""
-        counts = any(one.counts for one in policies)
-        since = None if not counts else self.count_since or now
-        return RiskPolicies(policies=tuple(policies), exceptions=tuple(exceptions), count_since=since)
+        """The rules after a change. Sessions from before the first rule that counts stay as they are. A rule that counted before, and is
+        the same in all that it says, keeps its moment, wherever it stands.
+        """
+        stood = {one.id: one for one in self.counting}
+        kept = tuple(_counting(one, stood.get(one.id), now) for one in policies)
+        since = self.count_since or now if any(one.counts for one in kept) else None
+        return RiskPolicies(policies=kept, exceptions=tuple(exceptions), count_since=since)
+
+
+def _counting(policy: RiskPolicy, before: RiskPolicy | None, now: datetime) -> RiskPolicy:
+    if not policy.counts:
+        return replace(policy, counts_since=None)
+    if before is not None and replace(policy, counts_since=before.counts_since) == before:
+        return before
+    return replace(policy, counts_since=now)
 
 
 NO_POLICIES: Final = RiskPolicies()
 
 
-def refusing(rules: RiskPolicies) -> tuple[RiskPolicy, ...]:
-    return tuple(one for one in rules.counting if one.action is RiskAction.REFUSE)
-
-
-def lifted(rules: RiskPolicies, now: datetime, actions: Collection[RiskAction] = (RiskAction.REFUSE,)) -> RiskPolicies:
-    """Puts the rules with these actions back in shadow."""
-    policies = [replace(one, counts=False) if one.action in actions else one for one in rules.policies]
+def lifted(rules: RiskPolicies, chosen: Collection[RiskPolicy], now: datetime) -> RiskPolicies:
+    """Puts these rules back in shadow."""
+    policies = [replace(one, counts=False) if one in chosen else one for one in rules.policies]
     return rules.applied(policies, rules.exceptions, now)
 
 
 def stored_policy(policy: RiskPolicy) -> Mapping[str, Json]:
-    """The rule as a value that is kept. What asks nothing is left out."""
+    """The rule as a value, as documents say it. What asks nothing is left out."""
     when = policy.when
     conditions: dict[str, Json] = {
         "least_score": when.least_score,
@@ -175,8 +185,14 @@ def stored_policy(policy: RiskPolicy) -> Mapping[str, Json]:
     }
 
 
+def kept_policy(policy: RiskPolicy) -> Mapping[str, Json]:
+    """The rule as a value that is kept, with the moment since when it counts."""
+    since = policy.counts_since
+    return stored_policy(policy) if since is None else {**stored_policy(policy), COUNTS_SINCE: since.isoformat()}
+
+
 def restored_policy(kept: Mapping[str, Any]) -> RiskPolicy:
-    when = kept["when"]
+    when, since = kept["when"], kept.get(COUNTS_SINCE)
     return RiskPolicy(
         id=UUID(kept["id"]),
         name=kept["name"],
@@ -196,6 +212,7 @@ def restored_policy(kept: Mapping[str, Any]) -> RiskPolicy:
         ),
         action=RiskAction(kept["action"]),
         counts=kept["counts"],
+        counts_since=None if since is None else datetime.fromisoformat(since),
     )
 
 

@@ -1,6 +1,9 @@
 """Whom rules for risk would have met: the sign-ins of the last thirty days, judged by the rules as they are now, shadow or not.
 
 Only sign-ins that led to the organization count. Of people whom it merely lists, it judges by what it has seen itself.
+
+Rules judge a session when it begins. The log of a sign-in that goes on from a session does not say where from and how that was, so the
+report judges no such sign-in, and says how many there were.
 """
 
 from collections import Counter
@@ -12,10 +15,10 @@ from uuid import UUID
 from core.domain.identifiers import DeviceId, ServiceId, UserId
 from core.domain.identity.devices import Spot
 from core.domain.identity.risk import WEIGHTS, RiskFactor
-from core.domain.identity.risk_policies.facts import LastSeen, SignInFacts, cannot_have_travelled, deciding, leaves_out
-from core.domain.identity.risk_policies.policies import NO_ROLE, RiskAction, RiskPolicies, RiskPolicy
+from core.domain.identity.risk_policies.facts import LastSeen, SignInFacts, cannot_have_travelled, deciding, leaves_out, tests_of
+from core.domain.identity.risk_policies.policies import NO_ROLE, RiskAction, RiskConditions, RiskPolicies, RiskPolicy
 from core.domain.identity.risk_policies.ways import way_of
-from core.frozen import Frozen
+from core.frozen import Frozen, replace
 
 SPAN: Final = timedelta(days=30)
 # The latest people of each rule whom the report names.
@@ -36,6 +39,8 @@ class PastSignIn(Frozen):
     score: float
     service: ServiceId | None
     spot: Spot | None = None
+    goes_on: bool = False
+    """It rests on a session that had begun before."""
 
 
 class PastPerson(Frozen):
@@ -60,6 +65,8 @@ class PolicyReport(Frozen):
     days: tuple[tuple[date, int], ...]
     latest: tuple[MetInShadow, ...]
     """The latest sign-in of the people who were met last, the newest first."""
+    by_session: int = 0
+    """The sign-ins that went on from a session, as far as they led to a service of the rule, and their people have a role of the rule."""
 
 
 STRANGER: Final = PastPerson(NO_ROLE, is_own=False, teams=frozenset())
@@ -83,12 +90,18 @@ class ShadowReport:
         self._countries: dict[UserId, set[str]] = {}
         self._days: dict[UUID, Counter[date]] = {one.id: Counter() for one in rules.policies}
         self._met: dict[UUID, dict[UserId, MetInShadow]] = {one.id: {} for one in rules.policies}
+        # What is known of a session's sign-in, whenever and wherever it began.
+        self._known = [(one.id, tests_of(RiskConditions(services=one.when.services, roles=one.when.roles))) for one in rules.policies]
+        self._by_session: Counter[UUID] = Counter()
         self.judged = 0
 
     def take(self, sign_ins: Iterable[PastSignIn]) -> None:
         for one in sign_ins:
-            self.judged += 1
             facts = self._facts(one)
+            if one.goes_on:
+                self._count(facts)
+                continue
+            self.judged += 1
             policy = self._decide(facts)
             if policy is None or self._is_left_out(facts):
                 continue
@@ -98,13 +111,18 @@ class ShadowReport:
             met.pop(one.user, None)
             met[one.user] = MetInShadow(one.user, one.at, one.country, one.address)
 
+    def _count(self, facts: SignInFacts) -> None:
+        if not self._is_left_out(replace(facts, address=None)):
+            self._by_session.update(policy for policy, tests in self._known if all(test(facts) for test in tests))
+
     def _facts(self, one: PastSignIn) -> SignInFacts:
         person = self._people.get(one.user, self._stranger)
         new_device, score = one.new_device, one.score
         if not person.is_own:
             new_device, score = self._as_seen(one)
         last = self._last.get(one.user)
-        self._last[one.user] = LastSeen(one.country, one.spot, one.at)
+        if one.country is not None or one.spot is not None:
+            self._last[one.user] = LastSeen(one.country, one.spot, one.at)
         return SignInFacts(
             user=one.user,
             teams=person.teams,
@@ -137,7 +155,12 @@ class ShadowReport:
     def _report(self, policy: RiskPolicy) -> PolicyReport:
         days, met = self._days[policy.id], self._met[policy.id]
         return PolicyReport(
-            policy, sum(days.values()), len(met), tuple(sorted(days.items())), tuple([*met.values()][: -MOST_NAMED - 1 : -1])
+            policy,
+            sum(days.values()),
+            len(met),
+            tuple(sorted(days.items())),
+            tuple([*met.values()][: -MOST_NAMED - 1 : -1]),
+            self._by_session[policy.id],
         )
 
 

@@ -28,6 +28,11 @@ class SeenSignIn(Frozen):
     failure: str | None
     spot: Spot | None = None
 
+    @property
+    def is_placed(self) -> bool:
+        """Nobody knows where an application's sign-in was that went on from a session: it must not hide the one before."""
+        return self.country is not None or self.spot is not None
+
 
 class AskedRules(Frozen, kw_only=True):
     """The rules of an organization that the sign-in of a person has to be judged by."""
@@ -40,8 +45,8 @@ class AskedRules(Frozen, kw_only=True):
     role: str = NO_ROLE
     teams: frozenset[UUID] = frozenset()
     seen: tuple[SeenSignIn, ...] = ()
-    """The person's last sign-ins, the newest first: the last one of all if the membership is own, and else those that led to the
-    organization.
+    """The person's last sign-ins, the newest first: the last one of all whose place is known if the membership is own, and else those that
+    led to the organization.
     """
 
 
@@ -173,7 +178,7 @@ def facts_of(asked: AskedRules, came: Came, now: datetime) -> SignInFacts:
     sighting, approach = came.sighting, came.sighting.approach
     location = approach.location
     country, spot = (None, None) if location is None else (location.country, location.spot)
-    last = next((one for one in asked.seen if one.failure is None), None)
+    last = next((one for one in asked.seen if one.failure is None and one.is_placed), None)
     new_device, score = sighting.device is None, sighting.risk.score
     if not asked.is_own:
         new_device, score = _as_seen(asked.seen, sighting, now)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from core.domain.audiences import TokenAudience
 from core.domain.errors import NotFound
-from core.domain.federation.oauth.authorization_codes import LOGGED_ALREADY, SESSION_PROVIDER, ApprovedAuthorization, code_challenge
+from core.domain.federation.oauth.authorization_codes import LOGGED_ALREADY, ApprovedAuthorization, code_challenge
 from core.domain.federation.oauth.authorization_steps import (
     RequestingApplication,
     SignedInPerson,
@@ -22,6 +22,7 @@ from core.domain.identifiers import ConsentId, ServiceId, UserId
 from core.domain.identity.devices import Client
 from core.domain.identity.flows import Flow
 from core.domain.identity.sessions import Context
+from core.domain.identity.sign_in import SESSION_PROVIDER
 from core.domain.record.events import Actor
 from core.domain.secrets import Token
 from core.domain.services.services import ServiceType

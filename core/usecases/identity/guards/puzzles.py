@@ -4,10 +4,10 @@ Other use cases demand more with `PuzzleDemand.at_least`. In quiet times nothing
 """
 
 from datetime import UTC, datetime
-from typing import Final
 
 from core.domain.email import Email
 from core.domain.identity.devices import Client
+from core.domain.identity.endings.sealed import PUZZLES, WAITING, Sealed
 from core.domain.identity.guards.puzzles import (
     LONGEST_CHALLENGE,
     WAIT,
@@ -23,15 +23,12 @@ from core.domain.identity.guards.puzzles import (
 )
 from core.domain.identity.guards.traffic import BusyPlaces, Crossing
 from core.frozen import Frozen
-from core.usecases.sealed_texts import opened_text, sealed_text
+from core.usecases.identity.sealed_texts import opened_text, sealed_text
 from ports.clock import Clock
 from ports.encryption import CannotOpen, KeyRing
 from ports.identity.guards.puzzles import PuzzleStore
 from ports.metrics import Metrics
 from ports.system import Ids
-
-_CONTEXT: Final = "page.puzzle"
-_WAITING: Final = "page.puzzle.waiting"
 
 
 class Puzzles(Frozen):
@@ -67,7 +64,7 @@ class Puzzles(Frozen):
         if not self.is_on or demand.bits == 0:
             return None
         challenge = PuzzleChallenge.made(self.ids.new(), demand, binding, self.clock.now())
-        return Puzzle(sealed_text(self.keyring, challenge.packed(), _CONTEXT), challenge.bits)
+        return Puzzle(sealed_text(self.keyring, challenge.packed(), PUZZLES), challenge.bits)
 
     async def check(self, demand: PuzzleDemand, binding: str, answer: PuzzleAnswer, crossing: Crossing) -> None:
         """Use the solution up, if one is asked for. Raises `PuzzleUnsolved`: then nothing was written."""
@@ -99,7 +96,7 @@ class Puzzles(Frozen):
 
     def _opened(self, text: str) -> PuzzleChallenge:
         try:
-            return PuzzleChallenge.unpacked(self._unsealed(text, _CONTEXT))
+            return PuzzleChallenge.unpacked(self._unsealed(text, PUZZLES))
         except (CannotOpen, ValueError):
             raise PuzzleUnsolved("foreign") from None
 
@@ -124,15 +121,15 @@ class Puzzles(Frozen):
         except CannotOpen:
             return None
 
-    def _unsealed(self, text: str, context: str) -> bytes:
+    def _unsealed(self, text: str, kind: Sealed) -> bytes:
         """Raises `CannotOpen`."""
         if len(text) > LONGEST_CHALLENGE:
             raise CannotOpen("it is longer than any of ours")
-        return opened_text(self.keyring, text, context)
+        return opened_text(self.keyring, text, kind)
 
     def _now(self) -> float:
         return self.clock.now().timestamp()
 
 
-def _waiting_in(crossing: Crossing) -> str:
-    return f"{_WAITING} {crossing.network}"
+def _waiting_in(crossing: Crossing) -> Sealed:
+    return WAITING.within(crossing.network)

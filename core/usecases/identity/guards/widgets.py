@@ -8,10 +8,11 @@ from collections.abc import Mapping
 from typing import Final
 
 from core.domain.errors import Overloaded
+from core.domain.identity.endings.sealed import WIDGETS
 from core.domain.identity.guards.puzzles import PuzzlePurpose, PuzzleUnsolved
 from core.domain.identity.guards.widgets import ANSWER_REMEMBERED, LONGEST_KEPT, KeptForm, MakerSeen, answer_id
 from core.frozen import Frozen
-from core.usecases.sealed_texts import opened_text, sealed_text
+from core.usecases.identity.sealed_texts import opened_text, sealed_text
 from ports.clock import Clock
 from ports.encryption import CannotOpen, KeyRing
 from ports.identity.guards.puzzles import PuzzleStore
@@ -19,7 +20,6 @@ from ports.identity.guards.widgets import WidgetMaker, WidgetSilent
 from ports.metrics import Metrics
 from ports.system import Ids
 
-_CONTEXT: Final = "page.widget"
 OUR_OWN: Final = "of-no-widget"
 """What we ask the maker about to see whether it is there."""
 
@@ -44,7 +44,7 @@ class Widgets(Frozen):
     def keep(self, purpose: PuzzlePurpose, binding: str, fields: Mapping[str, str]) -> tuple[KeptForm, str] | None:
         """The form, and the same sealed for the page. `binding` names the browser and the flow. None for a form that no person fills in."""
         kept = KeptForm.made(self.ids.new(), purpose, binding, fields, self.clock.now())
-        sealed = sealed_text(self.keyring, kept.packed(), _CONTEXT)
+        sealed = sealed_text(self.keyring, kept.packed(), WIDGETS)
         if len(sealed) > LONGEST_KEPT:
             return None
         self.metrics.widget_answered(purpose, "asked")
@@ -53,7 +53,7 @@ class Widgets(Frozen):
     def opened(self, purpose: PuzzlePurpose, binding: str, sealed: str) -> KeptForm:
         """Raises `PuzzleUnsolved` for anything but a form of ours that waits for this browser, flow and purpose."""
         try:
-            kept = KeptForm.unpacked(opened_text(self.keyring, sealed, _CONTEXT))
+            kept = KeptForm.unpacked(opened_text(self.keyring, sealed, WIDGETS))
         except (CannotOpen, ValueError):
             kept = None
         objection = "foreign" if kept is None else kept.objection(purpose, binding, self.clock.now())

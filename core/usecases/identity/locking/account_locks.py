@@ -52,13 +52,13 @@ class AccountLocks(Frozen):
 
     async def look_at_link(self, token: Token) -> tuple[Email, bool]:
         """Returns the address of the account that the link locks, and whether the account is locked already. The link stays usable. Raises
-        `LinkRefused`.
+        what `lock_by_mail` does.
         """
         link = self.lock_links.read(token)
         async with self.unit_of_work() as uow:
             account = await _named(uow, link)
-        if not account.is_locked and link.is_spent(account):
-            raise link_used()
+        if not account.is_locked:
+            _require_lockable(account, link)
         return account.email, account.is_locked
 
     async def lock_by_mail(self, token: Token, actor: Actor) -> LockedAccount:
@@ -91,10 +91,7 @@ class AccountLocks(Frozen):
         user, now = account.id, self.system.clock.now()
         if account.is_locked:
             return LockedAccount(account, changed=False)
-        if account.deactivated_at is not None:
-            raise BadRequest(_SHUT, words="account_deactivated")
-        if link is not None and link.is_spent(account):
-            raise link_used()
+        _require_lockable(account, link)
         before = await uow.account_locks.before(user, now)
         recent = await uow.account_locks.added_since(user, now - RECENT)
         await uow.consents.remove_all(user)
@@ -133,6 +130,14 @@ class AccountLocks(Frozen):
         event = account_locked(user, by, actor, personal={**personal, **told}, organization=organization)
         await uow.record_in_every_log(event, user)
         return done
+
+
+def _require_lockable(account: Account, link: LockLink | None) -> None:
+    """Raises `BadRequest` when the account is deactivated, and `LinkRefused` when the link is used up."""
+    if account.deactivated_at is not None:
+        raise BadRequest(_SHUT, words="account_deactivated")
+    if link is not None and link.is_spent(account):
+        raise link_used()
 
 
 async def _named(uow: UnitOfWork, link: LockLink) -> Account:

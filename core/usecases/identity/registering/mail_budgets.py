@@ -20,7 +20,6 @@ from core.domain.identity.registering.mail_budgets import (
     BudgetSizes,
     BudgetStanding,
     BudgetVerdict,
-    Counted,
     budget_key,
     budget_lifted,
     budget_restored,
@@ -57,18 +56,19 @@ class MailBudgets(Frozen):
         and only if those are used up as everybody's. Raises `RateLimited` when a budget is used up and the mail cannot wait.
         """
         budgets, now = asked.budgets(self.sizes), self.clock.now()
-        if not budgets or (solved and (await self._count(BudgetLane.SOLVED, budgets, now)).verdict is BudgetVerdict.GO):
+        if not budgets or (solved and await self._goes_by_puzzle(budgets, now)):
             return None
-        counted = await self._count(BudgetLane.OPEN, budgets, now, may_wait=may_wait)
+        counted = await self.store.count(BudgetLane.OPEN, budgets, now, may_wait=may_wait)
+        if counted.over is None:
+            return None
         if counted.verdict is BudgetVerdict.REFUSE:
+            self.metrics.mail_held_back(counted.over.value, "refused")
             raise held_back(now)
-        return held_until(now, counted.hours) if counted.verdict is BudgetVerdict.WAIT else None
+        self.metrics.mail_held_back(counted.over.value, "waits")
+        return held_until(now, counted.hours)
 
-    async def _count(self, lane: BudgetLane, budgets: Sequence[Budget], now: datetime, *, may_wait: bool = False) -> Counted:
-        counted = await self.store.count(lane, budgets, now, may_wait=may_wait)
-        if counted.over is not None:
-            self.metrics.rate_limited(f"mails_{counted.over}", "shared")
-        return counted
+    async def _goes_by_puzzle(self, budgets: Sequence[Budget], now: datetime) -> bool:
+        return (await self.store.count(BudgetLane.SOLVED, budgets, now, may_wait=False)).verdict is BudgetVerdict.GO
 
     async def comes_from_reserve(self, asked: AskedFrom, *, known: bool) -> bool:
         """Whether a mail that waits may go out at once: the first of this hour to the mailbox of an account, as long as the reserve of each

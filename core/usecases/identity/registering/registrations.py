@@ -4,7 +4,13 @@ from collections.abc import Sequence
 
 from core.domain.email import Email
 from core.domain.identifiers import OrganizationId
-from core.domain.identity.registering.registration_rules import WITHOUT_FORM, RegistrationPolicy, RegistrationRule
+from core.domain.identity.registering.registration_rules import (
+    ANYBODY_NEW,
+    Newcomers,
+    RegistrationPolicy,
+    RegistrationRule,
+    closing,
+)
 from core.frozen import Frozen
 from ports.identity.registering.registration_rules import RegistrationRules, ThrowawayDomains
 
@@ -14,10 +20,12 @@ class Registrations(Frozen):
     throwaway: ThrowawayDomains
     lookup: RegistrationRules
 
-    @property
-    def has_form(self) -> bool:
-        """Whether the installation's own page lets anybody register."""
-        return self.installation.policy not in WITHOUT_FORM
+    def leads_on(self, newcomers: Newcomers = ANYBODY_NEW) -> bool:
+        """Whether a sign-in page has a link to the registration: the rules let somebody register, whose account then leads to where the
+        page does. It asks nothing about an address, so it is the same for all.
+        """
+        rules = (self.installation,) if newcomers.rule is None else (self.installation, newcomers.rule)
+        return closing(rules) is None and newcomers.get_in
 
     async def require(self, email: Email, organization: str) -> None:
         """`organization` is the slug that the request names, or empty. Comes before anything that depends on the address, so that known and
@@ -28,7 +36,7 @@ class Registrations(Frozen):
 
     async def without_form(self, organization: str) -> RegistrationPolicy | None:
         """The policy under which a page has no form, since no address would do. None where it has one."""
-        return next((rule.policy for rule in await self._rules(organization) if rule.policy in WITHOUT_FORM), None)
+        return closing(await self._rules(organization))
 
     async def refuses_arrival(self, email: Email, organization: OrganizationId | None, vouching: OrganizationId | None) -> bool:
         """Whether a provider's first word about an address makes no account, on a page of that organization. An organization that vouches
@@ -45,7 +53,7 @@ class Registrations(Frozen):
 
     async def _rules(self, organization: str) -> Sequence[RegistrationRule]:
         """The installation's first. What it closes needs no look-up."""
-        if not organization or self.installation.policy in WITHOUT_FORM:
+        if not organization or closing((self.installation,)) is not None:
             return (self.installation,)
         theirs = await self.lookup.find(organization)
         return (self.installation,) if theirs is None else (self.installation, theirs)

@@ -1,38 +1,48 @@
-"""Putting the rules that refuse back in shadow, as whoever has a way back does: an owner at their organization, or a platform owner."""
+"""Putting the rules that refuse back in shadow, as whoever has a way back does: an owner at their organization, or a platform owner.
 
+A link is asked the same for its page and for its button: whether it is one of ours and in time, whether its account may still use it, and
+whether it has anything left to lift.
+"""
+
+from collections.abc import Sequence
 from datetime import datetime
 
 from core.domain.identifiers import OrganizationId
-from core.domain.identity.mailed_tokens import LinkRefused, LinkUnknown
-from core.domain.identity.risk_policies.policies import RiskPolicies, lifted, refusing, risk_policies_updated
+from core.domain.identity.accounts import Account
+from core.domain.identity.endings.sealed import Sealed
+from core.domain.identity.mailed_tokens import LinkRefused, LinkUnknown, link_used
+from core.domain.identity.risk_policies.policies import RiskPolicies, RiskPolicy, risk_policies_updated
 from core.domain.identity.risk_policies.ways_back import NotAWayBack, WayBack
 from core.domain.record.events import Actor
 from core.domain.secrets import Token
-from core.usecases.sealed_texts import opened_text
+from core.usecases.identity.sealed_texts import opened_text
 from ports.encryption import CannotOpen, KeyRing
 from ports.unit_of_work import UnitOfWork
 
 
-def opened_way_back(keyring: KeyRing, token: Token, context: str) -> WayBack:
-    """Raises `LinkUnknown`."""
+def opened_way_back(keyring: KeyRing, token: Token, kind: Sealed, now: datetime) -> WayBack:
+    """Raises `LinkUnknown`, and `LinkRefused` for a link that is too old."""
     try:
-        return WayBack.unpacked(opened_text(keyring, token.reveal(), context))
+        way = WayBack.unpacked(opened_text(keyring, token.reveal(), kind))
     except (CannotOpen, NotAWayBack):
         raise LinkUnknown("This link is not valid", words="link_invalid") from None
-
-
-def require_in_time(way: WayBack, now: datetime) -> None:
-    """Raises `LinkRefused`."""
     if way.is_over(now):
         raise LinkRefused("This link has expired", words="link_expired")
+    return way
 
 
-async def lift_refusing(uow: UnitOfWork, organization: OrganizationId | None, before: RiskPolicies, actor: Actor, now: datetime) -> int:
-    """Puts the rules that refuse back in shadow, and returns their number. None is the installation. Commits if there are any."""
-    refused = refusing(before)
-    if refused:
-        after = lifted(before, now)
-        await uow.risk_policies.save(organization, after)
-        await uow.record(risk_policies_updated(organization, before, after, actor))
-        await uow.commit()
-    return len(refused)
+def lifted_by(way: WayBack, owner: Account, rules: RiskPolicies) -> Sequence[RiskPolicy]:
+    """What the link lifts. Raises `LinkRefused` when this is nothing any more."""
+    found = way.lifts(rules) if way.is_good_for(owner) else ()
+    if not found:
+        raise link_used()
+    return found
+
+
+async def keep_lifted(
+    uow: UnitOfWork, organization: OrganizationId | None, before: RiskPolicies, after: RiskPolicies, actor: Actor
+) -> None:
+    """Commits. None is the installation. The rules are held: of two requests, the second finds nothing to lift."""
+    await uow.risk_policies.save(organization, after)
+    await uow.record(risk_policies_updated(organization, before, after, actor))
+    await uow.commit()

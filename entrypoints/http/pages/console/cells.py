@@ -1,6 +1,6 @@
 """The cells of tables and the facts of records. A column says which part of a row it shows, and how."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
 from operator import attrgetter
@@ -75,6 +75,8 @@ class Column(Frozen):
     """The sign of the thing in the row."""
     beside_said: Callable[[Any, Text], str] | None = None
     """The second line, where it is in the reader's words."""
+    values: tuple[str, ...] = ()
+    """All values that have words."""
 
     def cell(self, row: Any, text: Text, path: Mapping[str, str]) -> Cell:
         value = self.value(row) if self.said is None else self.said(row, text)
@@ -88,15 +90,29 @@ class Column(Frozen):
             key, tone = self.words(value)
             return Cell("state", text(key), href, tone, beside)
         if self.kind == "words":
-            return Cell("text", in_words(value, text), href, beside=beside)
+            return Cell("text", in_words(field_of(self.label), value, text), href, beside=beside)
         return Cell(self.kind, value, href, beside=beside, mark=None if self.mark is None else self.mark(row))
 
 
-def in_words(value: Any, text: Text) -> str:
-    """A value of ours, such as a member of an enumeration, as people say it; several with commas."""
+def field_of(label: str) -> str:
+    """The name under which the values of a field have their words: the last step of its label."""
+    return label.rpartition(".")[2]
+
+
+def value_key(field: str, value: str) -> str:
+    """The text key of one of our values. Each field has words of its own, since `on` means something else in each."""
+    return f"console.value.{field}.{_step(value)}"
+
+
+def _step(value: str) -> str:
+    return str(value).lower().replace("-", "_").replace(".", "_").replace(":", "_")
+
+
+def in_words(field: str, value: Any, text: Text) -> str:
+    """A value of ours, such as a member of an enumeration, as people say it of this field; several with commas."""
     if isinstance(value, str):
-        return str(text(f"console.value.{value_key(value)}"))
-    return ", ".join(in_words(one, text) for one in value)
+        return str(text(value_key(field, value)))
+    return ", ".join(in_words(field, one, text) for one in value)
 
 
 def role_in_words(role: str, text: Text) -> str:
@@ -108,11 +124,6 @@ def role(value: str | Value) -> Column:
     """A role in the organization."""
     of = _of(value)
     return sentence(lambda row, text: role_in_words(of(row), text) if of(row) else "", "console.field.role")
-
-
-def value_key(value: str) -> str:
-    """The last step of the text key of one of our values."""
-    return str(value).lower().replace("-", "_").replace(".", "_").replace(":", "_")
 
 
 def _of(name: Part) -> Value:
@@ -128,9 +139,9 @@ def _label(name: Part, label: str) -> str:
     return label or f"console.field.{str(name).rpartition('.')[2]}"
 
 
-def words(name: Part, label: str = "") -> Column:
-    """Values of ours, in the reader's language."""
-    return Column(_label(name, label), "words", _of(name))
+def words(name: Part, values: Iterable[str], label: str = "") -> Column:
+    """Values of ours, in the reader's language: some of `values`, each of which has its words."""
+    return Column(_label(name, label), "words", _of(name), values=tuple(values))
 
 
 def plain(name: Part, label: str = "", *, beside: str | Value | None = None) -> Column:

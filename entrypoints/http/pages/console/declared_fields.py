@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from core.domain.tenancy.profile_fields import FieldKind
+from core.domain.tenancy.profile_fields import FieldKind, FieldPrompt, FieldWriter
 from entrypoints.http.pages.console.cells import code, listed, number, plain, when, words, yes_or_no
 from entrypoints.http.pages.console.forms import Asked, InputKind, ShortName
 
@@ -38,12 +38,19 @@ NEW: Final = (
     *BOUNDS,
     *ASKED,
 )
-COLUMNS: Final = (plain("label"), code("key"), words("kind"), words("written_by"), words("asked_at"), yes_or_no("required"))
+COLUMNS: Final = (
+    plain("label"),
+    code("key"),
+    words("kind", FieldKind),
+    words("written_by", FieldWriter),
+    words("asked_at", FieldPrompt),
+    yes_or_no("required"),
+)
 FACTS: Final = (
     code("key"),
-    words("kind"),
-    words("written_by"),
-    words("asked_at"),
+    words("kind", FieldKind),
+    words("written_by", FieldWriter),
+    words("asked_at", FieldPrompt),
     yes_or_no("required"),
     number("position"),
     listed("rule.choices"),

@@ -162,9 +162,9 @@ async def _section(resource: Resource, visit: PageVisit, record: Any, section: S
     )
 
 
-def _as_it_is(visit: PageVisit, one: Input, text: Any) -> str:
+async def _as_it_is(visit: PageVisit, one: Input, text: Any) -> str:
     if one.rows is not None:
-        return said_back(visit, one, text)
+        return await said_back(visit, one, text)
     return "\n".join(text) if one.takes_several else text
 
 
@@ -189,7 +189,7 @@ def section_pages(resource: Resource, section: Section) -> Sequence[Endpoint]:
         given = SentSection(section, sent_texts(inputs, call.body))
         if record is not None and (others := moved(inputs, call.body, record)):
             now = texts_of(others, record)
-            meanwhile = [(visit.text(one.label), _as_it_is(visit, one, now[one.field])) for one in others]
+            meanwhile = [(visit.text(one.label), await _as_it_is(visit, one, now[one.field])) for one in others]
             return Answer(await shown(resource, visit, record, given=given, meanwhile=meanwhile), status_of(Conflict()))
         try:
             # A body that cannot do without a field gets it unchanged, too.

@@ -20,7 +20,7 @@ from core.domain.services.billing.money import in_smallest_unit
 from entrypoints.http.machinery.browsers import BoundForm
 from entrypoints.http.machinery.decoding import convert, decode_own_type
 from entrypoints.http.machinery.errors import NotAsDeclared, status_of
-from entrypoints.http.pages.console.cells import in_words, value_key
+from entrypoints.http.pages.console.cells import field_of, in_words
 from entrypoints.http.pages.console.forms import WAS, Choice, Input, InputKind, Shape
 from entrypoints.http.pages.console.rows.rows import cut, filled, joined, lines_of, place_of, pressed_on
 from entrypoints.http.pages.console.visit import PageVisit
@@ -285,17 +285,17 @@ def of_record(inputs: Sequence[Input], record: Any) -> Sequence[Input]:
     ]
 
 
-def said_back(visit: PageVisit, one: Input, given: Any) -> str:
-    """A text of the form, or several, as people say it."""
+async def said_back(visit: PageVisit, one: Input, given: Any) -> str:
+    """A text of the form, or several, as people say it: a choice as the form says it."""
     if one.kind is InputKind.TICK:
         return visit.text("console.yes" if given == "yes" else "console.no")
     if not given:
         return visit.text(one.unchosen if one.can_stay_open else "console.nothing")
     if one.rows is not None:
         return "; ".join(lines_of(one.rows, given, visit.text))
-    if one.takes_several:
-        return ", ".join(in_words(value, visit.text) if value in one.allowed else value for value in given)
-    return in_words(given, visit.text) if one.kind is InputKind.CHOICE and given in one.allowed else ", ".join(given.split("\n"))
+    items = given if one.takes_several else given.split("\n")
+    labels = {choice.value: choice.label for choice in await _choices(visit, one)}
+    return ", ".join(labels.get(each, each) for each in items)
 
 
 def with_their_choices(inputs: Sequence[Input], only: Sequence[Input]) -> Sequence[Input]:
@@ -369,15 +369,15 @@ async def drawn(visit: PageVisit, inputs: Sequence[Input], texts: Mapping[str, A
     """Each input with its present text and its choices, or its rows."""
     made = list[Drawn]()
     for one in inputs:
-        choices: Sequence[Any]
-        if one.rows is not None:
-            choices = cut(one.rows, texts.get(one.field, ()))
-        elif one.choices is not None:
-            choices = await one.choices(visit)
-        else:
-            choices = [Choice(value, visit.text(f"console.value.{value_key(value)}")) for value in one.allowed]
+        choices: Sequence[Any] = await _choices(visit, one) if one.rows is None else cut(one.rows, texts.get(one.field, ()))
         made.append((one, texts.get(one.field, [] if one.takes_several else ""), choices))
     return made
+
+
+async def _choices(visit: PageVisit, one: Input) -> Sequence[Choice]:
+    if one.choices is not None:
+        return await one.choices(visit)
+    return [Choice(value, in_words(field_of(one.label), value, visit.text)) for value in one.allowed]
 
 
 def has_words(one: Input) -> bool:

@@ -29,18 +29,16 @@ def _advice(refused: Refused) -> str | Advised:
     return Advised("lift_rules.refused", WayOn(SIGN_IN, "lift_rules.sign_in")) if isinstance(refused, LinkRefused) else ""
 
 
-@page.get(LIFT_RULES, caller=ANYONE, limit=PAGE_LOADS, policy=WITH_FORM, advice=_advice, refuses=(BadRequest,))
+@page.get(LIFT_RULES, caller=ANYONE, limit=PAGE_LOADS, policy=WITH_FORM, advice=_advice, refuses=(BadRequest, Forbidden))
 async def show_lift_rules(call: Call[None, LiftRules], postern: Postern) -> bytes:
     """See the rules for risk of the installation that refuse sign-ins, by a mailed link"""
-    refusing = await postern.identity.installation_way_back.look(call.query.token)
-    if not refusing:
-        return shipped_pages().outcome("lifted_rules", call.language, good=True)
+    lifts = await postern.identity.installation_way_back.look(call.query.token)
     return shipped_pages().page(
         "mailed/lift_rules.html",
         call.language,
         action=LIFT_RULES,
         token=call.query.token.reveal(),
-        names=[one.name for one in refusing],
+        names=[one.name for one in lifts],
     )
 
 
@@ -56,7 +54,7 @@ async def show_lift_rules(call: Call[None, LiftRules], postern: Postern) -> byte
 async def send_lift_rules(call: Call[LiftRules], postern: Postern) -> bytes:
     """Put the rules for risk of the installation that refuse back in shadow
 
-    The same form, sent twice, finds no rule that refuses, and says so.
+    The same form, sent twice, finds no such rule from before the mail, and says that the link was used.
     """
     await postern.identity.installation_way_back.lift(call.body.token, call.actor)
     return shipped_pages().outcome("lifted_rules", call.language, good=True)

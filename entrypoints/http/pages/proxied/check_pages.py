@@ -13,7 +13,7 @@ from core.usecases.federation.proxy_checks import CheckedRequest
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import NO_BODY, Answer, NoBody
 from entrypoints.http.machinery.callers import ANYONE
-from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.calls import Call, Request
 from entrypoints.http.machinery.endpoints import Endpoint, Statement, declare
 from entrypoints.http.machinery.headers import AnswerHeader, RequestHeader
 from entrypoints.http.machinery.limits import AUTH, PAGE_SIGN_INS, UNLIMITED
@@ -46,7 +46,8 @@ async def check_proxied_request(call: Call[None, ProxyQuestion], postern: Poster
     `X-Postern-Proxy`, the original request as `X-Forwarded-Method`, `X-Forwarded-Host`, `X-Forwarded-Uri` and `X-Forwarded-For`, and the
     original `Cookie` and `Authorization`. With 200 the request may pass, with the headers of the answer in place of its own: those that
     tell who comes are always there, and empty where there is nothing to tell. `X-Postern-Assertion` says the same as a signed token of 60
-    seconds. 302 leads a person to the sign-in, 401 refuses a program, and 403 says that somebody may not pass.
+    seconds. 302 leads a person to the sign-in, 401 refuses a program, and 403 says that somebody may not pass. A person who sends a form
+    after the sign-in has ended gets 401 with a page: no redirect leads back to what was sent.
     """
     asked, found = await checked(call.request, postern)
     outcome = found.given.outcome
@@ -54,14 +55,38 @@ async def check_proxied_request(call: Call[None, ProxyQuestion], postern: Poster
         headers, assertion = await postern.federation.proxy_checks.told(found, asked.host)
         told = [(name.lower().encode(), value.encode()) for name, value in headers]
         return Answer(NO_BODY, 200, (*told, (ASSERTION_HEADER.lower().encode(), assertion.encode())))
-    plain = call.query.answer == "status" or not is_for_page(call.request)
-    return _sign_in(asked, plain=plain) if outcome is ProxyOutcome.SIGN_IN else _refused(call, found, plain=plain)
-
-
-def _sign_in(asked: ProxiedRequest, *, plain: bool) -> Answer[Any]:
+    sends_form = _sends_form(call.request)
+    plain = call.query.answer == "status" or not (sends_form or is_for_page(call.request))
+    if outcome is not ProxyOutcome.SIGN_IN:
+        return _refused(call, found, plain=plain)
     if plain:
         return Answer(NO_BODY, 401, (_CHALLENGE,))
+    return _form_not_sent(call, found) if sends_form else _sign_in(asked)
+
+
+def _sends_form(request: Request) -> bool:
+    """Whether a person sends a form. A script that sends one reads the answer itself, and says so by its mode or by what it accepts."""
+    method = request.header(b"x-forwarded-method") or request.method.encode()
+    return method == b"POST" and request.accepts_pages and request.header(b"sec-fetch-mode") in {None, b"navigate"}
+
+
+def _sign_in(asked: ProxiedRequest) -> Answer[Any]:
     return Answer(NO_BODY, 302, ((b"location", sign_in_at(place_to_return(asked.target)).encode()),))
+
+
+def _form_not_sent(call: Call[None, ProxyQuestion], found: CheckedRequest) -> Answer[Any]:
+    """The sign-in opens beside this page, so that one step back leads to the form with all that stands in it."""
+    return said_here(
+        "form_not_sent",
+        call.language,
+        good=False,
+        onward=sign_in_at("/"),
+        label="proxied.sign_in_beside",
+        beside=True,
+        status=401,
+        headers=(_CHALLENGE,),
+        values={"service": found.found.service_name},
+    )
 
 
 def _refused(call: Call[None, ProxyQuestion], found: CheckedRequest, *, plain: bool) -> Answer[Any]:
@@ -92,7 +117,14 @@ _READS: Final = (
     RequestHeader("X-Forwarded-Host", "The host of the original request: one of the application's.", "wiki.acme.example"),
     RequestHeader("X-Forwarded-Uri", "The path and query of the original request, as they came.", "/admin/x?page=2"),
     RequestHeader("X-Original-Url", "What the original request has: a path other than its own has to meet every rule.", "/admin"),
-    RequestHeader("X-Rewrite-Url", "What the original request has, as `X-Original-Url`.", "/admin"),
+    *(
+        RequestHeader(name, "What the original request has, as `X-Original-Url`.", "/admin")
+        for name in ("X-Rewrite-Url", "X-Original-Uri", "X-Forwarded-Path", "X-Waws-Unencoded-Url")
+    ),
+    RequestHeader(
+        "X-Script-Name", "What the original request has: with a prefix that is cut off its path, it has to meet every rule.", "/wiki"
+    ),
+    RequestHeader("X-Forwarded-Prefix", "What the original request has, as `X-Script-Name`.", "/wiki"),
     RequestHeader("X-Forwarded-Method", "The method of the original request.", "GET"),
     RequestHeader("Authorization", "What the original request has: a user's key or the application's own token counts.", "Bearer wik_…"),
     RequestHeader("Sec-Fetch-Mode", "What the original request has: whether a person opens a page.", "navigate"),
@@ -106,7 +138,7 @@ _SENDS: Final = (
     AnswerHeader(ASSERTION_HEADER, "The same as a signed token (`proxy+jwt`) for the application; empty if nobody comes.", "eyJhbGciOi…"),
 )
 _CHALLENGED: Final = (AnswerHeader("WWW-Authenticate", "How a program shows who it is.", 'Bearer realm="application"'),)
-_ALSO: Final[Mapping[int, Any]] = {302: NoBody, 401: NoBody, 403: bytes}
+_ALSO: Final[Mapping[int, Any]] = {302: NoBody, 401: bytes, 403: bytes}
 # Each method of the original request, because some proxies ask by the same one.
 _DESCRIBED: Final[Statement] = {
     **_STATED,

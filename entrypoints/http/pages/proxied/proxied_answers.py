@@ -38,13 +38,16 @@ def said_here(
     headers: tuple[tuple[bytes, bytes], ...] = (),
     values: Mapping[str, Any] | None = None,
     frames: Sequence[str] = (),
+    beside: bool = False,
 ) -> Answer[bytes]:
-    """The page of an outcome, by the texts `proxied.<name>` and `proxied.<name>_text`. It loads pages of other applications in `frames`."""
+    """The page of an outcome, by the texts `proxied.<name>` and `proxied.<name>_text`. It loads pages of other applications in `frames`,
+    and leads on in a new tab `beside` it where that counts.
+    """
     pages = shipped_pages()
     text = pages.text(language)
     told = values or {}
     title, explained = text(f"proxied.{name}", **told), text(f"proxied.{name}_text", **told)
-    content = pages.said(title, explained, language, good=good, onward=onward, label=text(label), frames=frames)
+    content = pages.said(title, explained, language, good=good, onward=onward, label=text(label), frames=frames, beside=beside)
     policy = replace(PLAIN, frames=origins(frames)) if frames else None
     return Answer(here(content), status, (*headers, (b"content-type", HTML.encode())), policy)
 

@@ -24,6 +24,7 @@ from core.domain.identity.guards.puzzles import PuzzlePurpose, PuzzleUnsolved
 from core.domain.identity.mfa import LONGEST_CODE
 from core.domain.identity.realms import ANY_WAY, ProviderRequired, WayIn
 from core.domain.identity.registering.mail_budgets import BUDGET_BITS
+from core.domain.identity.registering.registration_rules import ANYBODY_NEW
 from core.domain.languages import Language
 from core.domain.secrets import Password
 from core.domain.texts.own_texts import InstallationWords
@@ -121,7 +122,7 @@ async def show_sign_in(call: Call[None, SignInLink, None, Caller | None], poster
         return redirect(f"{ACCOUNTS}?{urlencode({'to': own_place(link.to)})}")
     browser, headers = browser_secret(call, postern)
     await postern.identity.journeys.refresh_offers()
-    passkeys, registers = _have_passkeys(postern), postern.identity.registrations.has_form
+    passkeys, registers = _have_passkeys(postern), postern.identity.registrations.leads_on()
     words, offers = shipped_pages().words, tuple(offered(postern, None, link.to))
     parts = _first_page(call.language, words, link.to, offers, passkeys=passkeys, registers=registers)
     return Answer(form_token(browser, bound_to("")).encode().join(parts), 200, headers)
@@ -334,7 +335,8 @@ def address_page(
     browser, _ = browser_secret(call, postern)
     token = form_token(browser, bound_to("" if flow is None else str(flow.id)))
     offers, ends = offered(postern, flow, place), first_to_end(call, postern)
-    passkeys, registers = _have_passkeys(postern), postern.identity.registrations.has_form
+    passkeys = _have_passkeys(postern)
+    registers = postern.identity.registrations.leads_on(ANYBODY_NEW if flow is None else flow.newcomers)
     return _rendered(
         call.language,
         flow,
@@ -370,7 +372,7 @@ def _rendered(
     signals: Sequence[PasskeySignal] = (),
     ends: str = "",
 ) -> bytes:
-    """`registers`: the installation gives accounts to people who register. `ends` is the account that has to make room for another."""
+    """`registers`: an account that somebody registers leads on. `ends` is the account that has to make room for another."""
     return shipped_pages().page(
         "sign_in/sign_in.html",
         language,

@@ -51,7 +51,7 @@ async def get_installation_risk_report(call: Call, postern: Postern) -> RiskRepo
     """See whom the rules for risk of the installation would have met
 
     All sign-ins of the last thirty days are judged by the rules as they are now, whether they count or not; the newest 200 000, if there
-    are more.
+    are more. One that goes on from a session is not judged but counted apart: rules judge a session when it begins.
     """
     return report_record(await postern.platform.risk_policies.report(call.caller, call.actor.address))
 

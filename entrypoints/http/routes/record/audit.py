@@ -101,6 +101,15 @@ class AuditSubject(msgspec.Struct, frozen=True, kw_only=True):
     name: PersonName | None
 
 
+class AuditService(msgspec.Struct, frozen=True, kw_only=True):
+    """The service that an entry is about, with today's names."""
+
+    slug: Annotated[str, example("board")]
+    """The short name."""
+    name: Annotated[str, example("Board")]
+    """The name that people see."""
+
+
 class LoggedAnywhere(msgspec.Struct, frozen=True, kw_only=True):
     """One entry of an audit log, whichever log it is in."""
 
@@ -129,6 +138,8 @@ class LoggedAnywhere(msgspec.Struct, frozen=True, kw_only=True):
     """The person whom the entry is about, with an account. In an organization's log it is absent unless they are a member or use one of its
     services.
     """
+    service: AuditService | msgspec.UnsetType = msgspec.UNSET
+    """The service that the entry is about. Absent once the service is deleted; what the entry itself says of it stays in `details`."""
 
 
 class AuditEntryRecord(LoggedAnywhere, frozen=True, kw_only=True):
@@ -235,6 +246,11 @@ def subject_of(entry: AuditEntry) -> AuditSubject | msgspec.UnsetType:
     return msgspec.UNSET if about is None else AuditSubject(id=about.id, email=about.email, name=about.name)
 
 
+def service_of(entry: AuditEntry) -> AuditService | msgspec.UnsetType:
+    about = entry.service
+    return msgspec.UNSET if about is None else AuditService(slug=about.slug, name=about.name)
+
+
 def parts_of(reader: Caller | Member | ManagementKeyHolder, entry: AuditEntry) -> dict[str, Any]:
     """The fields that an entry has in every log."""
     return {
@@ -243,6 +259,7 @@ def parts_of(reader: Caller | Member | ManagementKeyHolder, entry: AuditEntry) -
         "impersonator": _actor(reader, entry.impersonator),
         "action": entry.action,
         "target_type": entry.target_type,
+        "service": service_of(entry),
         "target_id": entry.target_id,
         "ip_address": entry.address,
         "user_agent": entry.user_agent,

@@ -43,12 +43,13 @@ class ProxyBody(msgspec.Struct, frozen=True, kw_only=True):
     """What is set of an application behind a proxy."""
 
     hosts: _Hosts = ()
-    """The application's hosts, at most 20. Each lies in a domain that the organization has proved, or a platform owner sets it; one host
-    has one application.
+    """The application's hosts, at most 20: names without a port. Each lies in a domain that the organization has proved, or a platform
+    owner sets it; one host has one application.
     """
     rules: _Rules = ()
     """What a path, and all below it, asks for: `/public open`, `/ signed_in`, `/admin role editor`, `/docs permission read`. The longest
-    path counts. What no rule fits asks for a sign-in; what can be read in several ways has to meet every rule.
+    path counts. What no rule fits asks for a sign-in; what can be read in several ways has to meet every rule. What follows a segment with
+    a dot, such as `/admin` in `/index.php/admin`, has to meet the rule that fits it, too, other than that of `/`. Rules do not see a query.
     """
     headers: _Headers = USUAL_HEADERS
     """What the application is told in which header: `id`, `email` (only a proved one), `name`, `username`, `groups` (the person's teams),
@@ -129,7 +130,8 @@ async def change_proxy(call: Call[ProxyPatch, None, ServicePath, Member], poster
 async def preview_proxy(call: Call[None, ProxyPreviewQuery, ServicePath, Member], postern: Postern) -> ProxyPreview:
     """Ask what a path of an application behind a proxy asks for
 
-    The answer is what `/proxy/check` decides by.
+    The answer is what `/proxy/check` decides by. What follows a segment with a dot has to meet its own rule, too: `/index.php/admin` asks
+    for what `/admin` asks for. A query decides nothing, so rules cannot guard an application that finds its pages by it (`/?r=admin`).
     """
     found = await postern.services.proxies.preview(call.caller, call.path.service_slug, call.query.path)
     return ProxyPreview(found.place, [str(one) for one in found.demands])

@@ -23,6 +23,7 @@ from core.domain.identity.risk_policies.policies import (
     RiskPolicies,
     RiskPolicy,
     SignInWay,
+    kept_policy,
     restored_decision,
     restored_exception,
     restored_policy,
@@ -157,9 +158,29 @@ def test_an_exception_that_has_ended_meanwhile_may_stay() -> None:
 def test_the_first_rule_that_counts_is_a_beginning_that_stays() -> None:
     one = replace(rule(new_device=True), counts=True)
     began = NO_POLICIES.applied([one], [], NOW)
-    assert (began.count_since, began.counting) == (NOW, (one,))
+    assert (began.count_since, began.counting) == (NOW, (replace(one, counts_since=NOW),))
     assert began.applied([one, rule(new_device=False)], [], NOW + timedelta(days=1)).count_since == NOW
     assert began.applied([replace(one, counts=False)], [], NOW).count_since is None
+
+
+def test_a_rule_keeps_since_when_it_counts_while_it_says_the_same() -> None:
+    """Wherever it stands, and whatever moment somebody sends with it. In shadow it has none."""
+    one, two = (replace(rule(name, new_device=name == "One"), counts=True) for name in ("One", "Two"))
+    began = NO_POLICIES.applied([one], [], NOW)
+    later = NOW + timedelta(days=1)
+    moved = began.applied([two, one], [], later)
+    assert [(rule.name, rule.counts_since) for rule in moved.policies] == [("Two", later), ("One", NOW)]
+    assert moved.applied([replace(one, counts_since=later), two], [], later + timedelta(days=1)).policies == moved.policies[::-1]
+    assert began.applied([replace(one, action=RiskAction.PASSKEY)], [], later).policies[0].counts_since == later
+    shadow = began.applied([replace(one, counts=False, counts_since=NOW)], [], later)
+    assert shadow.policies[0].counts_since is None
+    assert shadow.applied([one], [], later).policies[0].counts_since == later
+
+
+def test_a_rule_is_kept_with_its_moment_and_said_without() -> None:
+    (one,) = NO_POLICIES.applied([replace(rule(new_device=True), counts=True)], [], NOW).policies
+    assert restored_policy(kept_policy(one)) == one
+    assert restored_policy(stored_policy(one)) == replace(one, counts_since=None)
 
 
 def test_the_event_names_rules_and_counts_exceptions() -> None:

@@ -6,6 +6,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
+from core.domain.email import Email
 from core.domain.identifiers import DeviceId, OrganizationId, UserId
 from core.domain.identity.risk_policies.facts import SignInFacts
 from core.domain.identity.risk_policies.policies import (
@@ -85,6 +86,23 @@ def test_own_members_are_judged_by_what_the_log_says() -> None:
     assert [one.met for one in report.reports()] == [1, 1]
 
 
+def test_what_goes_on_from_a_session_is_met_by_none_and_hides_no_travel() -> None:
+    """The sign-in judges so, too: it asks for the last place that somebody knew."""
+    rules = RiskPolicies(policies=(rule(impossible_travel=True), rule(except_countries=("AT",)), rule(services=(UUID(int=7),))))
+    report = ShadowReport(rules, {ADA: OWN}, NOW)
+    nowhere: dict[str, Any] = {"country": None, "address": None, "provider": "session", "goes_on": True}
+    report.take([signed_in(at=NOW - timedelta(hours=1)), signed_in(at=NOW - timedelta(minutes=9), **nowhere), signed_in(country="US")])
+    assert [(one.met, one.by_session) for one in report.reports()] == [(1, 1), (1, 1), (0, 0)]
+    assert report.judged == 2
+
+
+def test_a_device_that_went_on_from_a_session_is_known_to_whoever_lists_the_person() -> None:
+    """As to the sign-in, which reads the same log."""
+    report = ShadowReport(RiskPolicies(policies=(rule(new_device=True),)), {}, NOW)
+    report.take([signed_in(country=None, address=None, goes_on=True), signed_in()])
+    assert [(one.met, one.by_session) for one in report.reports()] == [(0, 1)]
+
+
 def test_whoever_looks_sees_what_the_rules_would_do_with_them() -> None:
     facts = SignInFacts(
         user=ADA,
@@ -107,9 +125,9 @@ def test_whoever_looks_sees_what_the_rules_would_do_with_them() -> None:
 
 
 def test_a_way_back_is_bound_to_person_organization_and_time() -> None:
-    way = WayBack(ADA, OrganizationId(UUID(int=9)), NOW)
+    way = WayBack.of(ADA, OrganizationId(UUID(int=9)), Email("ada@example.org"), NOW)
     assert WayBack.unpacked(way.packed()) == way
-    everywhere = WayBack(ADA, None, NOW)
+    everywhere = WayBack.of(ADA, None, Email("ada@example.org"), NOW)
     assert WayBack.unpacked(everywhere.packed()) == everywhere
     assert not way.is_over(NOW + WAY_BACK_LIFETIME - timedelta(seconds=1))
     assert way.is_over(NOW + WAY_BACK_LIFETIME)

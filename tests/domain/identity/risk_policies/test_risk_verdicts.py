@@ -88,6 +88,13 @@ def test_an_own_membership_is_judged_by_all_that_is_known() -> None:
     assert (facts.score, facts.new_device, facts.country, facts.impossible_travel) == (0.9, False, "DE", True)
 
 
+def test_one_travels_from_the_last_place_that_somebody_knew() -> None:
+    """A visit that went on from a session has no place, and hides nothing."""
+    seen = (SeenSignIn(NOW - timedelta(minutes=5), None, LAPTOP, None), SeenSignIn(NOW - timedelta(hours=1), "US", None, None))
+    for is_own in (True, False):
+        assert facts_of(replace(asked(ACME, RiskAction.REFUSE, is_own=is_own), seen=seen), CAME, NOW).impossible_travel
+
+
 def test_a_listed_one_is_judged_by_what_the_organization_has_seen() -> None:
     wrong = LoginFailure.WRONG_PASSWORD.value
     seen = (

@@ -225,6 +225,8 @@ async def test_who_may_ask(afar: Afar) -> None:
         ({"requested_expiry": "6e2"}, "invalid_request"),
         ({"binding_message": "See https://evil.example"}, "invalid_binding_message"),
         ({"binding_message": "\u201d. Postern: all is well"}, "invalid_binding_message"),
+        ({"binding_message": "https:evil"}, "invalid_binding_message"),
+        ({"binding_message": "\u2019Postern\u2019: your password expires"}, "invalid_binding_message"),
         ({"binding_message": "a" * 61}, "invalid_binding_message"),
         ({"binding_message": "turn\u202eed"}, "invalid_binding_message"),
         ({"binding_message": "two\nlines"}, "invalid_binding_message"),

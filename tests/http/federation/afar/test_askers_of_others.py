@@ -30,3 +30,11 @@ async def test_an_id_has_one_spelling(afar: Afar) -> None:
     for _ in range(5):
         await afar.requested(login_hint=usual)
     assert oauth(await afar.send(login_hint=usual.upper())) == (429, "temporarily_unavailable")
+
+
+async def test_an_organization_that_is_suspended_asks_nobody(afar: Afar) -> None:
+    afar.people.change("update all_organizations set status = 'suspended'")
+    refused = await afar.send()
+    assert (refused.status, refused.json()["error_code"]) == (403, "ORGANIZATION_NOT_ACTIVE"), refused.body
+    assert afar.people.rows("select from afar_requests") == []
+    assert await afar.mails() == []

@@ -254,10 +254,15 @@ async def test_an_applications_own_page_leads_to_no_provider(holding: ProfiledAp
 
 
 async def test_no_device_gets_in_by_a_code(holding: ProfiledApplication) -> None:
-    await holding.held()
+    """Nor gets one a code, since a person would allow what never comes. A code of before opens nothing."""
     asked = {"client_id": holding.client_id(holding.app), "scope": "openid"}
     codes = (await holding.ask("/auth/device/code", asked, proof=False)).ok()
     holding.log.remember(codes["device_code"], codes["user_code"])
+    await holding.held()
+    for shown in ({}, holding.assertion()):
+        answer = await holding.ask("/auth/device/code", {**asked, **shown}, proof=False)
+        says(answer, 400, "unauthorized_client", "knows no codes of devices")
+    assert len(holding.people.rows("select from device_codes")) == 1
     grant = "urn:ietf:params:oauth:grant-type:device_code"
     answer = await holding.ask("/oauth/token", {"grant_type": grant, "device_code": codes["device_code"], **holding.assertion()})
     says(answer, 400, "unauthorized_client", "knows no codes of devices")

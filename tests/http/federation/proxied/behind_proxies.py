@@ -1,12 +1,12 @@
 """Acme's wiki, which signs nobody in itself: a proxy stands in front of it, and asks Postern about each request."""
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 from urllib.parse import parse_qsl, quote, urlsplit
 
 from tests.http.browsing import Tabs
 from tests.http.client import Pairs, Received
-from tests.http.federation.arriving import Arriving, left
+from tests.http.federation.arriving import AUTHORIZE, Arriving, left
 from tests.http.people import Person
 from tests.http.tenants import UsedService
 
@@ -20,6 +20,8 @@ USUAL: Final = {"remote-user": "", "remote-email": "", "remote-name": "", "remot
 class Proxied(Arriving):
     """Grace owns acme, whose domain is proved; Ada is a member. `/public` is open, and `/admin` asks for a role."""
 
+    proved: ClassVar = "acme.example"
+
     def __post_init__(self) -> None:
         super().__post_init__()
         self.grace = self.speaker = self.resident(self.acme, "owner", "grace")
@@ -27,7 +29,7 @@ class Proxied(Arriving):
         for person in (self.grace, self.ada):
             self.people.change("update users set email_verified_at = now(), name = 'Zoë' where id = %s", person.user)
         self.people.change("update all_organizations set max_services = 9 where id = %s", self.acme.id)
-        self.prove(self.acme.id, "acme.example")
+        self.prove(self.acme.id, self.proved)
 
     def prove(self, organization: Any, domain: str) -> None:
         self.people.change(
@@ -99,6 +101,7 @@ class Proxied(Arriving):
 
     async def came_back(self, address: str, browser: Tabs) -> str:
         """The address on the wiki's host to which the base address leads back."""
+        assert address.startswith(f"{self.postern.foundation.public_url}{AUTHORIZE}?"), address
         tab = await browser.tab().open(urlsplit(address).path + "?" + urlsplit(address).query)
         asked = dict(parse_qsl(urlsplit(address).query))
         where = tab.shown.header("location") if tab.shown.status in {302, 303} else None

@@ -20,7 +20,7 @@ from entrypoints.bootstrap import Postern
 from tests.conftest import CapturedLog
 from tests.http.client import Client, Received, refused
 from tests.http.federation.front_channel.test_frames import frames_in, policy_of, signed_in_to
-from tests.http.federation.proxied.behind_proxies import COOKIE, HOST, PAGE, USUAL, Proxied, told
+from tests.http.federation.proxied.behind_proxies import COOKIE, HOST, PAGE, USUAL, Proxied, set_cookies, told
 from tests.http.federation.relying import FORM
 from tests.http.identity.test_sign_in import last_trips
 from tests.http.people import BASE_URL, People
@@ -55,13 +55,46 @@ async def test_nobody_is_led_to_the_sign_in_and_a_program_gets_401(wiki: Proxied
     assert (answer.status, answer.header("location")) == (302, "/.postern/sign-in?to=%2Fpage%3Fx%3D1")
     for headers, method in (
         ([("accept", "*/*")], "GET"),
-        (NAVIGATES, "POST"),
         ([("accept", PAGE), ("sec-fetch-mode", "cors")], "GET"),
+        ([("accept", PAGE), ("sec-fetch-mode", "cors")], "POST"),
+        ([("accept", "application/json"), ("sec-fetch-mode", "navigate")], "POST"),
+        ([("accept", "*/*")], "POST"),
+        (NAVIGATES, "DELETE"),
         ([*NAVIGATES, ("upgrade", "websocket")], "GET"),
     ):
         answer = await wiki.ask(secret, "/page", headers=headers, method=method)
+        assert (answer.status, answer.header("www-authenticate"), answer.body) == (401, 'Bearer realm="application"', b"")
+    for method in ("GET", "POST"):
+        answer = await wiki.ask(secret, "/page", headers=NAVIGATES, method=method, answer="status")
+        assert (answer.status, answer.body) == (401, b"")
+
+
+async def test_a_form_after_the_end_of_the_session_gets_a_page_that_keeps_nothing_of_it(wiki: Proxied) -> None:
+    secret = await wiki.wiki()
+    cookie = await wiki.cookie_of(secret, wiki.ada)
+    await wiki.visit(secret, "/.postern/sign-out", cookies={COOKIE: cookie})
+    for by in ("GET", "POST"):  # the method by which the proxy asks
+        answer = await wiki.ask(secret, "/save?draft=mine", cookie=cookie, headers=NAVIGATES, method="POST", by=by)
         assert (answer.status, answer.header("www-authenticate")) == (401, 'Bearer realm="application"')
-    assert (await wiki.ask(secret, "/page", headers=NAVIGATES, answer="status")).status == 401
+        assert (answer.header("content-type"), answer.header("cache-control")) == ("text/html; charset=utf-8", "no-store")
+        page = answer.body.decode()
+        assert "You are not signed in any more" in page
+        assert "has not reached The Wiki" in page.replace("<bdi>", "").replace("</bdi>", "")
+        assert 'href="/.postern/sign-in?to=%2F" target="_blank" rel="noopener"' in page
+        assert 'href="/.postern/assets/' in page
+        assert "mine" not in page
+        assert set_cookies(answer) == {}
+    spoken = await wiki.ask(secret, "/save", headers=[*NAVIGATES, ("accept-language", "de")], method="POST")
+    assert "Sie sind nicht mehr angemeldet" in spoken.body.decode()
+
+
+async def test_a_form_that_somebody_may_not_send_gets_a_page_that_says_so(wiki: Proxied) -> None:
+    secret = await wiki.wiki()
+    cookie = await wiki.cookie_of(secret, wiki.ada)
+    answer = await wiki.ask(secret, "/admin", cookie=cookie, headers=NAVIGATES, method="POST")
+    assert (answer.status, b"You may not open this page" in answer.body) == (403, True)
+    answer = await wiki.ask(secret, "/admin", cookie=cookie, method="POST")
+    assert (answer.status, answer.body) == (403, b"")
 
 
 async def test_open_paths_tell_nobody_and_whoever_is_there(wiki: Proxied) -> None:

@@ -362,7 +362,8 @@ async def test_taking_an_api_away_leaves_the_rest(asking: Asking) -> None:
     await _ENDS["the API"](asking)
     (await asking.refresh(asking.shop, plain["refresh_token"])).ok()
     (revoked,) = asking.audited("user.consent.revoked")
-    assert revoked["details"] == {"service_id": str(asking.shop.service.id), "resource": ORDERS}
+    named = {"service_id": str(asking.shop.service.id), "service_slug": "shop", "service_name": "Shop"}
+    assert revoked["details"] == {**named, "resource": ORDERS}
     # The person is asked again.
     assert ORDERS in (await asking.asked()).page.text
 

@@ -42,6 +42,8 @@ _CONTEXT: Final = (
     "<samlp:RequestedAuthnContext><saml:AuthnContextClassRef>https://refeds.org/profile/mfa</saml:AuthnContextClassRef>"
     "</samlp:RequestedAuthnContext>"
 )
+# What an entry says of the application, beside its id.
+NAMED = {"service_slug": "app", "service_name": "App"}
 
 
 def visitor(provider: Providing, person: Person | None = None) -> Tabs:
@@ -153,7 +155,7 @@ async def test_what_was_allowed_is_remembered(provider: Providing) -> None:
     assert (use["user_id"], use["service_id"], use["own_since"]) == (ada.user, provider.app.id, kept["granted_at"])
     (entry,) = provider.audited("user.consent.given")
     assert (entry["actor_id"], entry["organization_id"], entry["target_id"]) == (ada.user, provider.acme.id, str(provider.app.id))
-    assert entry["details"] == {"service_id": str(provider.app.id), "scopes": [], "saml_entity_id": SP}
+    assert entry["details"] == {**NAMED, "service_id": str(provider.app.id), "scopes": [], "saml_entity_id": SP}
     assert [one["details"] for one in provider.told() if one["name"] == "user.consent.given"] == [entry["details"]]
     # The consent is for this person and this service alone.
     await asked(provider, visitor(provider, provider.people.add()))
@@ -521,7 +523,7 @@ async def test_a_person_sees_who_may_learn_who_they_are_and_takes_it_back(provid
     await tab.send(at)
     assert "has no access any longer" in tab.page.text
     (entry,) = provider.audited("user.consent.revoked")
-    assert entry["details"] == {"service_id": str(provider.app.id), "scopes": [], "saml_entity_id": SP}
+    assert entry["details"] == {**NAMED, "service_id": str(provider.app.id), "scopes": [], "saml_entity_id": SP}
     assert await provider.postern.federation.consents.list(UserId(ada.user)) == []
     await asked(provider, browser)
     assert sent(await browser.request("GET", asking(authn_request(IsPassive="true")))).status == "NoPassive"

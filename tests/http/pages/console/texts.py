@@ -1,13 +1,20 @@
 """The texts that the declared resources and questions of the console ask for."""
 
+import ast
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from types import ModuleType
 
 import entrypoints.http.pages.console.pages  # noqa: F401 - declares the resources
-from entrypoints.http.pages.console.cells import value_key
-from entrypoints.http.pages.console.forms import Shape
+from entrypoints.http.pages.console.cells import Column, field_of, value_key
+from entrypoints.http.pages.console.forms import Asked, Input, Shape
 from entrypoints.http.pages.console.platform.questions import Question, questions
-from entrypoints.http.pages.console.resources import Resource
+from entrypoints.http.pages.console.resources import Filter, Resource
+
+ROOM = "entrypoints.http.pages.console."
+# The texts that a field asks for by its name, unless it names others.
+BY_NAME = ("console.field.", "console.unchosen.", "console.value.")
 
 
 def asked_for() -> set[str]:
@@ -18,7 +25,7 @@ def asked_for() -> set[str]:
 
 def resources() -> list[Resource]:
     """All resources of the console, with those of which a screen shows a part."""
-    modules = [module for name, module in sys.modules.items() if name.startswith("entrypoints.http.pages.console.")]
+    modules = [module for name, module in sys.modules.items() if name.startswith(ROOM)]
     return [value for module in modules for value in vars(module).values() if isinstance(value, Resource)]
 
 
@@ -54,13 +61,23 @@ def _own(resource: Resource) -> Iterator[str]:
 
 def _shared(resource: Resource) -> Iterator[str]:
     """Labels, hints and values."""
-    yield from (column.label for column in (*resource.columns, *resource.facts))
+    yield from (key for column in columns_of(resource) for key in of_column(column))
     yield from (one.label for one in resource.filters)
     yield from (label for label, _, _ in (*resource.below, *resource.beneath))
-    yield from (key for shape in _shapes(resource) for key in _of_inputs(shape))
+    yield from (key for shape in shapes_of(resource) for key in _of_inputs(shape))
 
 
-def _shapes(resource: Resource) -> Iterator[Shape]:
+def columns_of(resource: Resource) -> Iterator[Column]:
+    yield from (*resource.columns, *resource.facts, *resource.in_file)
+    yield from (column for act in resource.acts for column in act.facts)
+
+
+def of_column(column: Column) -> Iterator[str]:
+    yield column.label
+    yield from (value_key(field_of(column.label), value) for value in column.values)
+
+
+def shapes_of(resource: Resource) -> Iterator[Shape]:
     if resource.making is not None:
         yield resource.making.shape
     yield from (section.shape for section in resource.sections)
@@ -68,11 +85,62 @@ def _shapes(resource: Resource) -> Iterator[Shape]:
 
 
 def _of_inputs(shape: Shape) -> Iterator[str]:
-    for one in shape.inputs:
-        yield one.label
-        if one.hint:
-            yield one.hint
-        if one.can_stay_open:
-            yield one.unchosen
-        if one.choices is None:
-            yield from (f"console.value.{value_key(value)}" for value in one.allowed)
+    yield from (key for one in shape.inputs for key in of_input(one))
+
+
+def of_input(one: Input) -> Iterator[str]:
+    yield one.label
+    if one.hint:
+        yield one.hint
+    if one.can_stay_open:
+        yield one.unchosen
+    if one.choices is None:
+        yield from (value_key(field_of(one.label), value) for value in one.allowed)
+
+
+def said_at() -> Iterator[tuple[Path, str]]:
+    """Each module that declares something, with the labels and the values that its fields ask for by their names alone."""
+    for name, module in sorted(sys.modules.items()):
+        if name.startswith(ROOM):
+            imported = _imported(module)
+            own = [value for known, value in vars(module).items() if known not in imported and not isinstance(value, ModuleType)]
+            borrowed = [value for known, value in vars(module).items() if known in imported]
+            of_others = {id(part) for part in _parts(borrowed)}
+            asked = {(part.name, part.label) for part in _parts(borrowed) if isinstance(part, Asked)}
+            for part in _parts(own):
+                if id(part) not in of_others and not (isinstance(part, Input) and {(part.name, part.label), (part.name, "")} & asked):
+                    yield from ((Path(str(module.__file__)), key) for key in _of_part(part) if key.startswith(BY_NAME))
+
+
+def _imported(module: ModuleType) -> set[str]:
+    tree = ast.parse(Path(str(module.__file__)).read_text())
+    lines = (line for line in tree.body if isinstance(line, ast.Import | ast.ImportFrom))
+    return {name.asname or name.name for line in lines for name in line.names}
+
+
+def _parts(values: Iterable[object]) -> Iterator[object]:
+    """What can be declared, also in a collection or in a module that was imported."""
+    for value in values:
+        if isinstance(value, ModuleType) and value.__name__.startswith(ROOM):
+            yield from _parts(one for one in vars(value).values() if not isinstance(one, ModuleType))
+        elif isinstance(value, Mapping):
+            yield from _parts(value.values())
+        elif type(value) in {tuple, list}:
+            yield from _parts(value)
+        elif isinstance(value, Resource):
+            yield from (*columns_of(value), *value.filters)
+            yield from (one for shape in shapes_of(value) for one in shape.inputs)
+        elif isinstance(value, Shape):
+            yield from value.inputs
+        elif isinstance(value, Asked | Column | Filter | Input):
+            yield value
+
+
+def _of_part(part: object) -> Iterator[str]:
+    match part:
+        case Column():
+            yield from of_column(part)
+        case Filter():
+            yield part.label
+        case Input():
+            yield from of_input(part)

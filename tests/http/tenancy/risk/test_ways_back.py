@@ -106,13 +106,15 @@ async def test_a_link_that_is_old_and_one_of_another_person_are_refused(scene: W
     assert scene.counting() == ["Not from here", "New devices"]
 
 
-async def test_a_link_lifts_once_and_then_finds_nothing_that_refuses(scene: WayBackScene) -> None:
+async def test_a_link_lifts_once_and_then_says_that_it_was_used(scene: WayBackScene) -> None:
     link = await scene.link()
     second = scene.tab.tabs.tab()
     await second.open(link)
     await scene.tab.open(link)
     await scene.tab.send(-1)
-    await second.send(-1)
+    used = await second.send(-1)
+    assert "This link has been used" in used.page.text
+    assert "This link has been used" in (await second.open(link)).page.text
     assert scene.counting() == ["New devices"]
     assert len(scene.audited("organization.risk_policies.updated")) == 3
 

@@ -10,7 +10,7 @@ from uuid import UUID, uuid5
 from core.domain.identifiers import UpstreamProviderId
 from core.domain.identity.upstream.claims import Asserted, stated_address
 from core.domain.identity.upstream.ldap.answers import LdapEntry, subject_of
-from core.domain.identity.upstream.ldap.credentials import is_credential
+from core.domain.identity.upstream.ldap.credentials import is_readable
 from core.domain.identity.upstream.ldap.filters import is_attribute
 from core.domain.identity.upstream.ldap.settings import LdapSettings, ldap_issuer
 from core.domain.json import Json
@@ -46,7 +46,7 @@ def asserted_by_entry(
 
 
 def readable(mapping: Mapping[str, str]) -> Mapping[str, str]:
-    return {attribute: key for attribute, key in mapping.items() if is_attribute(attribute) and not is_credential(attribute)}
+    return {attribute: key for attribute, key in mapping.items() if is_attribute(attribute) and is_readable(attribute)}
 
 
 def stored_word(asserted: Asserted) -> Mapping[str, Json]:

@@ -29,7 +29,7 @@ from core.domain.identity.passkeys import (
 from core.domain.identity.proofs import ProofMethod
 from core.domain.identity.risk import Approach
 from core.domain.identity.sessions import PLATFORM, Context
-from core.domain.identity.sign_in import NamedAccount, ServiceName, context_with_tokens
+from core.domain.identity.sign_in import NamedAccount, ServiceName, context_in
 from core.domain.json import Json
 from core.frozen import Frozen, replace
 from core.usecases.identity.devices import Devices
@@ -85,7 +85,7 @@ class PasskeyProofs(Frozen):
         """Makes the proof for a sign-in. `application` is the one that the browser's flow leads to. Raises the errors of `use`,
         and `NotFound` or `OrganizationNotActive` for the service.
         """
-        context = context_with_tokens(service, None if service is None else await self.destinations.find(service))
+        context = context_in(service, None if service is None else await self.destinations.find(service))
         used = await self.use(given, Ceremony.SIGN_IN, bound_to, client, application=application)
         # Without an address, only an authenticator that stores the user handle can answer.
         if given.user_handle is None:

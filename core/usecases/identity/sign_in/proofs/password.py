@@ -24,7 +24,7 @@ from core.domain.identity.sign_in import (
     NamedAccount,
     ServiceName,
     Tries,
-    context_with_tokens,
+    context_in,
     failure_of,
 )
 from core.domain.secrets import Password
@@ -137,7 +137,7 @@ class PasswordProofs(Frozen):
         named, tries = attempt.named, attempt.tries
         # This comes before everything else, so that the answer is the same for every address.
         try:
-            context = context_with_tokens(service, attempt.destination)
+            context = context_in(service, attempt.destination)
         except (NotFound, OrganizationNotActive, Forbidden):
             await self._give_back(tries)
             raise

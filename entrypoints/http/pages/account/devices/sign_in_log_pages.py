@@ -6,13 +6,12 @@ from uuid import UUID
 import msgspec
 
 from core.domain.federation.afar.afar_requests import PROVIDER as AFAR_PROVIDER
-from core.domain.federation.oauth.authorization_codes import SESSION_PROVIDER
 from core.domain.federation.oauth.device_flow import PROVIDER as DEVICE_PROVIDER
 from core.domain.federation.saml.sign_in import PROVIDER as SAML_PROVIDER
 from core.domain.identifiers import LoginEventId
 from core.domain.identity.login_events import OwnLogin
 from core.domain.identity.passkeys import PASSKEY_PROVIDER
-from core.domain.identity.sign_in import LINK_PROVIDER, PASSWORD_PROVIDER
+from core.domain.identity.sign_in import LINK_PROVIDER, PASSWORD_PROVIDER, SESSION_PROVIDER
 from core.domain.identity.upstream.providers import NAMES, OWN_PROVIDER
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.browsers import BROWSER

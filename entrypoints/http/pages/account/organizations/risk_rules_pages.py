@@ -30,13 +30,15 @@ class RiskRulesForm(BoundForm, frozen=True, kw_only=True):
     """The token of the mailed link. Empty for the form that asks for the mail."""
 
 
-@page.get(_RISK_RULES, caller=BROWSER, limit=PAGE_LOADS, policy=WITH_FORM, step_up=StepUp.ACCOUNT, refuses=(BadRequest, NotFound))
+@page.get(
+    _RISK_RULES, caller=BROWSER, limit=PAGE_LOADS, policy=WITH_FORM, step_up=StepUp.ACCOUNT, refuses=(BadRequest, Forbidden, NotFound)
+)
 async def show_risk_rules(call: Call[None, RiskRulesLink, OrganizationPath], postern: Postern) -> Page:
     """See the rules for risk that refuse sign-ins, by a mailed link, or ask for the link"""
     one = await postern.tenancy.ownerships.of(call.caller, call.path.org_slug)
     place, token = f"{ORGANIZATIONS}/{one.organization.slug}", call.query.token
     has_link = bool(token.reveal())
-    refusing = await postern.tenancy.risk_ways_back.look(call.caller, one.organization.id, token) if has_link else ()
+    lifts = await postern.tenancy.risk_ways_back.look(call.caller, one.organization.id, token) if has_link else ()
     content = show(
         call,
         postern,
@@ -45,7 +47,7 @@ async def show_risk_rules(call: Call[None, RiskRulesLink, OrganizationPath], pos
         one=one,
         has_link=has_link,
         is_owner=one.membership.role == BuiltInRole.OWNER,
-        refusing=[rule.name for rule in refusing],
+        lifts=[rule.name for rule in lifts],
         token=token.reveal(),
         action=f"{place}/risk-rules",
         back=place,

@@ -60,12 +60,12 @@ class AskedChange(Frozen, kw_only=True):
         record = await self.undoable.find(visit)
         present, texts = texts_of(shape.inputs, record), sent_texts(shape.inputs, form)
         if others := moved(shape.inputs, form, record):
-            meanwhile = [(visit.text(one.label), said_back(visit, one, present[one.field])) for one in others]
+            meanwhile = [(visit.text(one.label), await said_back(visit, one, present[one.field])) for one in others]
             return Answer(await self._form(visit, texts, present, meanwhile=meanwhile), status_of(Conflict()))
         try:
             body = body_of(shape, form, only=own)
             if form.sure != _SURE:
-                return Answer(self._question(visit, own, present, texts, await self.effects(visit, body)), 200)
+                return Answer(await self._question(visit, own, present, texts, await self.effects(visit, body)), 200)
             async with changing(visit, noted(self.undoable, visit, own, record, form)):
                 await visit.ask(self.change, body=body)
         except (WrongInput, Refusal) as problem:
@@ -99,7 +99,7 @@ class AskedChange(Frozen, kw_only=True):
             back=visit.here(self.undoable.page),
         )
 
-    def _question(
+    async def _question(
         self, visit: PageVisit, own: Sequence[Input], present: Mapping[str, Any], texts: Mapping[str, Any], effects: Mapping[str, Any]
     ) -> bytes:
         action = visit.here(self.undoable.at)
@@ -108,7 +108,8 @@ class AskedChange(Frozen, kw_only=True):
             self.undoable.position,
             Head(title=visit.text(self.question), crumbs=(*self.crumbs(visit), (visit.text(self.title), action))),
             changes=[
-                (visit.text(one.label), said_back(visit, one, present[one.field]), said_back(visit, one, texts[one.field])) for one in own
+                (visit.text(one.label), await said_back(visit, one, present[one.field]), await said_back(visit, one, texts[one.field]))
+                for one in own
             ],
             hidden={WAS: sealed(present), **texts},
             sure=_SURE,

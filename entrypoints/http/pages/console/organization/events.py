@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from core.domain.tenancy.siem import SiemProvider
-from entrypoints.http.pages.console.cells import Tone, code, copied, number, plain, state, when, words
+from entrypoints.http.pages.console.cells import Tone, code, copied, in_words, number, plain, state, when, words
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.forms import Asked, Choice, InputKind, shape
 from entrypoints.http.pages.console.lists import latest_of
@@ -67,7 +67,7 @@ def _delivery(error: str) -> tuple[str, Tone]:
 
 
 async def _siem_kinds(visit: PageVisit) -> Sequence[Choice]:
-    return [Choice(one.value, visit.text(f"console.value.{one.value}")) for one in SiemProvider]
+    return [Choice(one.value, in_words("provider_type", one, visit.text)) for one in SiemProvider]
 
 
 def group_key(category: str) -> str:
@@ -177,7 +177,7 @@ SIEM: Final = Resource(
     listed=get_siem_configuration,
     columns=(
         plain("name"),
-        words("provider_type"),
+        words("provider_type", SiemProvider),
         code("endpoint_url"),
         state(lambda siem: siem.last_error or "ok", _delivery, "console.field.delivery"),
         plain("last_error"),

@@ -43,7 +43,7 @@ def _state(one: Any) -> str:
 
 NAMED: Final = plain("name")
 OF_EACH: Final[tuple[Column, ...]] = (
-    words(lambda one: f"expiry_{one.kind}", "console.field.kind"),
+    words("kind", ExpiryKind, "console.field.kind"),
     state(_state, _STATES),
     when("last_used_at"),
     when("ends_at", "console.field.expires_at"),

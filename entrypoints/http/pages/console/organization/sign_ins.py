@@ -4,12 +4,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from core.domain.federation.afar.afar_requests import PROVIDER as AFAR_PROVIDER
-from core.domain.federation.oauth.authorization_codes import SESSION_PROVIDER
 from core.domain.federation.oauth.device_flow import PROVIDER as DEVICE_PROVIDER
 from core.domain.federation.saml.sign_in import PROVIDER as SAML_PROVIDER
 from core.domain.identity.login_events import LoginFailure
 from core.domain.identity.passkeys import PASSKEY_PROVIDER
-from core.domain.identity.sign_in import LINK_PROVIDER, PASSWORD_PROVIDER
+from core.domain.identity.sign_in import LINK_PROVIDER, PASSWORD_PROVIDER, SESSION_PROVIDER
 from core.domain.identity.upstream.providers import OWN_PROVIDER, Provider
 from core.domain.tenancy.members import Member
 from core.frozen import replace
@@ -17,7 +16,7 @@ from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.fields import OrganizationPath
-from entrypoints.http.pages.console.cells import Tone, linked, number, plain, rows_of, state, when, words
+from entrypoints.http.pages.console.cells import Tone, in_words, linked, number, plain, rows_of, state, when, words
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.forms import Choice
 from entrypoints.http.pages.console.handlers import stated
@@ -45,20 +44,23 @@ _WAYS: Final = (
     AFAR_PROVIDER,
     SAML_PROVIDER,
 )
+# A way that is gone, or that the organization need not know.
+_OTHER: Final = "other"
+_WAY: Final = "signed_in_with"
 _GOT_IN: Final = "got_in"
 _BY_SERVICE: Final = (plain("service_name", "console.field.application"), number("count", "console.entry.sign_ins"))
 
 
 def _way(one: Any) -> str:
-    return _key_of(one.provider)
+    return _called(one.provider)
 
 
-def _key_of(provider: str) -> str:
-    return f"way_{provider if provider in _WAYS else 'other'}"
+def _called(provider: str) -> str:
+    return provider if provider in _WAYS else _OTHER
 
 
 def way_in_words(provider: str, text: Text) -> str:
-    return str(text(f"console.value.{_key_of(provider)}"))
+    return in_words(_WAY, _called(provider), text)
 
 
 def _outcome(failure: str) -> tuple[str, Tone]:
@@ -80,7 +82,7 @@ def _application(one: SignInRecord, path: Mapping[str, str]) -> str:
     return "" if one.service_slug is None else address(f"{APPLICATIONS}/{{slug}}", {**path, "slug": one.service_slug})
 
 
-_BY_WAY: Final = (words(_way, "console.field.signed_in_with"), number("count", "console.entry.sign_ins"))
+_BY_WAY: Final = (words(_way, (*_WAYS, _OTHER), "console.field.signed_in_with"), number("count", "console.entry.sign_ins"))
 _PERSON: Final = linked(
     plain(lambda one: one.name or one.email, "console.field.person", beside=lambda one: one.email if one.name else ""),
     _person,
@@ -88,7 +90,7 @@ _PERSON: Final = linked(
 )
 _APPLICATION: Final = linked(plain("service_name", "console.field.application"), _application, get_service)
 _TRIED: Final = (
-    words(_way, "console.field.signed_in_with"),
+    words(_way, (*_WAYS, _OTHER), "console.field.signed_in_with"),
     state(lambda one: _GOT_IN if one.failure is None else one.failure.value, _outcome, "console.field.outcome"),
     plain(_place, "console.field.place", beside=lambda one: one.ip_address if one.city or one.country else ""),
     when("created_at", "console.field.happened_at"),
@@ -98,7 +100,7 @@ OF_APPLICATION: Final = (_PERSON, *_TRIED)
 
 
 async def _ways(visit: PageVisit) -> Sequence[Choice]:
-    return [Choice(one, visit.text(f"console.value.way_{one}")) for one in _WAYS]
+    return [Choice(one, in_words(_WAY, one, visit.text)) for one in _WAYS]
 
 
 async def _outcomes(visit: PageVisit) -> Sequence[Choice]:

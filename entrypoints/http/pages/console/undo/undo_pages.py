@@ -122,7 +122,7 @@ async def offered(visit: PageVisit, record: Any, undoables: Sequence[Undoable]) 
     return [
         OfferedUndo(one, visit.here(undoable.address), was)
         for undoable, one in found
-        if (was := [(visit.text(field.label), _shown(visit, field, one.before)) for field in _differing(undoable, one, record)])
+        if (was := [(visit.text(field.label), await _shown(visit, field, one.before)) for field in _differing(undoable, one, record)])
     ]
 
 
@@ -146,7 +146,7 @@ def undo_pages(undoable: Undoable) -> Sequence[Endpoint]:
             if not fields:
                 return redirect(f"{onward}?done=unchanged")
             if not one.was_last and (others := _moved(undoable, one, record)):
-                return Answer(_page(undoable, visit, "overtaken", _compared(undoable, visit, others, one, record)), 409)
+                return Answer(_page(undoable, visit, "overtaken", await _compared(undoable, visit, others, one, record)), 409)
             try:
                 await _put_back(undoable, visit, one, record)
             except SettingsOvertaken:
@@ -154,7 +154,7 @@ def undo_pages(undoable: Undoable) -> Sequence[Endpoint]:
             except (WrongInput, Refusal) as problem:
                 errors, status = explained(visit, problem, undoable.shape.inputs)
                 said = {"": next(iter(errors.values()))}
-                return Answer(_page(undoable, visit, "refused", _compared(undoable, visit, fields, one, record), errors=said), status)
+                return Answer(_page(undoable, visit, "refused", await _compared(undoable, visit, fields, one, record), errors=said), status)
             return redirect(f"{onward}?done=put_back")
         return Answer(_page(undoable, visit, "overtaken"), 409)
 
@@ -257,16 +257,16 @@ def _plainly(field: Input, text: Any) -> Any:
     return [line.strip() for line in text.strip().splitlines() if line.strip()]
 
 
-def _compared(
+async def _compared(
     undoable: Undoable, visit: PageVisit, fields: Sequence[Input], one: ChangedSetting, record: Any
 ) -> Sequence[tuple[str, str, str]]:
     """Label, the value of before, and the present value."""
     now = texts_of(with_their_choices(undoable.shape.inputs, fields), record)
-    return [(visit.text(field.label), _shown(visit, field, one.before), _shown(visit, field, now)) for field in fields]
+    return [(visit.text(field.label), await _shown(visit, field, one.before), await _shown(visit, field, now)) for field in fields]
 
 
-def _shown(visit: PageVisit, field: Input, texts: Mapping[str, Any]) -> str:
-    said = said_back(visit, field, texts[field.field])
+async def _shown(visit: PageVisit, field: Input, texts: Mapping[str, Any]) -> str:
+    said = await said_back(visit, field, texts[field.field])
     if field.kind is InputKind.MONEY:
         said = f"{said} {texts.get(field.currency, '').upper()}".strip()
     return said if len(said) <= _LONGEST_SHOWN else f"{said[:_LONGEST_SHOWN]}…"

@@ -168,13 +168,17 @@ class RiskPolicyReport(msgspec.Struct, frozen=True, kw_only=True):
     """The sign-ins by day, without days that had none."""
     latest: Sequence[MetPerson]
     """Those who were met last, twenty at most."""
+    by_session: Annotated[int, example(7)]
+    """How many sign-ins went on from a session that had begun elsewhere. Rules judge sessions when they begin, so this report cannot say
+    which of them the rule would have met, and `met` has none of them.
+    """
 
 
 class RiskReportRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Whom the rules would have met in the last thirty days, whether they count or not."""
 
     judged: Annotated[int, example(1000)]
-    """The number of sign-ins to the organization that the rules were asked about."""
+    """The number of sign-ins to the organization that the rules were asked about, without those that went on from a session."""
     policies: Sequence[RiskPolicyReport]
     """Of each rule, in order."""
     your_policy: UUID | None
@@ -263,7 +267,8 @@ async def get_risk_report(call: Call[None, None, OrganizationPath, Member], post
     """See whom the rules for risk would have met
 
     The sign-ins to the organization and its services in the last thirty days are judged by the rules as they are now, whether they count or
-    not. Of people whom the organization merely lists, it judges by what it has seen of them itself.
+    not. Of people whom the organization merely lists, it judges by what it has seen of them itself. A sign-in that goes on from a session
+    is not judged but counted apart: rules judge a session when it begins.
     """
     return report_record(await postern.tenancy.risk_policies.report(call.caller, call.actor.address))
 
@@ -352,6 +357,7 @@ def _reported(one: PolicyReport, report: RiskReport) -> RiskPolicyReport:
             MetPerson(user_id=met.user, email=report.addresses.get(met.user), at=met.at, country=met.country, ip_address=met.address)
             for met in one.latest
         ],
+        by_session=one.by_session,
     )
 
 

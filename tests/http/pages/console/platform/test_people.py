@@ -172,3 +172,12 @@ async def test_pages_say_when_a_search_has_not_read_everybody(platform: Platform
     monkeypatch.setattr(platform_users, "MOST_READ", 1)
     assert "the search has read the newest people" in (await platform.at("/search?q=a")).page.text
     assert "The search has read the newest" in (await platform.at("/people?search=a")).page.text
+
+
+async def test_a_link_that_waits_is_said_by_what_it_is_for(platform: PlatformScene) -> None:
+    """Declared fields have a value of the same name, which is no purpose."""
+    link = await platform.postern.identity.sign_in_links.issue(platform.postern.foundation.email_syntax.parse(platform.grace.email))
+    platform.log.remember(link.reveal())
+    shown = (await platform.at(f"/people/{platform.grace.user}")).page.text
+    assert "Sign in, by an operator" in shown
+    assert "At the next sign-in" not in shown

@@ -8,6 +8,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from msgspec.structs import replace
 
 from core.domain.identifiers import OrganizationId, UserId
 from core.domain.languages import CONSOLE_LANGUAGES, Language
@@ -17,13 +18,14 @@ from entrypoints.http.pages import shipped_pages
 from entrypoints.http.pages.console.organization import event_labels
 from entrypoints.http.pages.console.organization.settings.audit_changes import changes_in
 from entrypoints.http.pages.console.organization.settings.audit_sentences import SENTENCES, folded, place_of, sentence_of
-from entrypoints.http.routes.record.audit import AuditActor, AuditEntryRecord
+from entrypoints.http.routes.record.audit import AuditActor, AuditEntryRecord, AuditService
 from tests.http.pages.console.conftest import ConsoleScene
 from tests.http.people import Person
 
 LOG = "/audit-log"
 ID = UUID("018f3c5a-7b1e-7c3d-9f4a-2b6c8d0e1f23")
 PATH = {"org_slug": "acme"}
+BOARD = AuditService(slug="board", name="Board")
 
 
 def entry(action: str, target: str = "organization", *, of: UUID = ID, actor: AuditActor | None = None, **details: Any) -> AuditEntryRecord:
@@ -60,6 +62,12 @@ def test_each_action_has_a_sentence_in_each_language(language: Language) -> None
                 assert language is Language.ENGLISH or said != sentence_of(entry(name, target, actor=person(), **details), english), said
 
 
+def test_the_page_of_an_application_is_found_by_its_name_of_today() -> None:
+    given = entry("user.consent.given", "service", actor=person(), service_slug="former", service_name="Former")
+    assert place_of(replace(given, service=BOARD), PATH) == "/ui/o/acme/applications/board"
+    assert place_of(entry("user.consent.given", "service", actor=person()), PATH) == ""
+
+
 def test_sentences_say_who_did_what_to_whom() -> None:
     text = shipped_pages().text(Language.ENGLISH)
     for said, one in (
@@ -74,6 +82,10 @@ def test_sentences_say_who_did_what_to_whom() -> None:
         ),
         ("The system changed the organization", entry("organization.updated")),
         ("Ada allowed an application access", entry("user.consent.given", "service", actor=person())),
+        ("Ada allowed Board access", entry("user.consent.given", "service", actor=person(), service_slug="board", service_name="Board")),
+        # Entries of before say the application by its id alone.
+        ("Ada allowed Board access", replace(entry("user.consent.given", "service", actor=person()), service=BOARD)),
+        ("Ada took back the access of Board", replace(entry("user.consent.revoked", "service", actor=person()), service=BOARD)),
         (
             "Ada gave the team support the role agent in shop",
             entry("service.assignment.added", "service", actor=person(), role_slug="agent", service_slug="shop", team="support"),

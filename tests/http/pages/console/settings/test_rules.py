@@ -7,6 +7,8 @@ import pytest
 from core.domain.identifiers import UserId
 from tests.http.pages.console.conftest import ConsoleScene
 
+# The end of a genitive.
+OF = "\u2019s"
 RULES, CHANGE = "/sign-in", "/sign-in/change"
 
 
@@ -195,3 +197,26 @@ async def test_others_see_and_change_nothing(console: ConsoleScene) -> None:
         assert (await console.colleague().open(f"/ui/o/acme{place}")).status == 403
     _, stranger = console.stranger()
     assert (await stranger.open(f"/ui/o/acme{RULES}")).status == 403
+
+
+async def test_requests_from_afar_are_chosen_in_their_own_words(console: ConsoleScene) -> None:
+    """Domains have a choice with the same values, about something else."""
+    own, others = "Applications may ask members", "They join at their first sign-in"
+    offered = (await console.at(CHANGE)).page.text
+    assert own in offered
+    assert others not in offered
+    asked = (await console.submit(CHANGE, afar_requests="on")).page.text
+    assert f"Requests from afar {own} before: No application may ask" in asked
+    tab = await console.submit(CHANGE)
+    assert tab.place == f"/ui/o/acme{RULES}?done=saved"
+    assert f"Requests from afar {own}" in tab.page.text
+    # What was before, where it can be put back.
+    assert "No application may ask" in tab.page.text
+    assert others not in tab.page.text
+
+
+async def test_programs_by_documents_are_let_in_in_their_own_words(console: ConsoleScene) -> None:
+    await console.at(CHANGE)
+    asked = await console.submit(CHANGE, metadata_clients="any")
+    assert asked.status == 200
+    assert f"Everybody{OF} before: Nobody{OF}" in asked.page.text

@@ -17,6 +17,7 @@ from core.domain.services.resource_servers import (
     LONGEST_MAX_AGE,
     LONGEST_SCOPE,
     SHORTEST_MAX_AGE,
+    Admits,
     ResourceState,
 )
 from core.domain.signing_keys import TokenAlgorithm
@@ -191,7 +192,7 @@ API_PAGES: Final = Resource(
         plain("name", beside="identifier"),
         state("state", STATES),
         number(lambda one: len(one.scopes), "console.field.scopes"),
-        words("admits", "console.apis.admits"),
+        words("admits", Admits, "console.apis.admits"),
         when("created_at"),
     ),
     parameter="resource_id",
@@ -200,7 +201,7 @@ API_PAGES: Final = Resource(
     facts=(
         copied("identifier", "console.apis.identifier"),
         code("service_slug", "console.apis.service_slug"),
-        words("admits", "console.apis.admits"),
+        words("admits", Admits, "console.apis.admits"),
         *metadata_clients.SHOWN,
         number(_LIFETIME),
         when("verified_at"),

@@ -6,7 +6,7 @@ from typing import Any, Final
 from core.domain.services.client_ids import is_address
 from core.domain.services.services import ServiceType, SignInPolicy
 from entrypoints.http.machinery.endpoints import Endpoint
-from entrypoints.http.pages.console.cells import Tone, number, plain, signed, state, when, words
+from entrypoints.http.pages.console.cells import Tone, in_words, number, plain, signed, state, value_key, when, words
 from entrypoints.http.pages.console.forms import Choice
 from entrypoints.http.pages.console.lists import list_page
 from entrypoints.http.pages.console.organization.applications import application_tabs
@@ -14,11 +14,11 @@ from entrypoints.http.pages.console.resources import Filter, Resource
 from entrypoints.http.pages.console.visit import ButtonLink, PageVisit
 from entrypoints.http.routes.services.services import create_service, list_services
 
-POLICY: Final[Mapping[SignInPolicy, tuple[str, Tone]]] = {one: (f"console.value.{one.value}", Tone.PLAIN) for one in SignInPolicy}
+POLICY: Final[Mapping[SignInPolicy, tuple[str, Tone]]] = {one: (value_key("sign_in_policy", one), Tone.PLAIN) for one in SignInPolicy}
 
 
 async def _kinds(visit: PageVisit) -> Sequence[Choice]:
-    return [Choice(one.value, visit.text(f"console.value.{one.value}")) for one in ServiceType]
+    return [Choice(one.value, in_words("service_type", one, visit.text)) for one in ServiceType]
 
 
 def slug_of(application: Any) -> str:
@@ -43,7 +43,7 @@ APPLICATIONS: Final = Resource(
             plain("name", beside=lambda one: one.client_id if is_address(one.client_id) else one.slug),
             lambda one: (one.name, one.id, one.logo or ""),
         ),
-        words("service_type"),
+        words("service_type", ServiceType),
         state("sign_in_policy", POLICY, "console.field.sign_in_policy"),
         number("plan_count"),
         number("subscription_count"),

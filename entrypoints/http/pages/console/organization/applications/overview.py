@@ -33,7 +33,7 @@ from entrypoints.http.routes.services.client_secrets import list_client_secrets
 from entrypoints.http.routes.services.services import ServiceWithMetadata, get_service
 
 _FACTS: Final = (
-    words("service_type"),
+    words("service_type", ServiceType),
     state("sign_in_policy", POLICY, "console.field.sign_in_policy"),
     yes_or_no(lambda service: not service.trusted or service.is_agent, "console.field.asks_for_consent"),
     yes_or_no("is_agent"),

@@ -6,7 +6,7 @@ from typing import Any, Final
 from core.domain.services.services import ServiceType, SignInPolicy
 from entrypoints.http.machinery.endpoints import Endpoint
 from entrypoints.http.pages.console.action_pages import act_pages, ending_pages
-from entrypoints.http.pages.console.cells import Column, Tone, copied, when, words
+from entrypoints.http.pages.console.cells import Column, Tone, copied, in_words, when, words
 from entrypoints.http.pages.console.forms import Asked, Choice, InputKind, shape
 from entrypoints.http.pages.console.navigation import PagePosition
 from entrypoints.http.pages.console.organization.applications import application_tabs
@@ -77,7 +77,7 @@ def _page(
 
 
 async def _types(visit: PageVisit) -> Sequence[Choice]:
-    return [Choice(one.value, visit.text(f"console.value.{one.value}")) for one in ServiceType if one is not ServiceType.METADATA]
+    return [Choice(one.value, in_words("service_type", one, visit.text)) for one in ServiceType if one is not ServiceType.METADATA]
 
 
 async def _policies(visit: PageVisit) -> Sequence[Choice]:
@@ -139,7 +139,7 @@ SIGNING_IN: Final = _page(
         ),
     ),
     acts=(Act("end-agent", end_agent_grants, asks=True, kind="danger", shows=lambda one: one.is_agent),),
-    facts=(words("service_type"), words("sign_in_policy")),
+    facts=(words("service_type", ServiceType), words("sign_in_policy", SignInPolicy)),
     template="organization/applications/sign_in.html",
     shown_above=("redirect_uris",),
     more=_checked,

@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from typing import Final
 
+from core.domain.identity.realms import LoginPolicy
 from core.domain.identity.upstream.providers import NAMES
-from core.domain.tenancy.domain_routes import faults_of
+from core.domain.tenancy.domain_routes import JoinPolicy, faults_of
 from entrypoints.http.pages.console.cells import Tone, code, copied, plain, state, when, words
 from entrypoints.http.pages.console.forms import Asked, Choice, shape
 from entrypoints.http.pages.console.organization.organization_tabs import DIRECTORIES, DIRECTORIES_ENTRY, DOMAINS_TAB, position
@@ -36,7 +37,13 @@ DOMAINS: Final = Resource(
     position=position(DIRECTORIES_ENTRY, DOMAINS_TAB),
     at=f"{DIRECTORIES}/domains",
     listed=list_domain_routes,
-    columns=(plain("domain"), state("verified", _STATES), words("login_policy"), words("join_policy"), when("checked_at")),
+    columns=(
+        plain("domain"),
+        state("verified", _STATES),
+        words("login_policy", LoginPolicy),
+        words("join_policy", JoinPolicy),
+        when("checked_at"),
+    ),
     parameter="domain_id",
     called=lambda one: str(one.domain),
     state=(lambda one: one.verified, _STATES.__getitem__),
@@ -44,8 +51,8 @@ DOMAINS: Final = Resource(
         copied("txt_name"),
         copied("txt_value"),
         code("file_url"),
-        words("login_policy"),
-        words("join_policy"),
+        words("login_policy", LoginPolicy),
+        words("join_policy", JoinPolicy),
         when("verified_at"),
         when("checked_at"),
         when("created_at"),

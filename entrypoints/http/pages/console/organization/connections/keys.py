@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
+from core.domain.tenancy.roles import Capability
 from entrypoints.http.pages.console.cells import Tone, code, listed, plain, state, when, words, yes_or_no
 from entrypoints.http.pages.console.forms import Asked, shape
 from entrypoints.http.pages.console.organization.organization_tabs import KEYS, KEYS_ENTRY, KEYS_TAB, position
@@ -62,7 +63,7 @@ KEYS_OF_ORGANIZATION: Final = Resource(
     state=(lambda found: _key(found).adopted_at is not None, ADOPTED.__getitem__),
     facts=(
         code("management_key.prefix"),
-        words("management_key.capabilities"),
+        words("management_key.capabilities", Capability),
         when("management_key.last_used_at"),
         when("management_key.expires_at"),
         plain("management_key.maker_email", "console.field.maker"),

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
+from core.domain.identity.upstream.connections import ProviderKind
 from entrypoints.http.pages.console.cells import Column, code, copied, listed, number, when, words, yes_or_no
 
 _LABELS: Final = "console.field"
@@ -27,7 +28,7 @@ def settings_of(provider: Callable[[Any], Any]) -> tuple[Column, ...]:
         return None if known is None else [one.fingerprint for one in known]
 
     return (
-        words(of("kind"), f"{_LABELS}.kind"),
+        words(of("kind"), ProviderKind, f"{_LABELS}.kind"),
         copied(of("issuer"), f"{_LABELS}.issuer"),
         listed(certificates, f"{_LABELS}.certificates_sha256"),
         code(of_saml("sso_url"), f"{_LABELS}.sso_url"),

@@ -8,9 +8,10 @@ from urllib.parse import urlsplit
 import msgspec
 
 from core.domain.identity.upstream.connections import ConnectionState, ProviderKind
+from core.domain.identity.upstream.exchanges import ConnectionExchangeKind
 from core.domain.identity.upstream.ldap.settings import LDAP_PRESETS
 from core.domain.identity.upstream.saml.mappings import PRESETS
-from entrypoints.http.pages.console.cells import Tone, code, copied, listed, number, plain, state, when, words
+from entrypoints.http.pages.console.cells import Tone, code, copied, in_words, listed, number, plain, state, when, words
 from entrypoints.http.pages.console.forms import Asked, Choice, InputKind, shape
 from entrypoints.http.pages.console.lists import latest_of
 from entrypoints.http.pages.console.organization.connections.certificates_pages import CERTIFICATES
@@ -40,7 +41,7 @@ _STATES: Final = {
 
 
 async def _products(visit: PageVisit) -> Sequence[Choice]:
-    saml, oidc, ldap = (visit.text(f"console.value.{kind.value}") for kind in (ProviderKind.SAML, ProviderKind.OIDC, ProviderKind.LDAP))
+    saml, oidc, ldap = (in_words("kind", kind, visit.text) for kind in (ProviderKind.SAML, ProviderKind.OIDC, ProviderKind.LDAP))
     return [
         *(Choice(one.value, preset.name, saml) for one, preset in PRESETS.items()),
         Choice(ProviderKind.SAML.value, visit.text("console.providers.another"), saml),
@@ -118,7 +119,7 @@ EXCHANGES: Final = Resource(
     columns=(
         when("created_at", "console.field.happened_at"),
         code("reference", "console.field.reference"),
-        words("kind"),
+        words("kind", ConnectionExchangeKind),
         state("succeeded", _OUTCOMES),
         plain("reason", beside="advice"),
         code(lambda one: one.certificate[:16], "console.field.signed_by"),
@@ -127,7 +128,7 @@ EXCHANGES: Final = Resource(
     ),
     crumbs=above,
 )
-_LATEST: Final = (EXCHANGES.columns[0], words("kind"), state("succeeded", _OUTCOMES), plain("reason"))
+_LATEST: Final = (EXCHANGES.columns[0], words("kind", ConnectionExchangeKind), state("succeeded", _OUTCOMES), plain("reason"))
 
 
 async def _happened(visit: PageVisit, provider: Any) -> Mapping[str, Any]:
@@ -141,11 +142,11 @@ PROVIDERS: Final = Resource(
     position=position(DIRECTORIES_ENTRY, DIRECTORIES_TAB),
     at=DIRECTORIES,
     listed=list_upstream_providers,
-    columns=(plain("name"), words("kind"), code("issuer"), state(_state, _STATES), when("created_at")),
+    columns=(plain("name"), words("kind", ProviderKind), code("issuer"), state(_state, _STATES), when("created_at")),
     parameter="provider_id",
     state=(_state, _STATES.__getitem__),
     facts=(
-        words("kind"),
+        words("kind", ProviderKind),
         listed("scopes"),
         copied("id"),
         when("created_at"),

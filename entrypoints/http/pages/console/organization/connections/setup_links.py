@@ -6,6 +6,7 @@ from typing import Any, Final
 from core.domain.languages import Language
 from core.domain.tenancy.setup.setup_drafts import SetupDraftState
 from core.domain.tenancy.setup.setup_links import SetupLinkState, SetupPurpose
+from core.domain.tenancy.siem import SiemProvider
 from entrypoints.http.pages.console.cells import Column, Tone, code, plain, state, when, words
 from entrypoints.http.pages.console.forms import Asked, Choice, shape
 from entrypoints.http.pages.console.organization.connections.owners_word import settings_of
@@ -39,14 +40,14 @@ DRAFT_STATES: Final[Mapping[SetupDraftState, tuple[str, Tone]]] = {
 LIVING: Final = frozenset({SetupLinkState.UNUSED, SetupLinkState.IN_USE})
 COLUMNS: Final[tuple[Column, ...]] = (
     plain("name"),
-    words("purposes"),
+    words("purposes", SetupPurpose),
     state("state", LINK_STATES),
     plain("used_by"),
     when("created_at"),
     when("expires_at"),
 )
 FACTS: Final[tuple[Column, ...]] = (
-    words("purposes"),
+    words("purposes", SetupPurpose),
     code("prefix"),
     plain("mailed_to"),
     plain("used_by"),
@@ -103,7 +104,7 @@ DRAFTS: Final = Resource(
     rows="drafts",
     columns=(
         plain("subject"),
-        words("purpose"),
+        words("purpose", SetupPurpose),
         state("state", DRAFT_STATES),
         when("tested_at"),
         when("waiting_since"),
@@ -120,10 +121,10 @@ DRAFTS: Final = Resource(
             kind="",
             shows=lambda draft: draft.state is SetupDraftState.WAITING,
             facts=(
-                words("purpose"),
+                words("purpose", SetupPurpose),
                 plain("subject"),
                 when("waiting_since"),
-                words("provider_type"),
+                words("provider_type", SiemProvider),
                 code("endpoint_url"),
                 code("token_prefix"),
                 *settings_of(lambda draft: draft.connection)[:-1],

@@ -5,7 +5,7 @@ from typing import Final
 from uuid import UUID
 
 from core.domain.tenancy.roles import BuiltInRole, Capability
-from entrypoints.http.pages.console.cells import value_key
+from entrypoints.http.pages.console.cells import in_words
 from entrypoints.http.pages.console.forms import Choice
 from entrypoints.http.pages.console.visit import PageVisit
 from entrypoints.http.routes.tenancy.members import list_members
@@ -23,7 +23,7 @@ async def roles(visit: PageVisit) -> Sequence[Choice]:
 
 
 async def capabilities(visit: PageVisit) -> Sequence[Choice]:
-    return [Choice(one.value, visit.text(f"console.value.{value_key(one.value)}"), one.value) for one in Capability]
+    return [Choice(one.value, in_words("capabilities", one, visit.text), one.value) for one in Capability]
 
 
 async def addresses(visit: PageVisit) -> Sequence[str]:

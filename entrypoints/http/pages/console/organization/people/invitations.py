@@ -15,7 +15,7 @@ from entrypoints.http.machinery.answers import Answer
 from entrypoints.http.machinery.browsers import BoundForm
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.fields import OrganizationPath
-from entrypoints.http.pages.console.cells import Tone, plain, role, role_in_words, sentence, state, value_key, when
+from entrypoints.http.pages.console.cells import Tone, in_words, plain, role, role_in_words, sentence, state, when
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.forms import Choice
 from entrypoints.http.pages.console.organization.organization_tabs import INVITATIONS_TAB, PEOPLE, PEOPLE_ENTRY, position
@@ -38,11 +38,11 @@ MOST_INVITED: Final = 50
 _AT: Final = f"{PEOPLE}/invitations"
 _NEW: Final = f"{_AT}/~new"
 _STATES: Final = {
-    InvitationStatus.PENDING: ("console.value.pending", Tone.WARN),
-    InvitationStatus.ACCEPTED: ("console.value.accepted", Tone.GOOD),
-    InvitationStatus.REJECTED: ("console.value.rejected", Tone.PLAIN),
-    InvitationStatus.CANCELLED: ("console.value.cancelled", Tone.PLAIN),
-    InvitationStatus.EXPIRED: ("console.value.expired", Tone.PLAIN),
+    InvitationStatus.PENDING: ("console.value.state.pending", Tone.WARN),
+    InvitationStatus.ACCEPTED: ("console.value.state.accepted", Tone.GOOD),
+    InvitationStatus.REJECTED: ("console.value.state.rejected", Tone.PLAIN),
+    InvitationStatus.CANCELLED: ("console.value.state.cancelled", Tone.PLAIN),
+    InvitationStatus.EXPIRED: ("console.value.state.expired", Tone.PLAIN),
 }
 
 
@@ -50,7 +50,7 @@ _UNANSWERED: Final = frozenset({InvitationStatus.PENDING, InvitationStatus.EXPIR
 
 
 async def _statuses(visit: PageVisit) -> Sequence[Choice]:
-    return [Choice(one.value, visit.text(f"console.value.{value_key(one.value)}")) for one in InvitationStatus]
+    return [Choice(one.value, in_words("state", one, visit.text)) for one in InvitationStatus]
 
 
 def _sending_key(one: Any) -> str | None:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from core.domain.tenancy.join_requests import JoinRequestStatus
-from entrypoints.http.pages.console.cells import Tone, plain, state, value_key, when
+from entrypoints.http.pages.console.cells import Tone, in_words, plain, state, when
 from entrypoints.http.pages.console.forms import Choice
 from entrypoints.http.pages.console.organization.organization_tabs import PEOPLE, PEOPLE_ENTRY, REQUESTS_TAB, position
 from entrypoints.http.pages.console.resource_pages import pages
@@ -13,14 +13,14 @@ from entrypoints.http.pages.console.visit import PageVisit
 from entrypoints.http.routes.tenancy.join_requests import approve_join_request, decline_join_request, list_join_requests
 
 _STATES: Final = {
-    JoinRequestStatus.PENDING: ("console.value.pending", Tone.WARN),
-    JoinRequestStatus.APPROVED: ("console.value.approved", Tone.GOOD),
-    JoinRequestStatus.DECLINED: ("console.value.declined", Tone.PLAIN),
+    JoinRequestStatus.PENDING: ("console.value.state.pending", Tone.WARN),
+    JoinRequestStatus.APPROVED: ("console.value.state.approved", Tone.GOOD),
+    JoinRequestStatus.DECLINED: ("console.value.state.declined", Tone.PLAIN),
 }
 
 
 async def _statuses(visit: PageVisit) -> Sequence[Choice]:
-    return [Choice(one.value, visit.text(f"console.value.{value_key(one.value)}")) for one in JoinRequestStatus]
+    return [Choice(one.value, in_words("state", one, visit.text)) for one in JoinRequestStatus]
 
 
 REQUESTS: Final = Resource(

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, Final
 
+from core.domain.tenancy.members import MembershipOrigin
 from core.domain.tenancy.roles import BuiltInRole
 from entrypoints.http.pages.console.cells import Tone, copied, number, plain, role, signed, when, words
 from entrypoints.http.pages.console.forms import Asked, Choice, shape
@@ -66,7 +67,7 @@ MEMBERS: Final = Resource(
     facts=(
         plain("user.email"),
         role("membership.role"),
-        words("came_by"),
+        words("came_by", MembershipOrigin),
         when("membership.created_at", "console.field.since"),
         number("active_sessions"),
         copied("user.id", "console.field.id"),

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from core.domain.tenancy.roles import Capability
 from entrypoints.http.pages.console.cells import code, copied, plain, when, words
 from entrypoints.http.pages.console.forms import Asked, ShortName, shape
 from entrypoints.http.pages.console.organization.organization_tabs import PEOPLE, PEOPLE_ENTRY, ROLES_TAB, position
@@ -22,7 +23,13 @@ ROLES: Final = Resource(
     columns=(plain("name", beside="description"), code("slug"), when("created_at")),
     parameter="role_id",
     record=get_role,
-    facts=(code("slug"), plain("description"), words("permissions", "console.field.capabilities"), copied("id"), when("updated_at")),
+    facts=(
+        code("slug"),
+        plain("description"),
+        words("permissions", Capability, "console.field.capabilities"),
+        copied("id"),
+        when("updated_at"),
+    ),
     making=Making(shape(create_role, "name", _SLUG, "description", _MAY)),
     sections=(Section("change", shape(change_role, "name", "description", _MAY)),),
     ending=Ending(delete_role),

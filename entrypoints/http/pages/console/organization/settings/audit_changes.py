@@ -63,6 +63,8 @@ _WORDS: Final[Mapping[str, frozenset[str]]] = {
     "permissions": frozenset(Capability),
     "kind": frozenset(("oidc", "saml")),
 }
+# What is said in the words of another field.
+_FIELDS: Final[Mapping[str, str]] = {"permissions": "capabilities"}
 _NO_WORDS: Final = frozenset[str]()
 
 
@@ -126,5 +128,5 @@ def _shown(name: str, value: Any, text: Text) -> str:
     if name == "events" and isinstance(items, list):
         return ", ".join(event_in_words(str(one), text) for one in items)
     if isinstance(items, list) and all(isinstance(one, str) for one in items):
-        return ", ".join(in_words(one, text) if one in _WORDS.get(name, _NO_WORDS) else one for one in items)
+        return ", ".join(in_words(_FIELDS.get(name, name), one, text) if one in _WORDS.get(name, _NO_WORDS) else one for one in items)
     return msgspec.json.encode(value).decode()

@@ -54,6 +54,7 @@ _NAMED_BY: Final[Sequence[tuple[str, Sequence[str]]]] = (
     ("profile_field.", ("key",)),
     ("platform.job.", ("kind",)),
     ("resource_server.", ("identifier",)),
+    ("user.consent.", ("service_name", "service_slug")),
     ("", ("invited_email", "email", "name", "domain", "host", "slug", "service_slug")),
 )
 # The pages of things, with the names of the parts of an entry that their addresses need.
@@ -127,6 +128,7 @@ def sentence_of(row: LoggedAnywhere | LoggedRun, text: Text) -> str:
         service=_part(one, "service_name", "service_slug") or "–",  # noqa: RUF001
         team=_part(one, "team_name", "team_slug") or "–",  # noqa: RUF001
         whom=_whom(one, text),
+        application=_application(one, text),
     )
     more = row.more if isinstance(row, LoggedRun) else 0
     return text("console.told_run.more", sentence=said, count=more) if more else said
@@ -137,7 +139,7 @@ def thing_of(one: LoggedAnywhere) -> str:
     names = next(names for begin, names in _NAMED_BY if one.action.startswith(begin))
     if one.target_type == TargetType.USER and isinstance(one.subject, msgspec.Struct):
         return one.subject.name or str(one.subject.email)
-    found = _part(one, *names)
+    found = _part(one, *names) or (one.service.name if isinstance(one.service, msgspec.Struct) else "")
     if not found and one.target_type == TargetType.USER and one.actor is not None and str(one.actor.id) == one.target_id:
         return called(one.actor)
     return found
@@ -147,6 +149,8 @@ def place_of(row: LoggedAnywhere | LoggedRun, path: Mapping[str, str]) -> str:
     """The address of the thing's page. Empty if it has none."""
     one = entry_of(row)
     values = {**{name: value for name, value in one.details.items() if isinstance(value, str)}, **path, "target_id": one.target_id}
+    if isinstance(one.service, msgspec.Struct):
+        values["service_slug"] = one.service.slug
     if one.target_type == TargetType.USER:
         known = isinstance(one.subject, msgspec.Struct)
         return address(f"{PEOPLE}/users/{{target_id}}", values) if known else ""
@@ -173,6 +177,12 @@ def _whom(one: LoggedAnywhere, text: Text) -> str:
     if isinstance(one.subject, msgspec.Struct):
         return text("console.told.whom_person", name=one.subject.name or str(one.subject.email))
     return text("console.told.whom_somebody")
+
+
+def _application(one: LoggedAnywhere, text: Text) -> str:
+    """An application, as the middle of a sentence."""
+    name = thing_of(one)
+    return text("console.told.application_named", name=name) if name else text("console.told.application_unnamed")
 
 
 def _role(one: LoggedAnywhere, text: Text) -> str:

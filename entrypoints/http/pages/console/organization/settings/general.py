@@ -10,10 +10,10 @@ from entrypoints.http.pages.console.resources import Resource, Section
 from entrypoints.http.routes.tenancy.organizations import change_organization, get_organization
 
 _STATES: Final = {
-    "active": ("console.value.active", Tone.GOOD),
-    "pending": ("console.value.pending", Tone.WARN),
-    "rejected": ("console.value.rejected", Tone.BAD),
-    "suspended": ("console.value.suspended", Tone.BAD),
+    "active": ("console.value.state.active", Tone.GOOD),
+    "pending": ("console.value.state.pending", Tone.WARN),
+    "rejected": ("console.value.state.rejected", Tone.BAD),
+    "suspended": ("console.value.state.suspended", Tone.BAD),
 }
 
 

@@ -3,8 +3,11 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
+from core.domain.identity.passwords.at_sign_in import BreachRule
+from core.domain.identity.registering.registration_rules import RegistrationPolicy
 from core.domain.pages import MOST_COUNTED
 from core.domain.tenancy.members import Member
+from core.domain.tenancy.sign_in_rules import AdminFactor, AfarRule, AgentRule, AllFactor, MfaPolicy
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.fields import OrganizationPath
@@ -63,11 +66,11 @@ RULES: Final = Resource(
     is_single=True,
     listed=get_sign_in_rules,
     columns=(
-        words("mfa_policy"),
+        words("mfa_policy", MfaPolicy),
         when("mfa_required_since"),
-        words("admin_factor"),
+        words("admin_factor", AdminFactor),
         when("admin_required_since"),
-        words("all_factor"),
+        words("all_factor", AllFactor),
         plain("all_factor_role"),
         when("all_required_since"),
         yes_or_no("passkey_offers"),
@@ -77,14 +80,14 @@ RULES: Final = Resource(
         number("session_idle_minutes"),
         number("most_sessions"),
         number("shortest_password"),
-        words("breached_at_sign_in"),
-        words("registration_policy"),
+        words("breached_at_sign_in", BreachRule),
+        words("registration_policy", RegistrationPolicy),
         listed("registration_domains"),
         listed("invitation_domains"),
         yes_or_no("sign_in_links"),
         *metadata_clients.SHOWN,
-        words("agents"),
-        words("afar_requests"),
+        words("agents", AgentRule),
+        words("afar_requests", AfarRule),
     ),
     below=(("console.rules.change", _CHANGE, change_sign_in_rules),),
     undone=(_UNDOABLE,),

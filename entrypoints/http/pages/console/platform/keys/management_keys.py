@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from core.domain.tenancy.keys.management_keys import PlatformCapability
 from entrypoints.http.pages.console.cells import Tone, code, copied, plain, state, when, words, yes_or_no
 from entrypoints.http.pages.console.forms import Asked, shape
 from entrypoints.http.pages.console.platform.platform_tabs import KEYS, KEYS_ENTRY, KEYS_TAB, position
@@ -28,7 +29,7 @@ PLATFORM_KEYS: Final = Resource(
         code("prefix"),
         plain("maker_email", "console.field.maker"),
         state(lambda key: key.adopted_at is not None, _ADOPTED),
-        words("capabilities"),
+        words("capabilities", PlatformCapability),
         when("last_used_at"),
         when("expires_at"),
     ),
@@ -37,7 +38,7 @@ PLATFORM_KEYS: Final = Resource(
     state=(lambda key: key.adopted_at is not None, _ADOPTED.__getitem__),
     facts=(
         code("prefix"),
-        words("capabilities"),
+        words("capabilities", PlatformCapability),
         copied("id"),
         when("last_used_at"),
         when("created_at"),

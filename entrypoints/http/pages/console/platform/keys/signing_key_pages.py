@@ -7,7 +7,7 @@ import trio
 from core.domain.errors import Conflict
 from core.domain.identity.proofs import StepUp
 from core.domain.record.events import Actor
-from core.domain.signing_keys import KeyState
+from core.domain.signing_keys import KeyPurpose, KeyState
 from core.usecases.encryption import queue_reencryption
 from entrypoints.assembly.configured import key_file
 from entrypoints.bootstrap import Postern
@@ -27,7 +27,7 @@ _ROTATE: Final = f"{SIGNING_KEYS}/rotate"
 _ROTATE_ENCRYPTION: Final = f"{SIGNING_KEYS}/rotate-encryption"
 _POSITION: Final = position(SIGNING_KEYS_ENTRY, SIGNING_KEYS_TAB)
 _COLUMNS: Final = (
-    words("purpose"),
+    words("purpose", KeyPurpose),
     state(
         "state",
         {

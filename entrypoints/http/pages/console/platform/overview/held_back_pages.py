@@ -18,10 +18,10 @@ HELD_BACK_TODAY: Final = Resource(
     position=position(OVERVIEW_ENTRY, HELD_BACK_TAB),
     at=HELD_BACK,
     listed=list_mail_budgets,
-    columns=(words("budget"), plain("name"), *_SINCE),
+    columns=(words("budget", BudgetScope), plain("name"), *_SINCE),
     parameter="budget_id",
     called=lambda one: str(one.name or one.budget),
-    facts=(words("budget"), copied("key", "console.held_back.key"), *_COUNTS, *_SINCE),
+    facts=(words("budget", BudgetScope), copied("key", "console.held_back.key"), *_COUNTS, *_SINCE),
     making=Making(
         shape(
             lift_mail_budget,

@@ -6,6 +6,7 @@ from uuid import UUID
 
 import msgspec
 
+from core.domain.identity.alerts import AlertType
 from core.domain.platform.platform_users import LONGEST_SOUGHT, MOST_FOUND
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer
@@ -52,11 +53,11 @@ _PEOPLE: Final = (
 )
 _ALERTS: Final = (
     linked(plain("email", beside="name"), _to_person("user_id")),
-    words(lambda row: row.alert_type.value, "console.field.alert"),
+    words("alert_type", AlertType, "console.field.alert"),
     when("detected_at", "console.field.at"),
 )
 _GUESSES: Final = (
-    words(lambda row: row.alert_type.value, "console.field.alert"),
+    words("alert_type", AlertType, "console.field.alert"),
     plain("network", "console.field.guess_network"),
     plain("accounts", "console.field.guessed_accounts"),
     plain("failures", "console.field.guess_failures"),

@@ -2,6 +2,7 @@
 
 from typing import Any, Final
 
+from core.domain.identity.mailed_tokens import MailedTokenPurpose
 from core.domain.identity.proofs import StepUp
 from core.domain.identity.upstream.providers import NAMES
 from core.domain.platform.account_overviews import AccountOverview
@@ -73,7 +74,7 @@ _IDENTITIES: Final = (
     plain("email"),
     when("linked_at", "console.field.created_at"),
 )
-_LINKS: Final = (words("purpose"), when("expires_at"))
+_LINKS: Final = (words("purpose", MailedTokenPurpose), when("expires_at"))
 _CREDENTIALS: Final = (plain("kind"), code("prefix"), plain("place"), when("created_at"))
 _ATTEMPTS: Final = (
     when("at", "console.field.at"),

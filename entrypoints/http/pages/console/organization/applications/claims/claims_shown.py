@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
-from entrypoints.http.pages.console.cells import Tone
+from entrypoints.http.pages.console.cells import Tone, in_words
 from entrypoints.http.pages.console.visit import PageVisit
 
 _SOURCES: Final = frozenset(
@@ -37,7 +37,7 @@ def places_of(visit: PageVisit, preview: Any) -> Sequence[ShownPlace]:
 
 def _place(visit: PageVisit, name: str, place: Any) -> ShownPlace:
     return ShownPlace(
-        visit.text(f"console.value.{name}"),
+        in_words("into", name, visit.text),
         [ShownClaim(one.name, _value(one.value), _source(visit, one.source, one.about)) for one in place.claims],
         [ShownClaim(one.name, one.reason, _source(visit, one.source, None)) for one in place.missing],
     )

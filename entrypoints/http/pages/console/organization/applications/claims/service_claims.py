@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from core.domain.claims import ClaimPlace, ClaimSource, OrganizationPart
-from entrypoints.http.pages.console.cells import Tone, code, plain, state, when, words
+from entrypoints.http.pages.console.cells import Tone, code, in_words, plain, state, when, words
 from entrypoints.http.pages.console.forms import Asked, Choice, InputKind, shape
 from entrypoints.http.pages.console.organization.applications import application_tabs
 from entrypoints.http.pages.console.resource_pages import pages
@@ -21,7 +21,7 @@ from entrypoints.http.routes.tenancy.profile_fields import list_fields
 
 
 async def _places(visit: PageVisit) -> Sequence[Choice]:
-    return [Choice(one.value, visit.text(f"console.value.{one.value}")) for one in ClaimPlace]
+    return [Choice(one.value, in_words("into", one, visit.text)) for one in ClaimPlace]
 
 
 async def _fields(visit: PageVisit) -> Sequence[Choice]:
@@ -76,9 +76,21 @@ CLAIMS: Final = Resource(
     position=application_tabs.TOKENS_POSITION,
     at=application_tabs.CLAIMS,
     listed=list_service_claims,
-    columns=(code("name"), words("source"), plain(_shown_argument, "console.field.argument"), words("into"), _WRITER),
+    columns=(
+        code("name"),
+        words("source", ClaimSource),
+        plain(_shown_argument, "console.field.argument"),
+        words("into", ClaimPlace),
+        _WRITER,
+    ),
     parameter="claim_id",
-    facts=(words("source"), plain(_shown_argument, "console.field.argument"), words("into"), _WRITER, when("created_at")),
+    facts=(
+        words("source", ClaimSource),
+        plain(_shown_argument, "console.field.argument"),
+        words("into", ClaimPlace),
+        _WRITER,
+        when("created_at"),
+    ),
     making=Making(shape(create_service_claim, *_FIELDS)),
     sections=(Section("change", shape(change_service_claim, *_FIELDS)),),
     ending=Ending(delete_service_claim),

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from core.domain.errors import Conflict, NotFound, Refusal
+from core.domain.federation.saml.exchanges import ExchangeKind
 from core.domain.saml.entities import LONGEST_METADATA
 from core.domain.saml.messages import NameIdFormat
 from entrypoints.bootstrap import Postern
@@ -391,7 +392,7 @@ EXCHANGES: Final = Resource(
     is_log=True,
     columns=(
         when("created_at"),
-        words("kind"),
+        words("kind", ExchangeKind),
         state(
             _outcome,
             {"taken": ("console.saml_exchanges.taken", Tone.GOOD), "refused": ("console.saml_exchanges.refused", Tone.BAD)},
