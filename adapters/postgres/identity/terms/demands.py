@@ -34,7 +34,7 @@ OWES_TERMS: Final[LiteralString] = time_is_over(
     "case when organizations.asks_terms and sessions.impersonator_id is null then terms_due(sessions.user_id, organizations.id) end"
 )
 
-# Conditions on a row of `organizations`. Whoever is a member, listed or not, uses an application, or has accepted a version before has a tie.
+# Conditions on a row of `organizations`. A tie has who is a member, listed or not, uses an application, or has accepted a version before.
 _HAS_A_TIE: Final = """organizations.id in (
                select org_id from memberships where user_id = %(user)s
                 union

@@ -74,8 +74,8 @@ class OwnTermsRecord(msgspec.Struct, frozen=True, kw_only=True):
     """What a person is asked to accept, and what they have accepted."""
 
     pending: Sequence[PendingTermsRecord]
-    """What is not accepted yet: of the installation, of the organizations that the person belongs to, uses, or has accepted terms of before,
-    and of the one that was asked about, if one of its applications lets anybody in.
+    """What is not accepted yet: of the installation, of the organizations that the person belongs to, uses, or has accepted terms of
+    before, and of the one that was asked about, if one of its applications lets anybody in.
     """
     accepted: Sequence[AcceptedTermsRecord]
     """What was accepted, the newest first."""
