@@ -272,7 +272,7 @@ def test_what_a_form_says_fills_what_is_empty(form: Any, given: str | None, emai
 
 def test_a_provider_is_found_on_its_way() -> None:
     client = SealedClient(client_id="c", sealed_secret=b"s", context="x")
-    further = ConfiguredFurther(name="Forum", settings=OAUTH, client=client, is_on=True)
+    further = ConfiguredFurther(name="Forum", settings=OAUTH, client=client, secret_set_at=NOW, is_on=True)
     way = WayThrough(further=further)
     assert client_kept("forum", way) == client
     upstream = upstream_of("forum", {}, way, Secret("s"))
@@ -284,6 +284,10 @@ def test_a_provider_is_found_on_its_way() -> None:
         upstream_of("forum", {}, WayThrough(), None)
     with pytest.raises(ProviderOff):
         upstream_of("forum", {}, WayThrough(further=replace(further, is_on=False)), Secret("s"))
+    draft = WayThrough(further=replace(further, is_on=False, is_draft=True))
+    with pytest.raises(UnknownProvider):
+        upstream_of("forum", {}, draft, Secret("s"))
+    assert upstream_of("forum", {}, draft, Secret("s"), even_off=True).key == "forum"
 
 
 def test_offers_are_for_everybody_or_for_some() -> None:

@@ -49,6 +49,7 @@ async def add(scene: FurtherScene, provider: Independent, key: str = "company") 
     )
     scene.log.remember(secret)
     body = {"key": key, "name": "Company", "kind": "openid", "issuer": provider.issuer, "client_id": client, "client_secret": secret}
+    body["active"] = True
     made = await scene.add(body)
     assert made.status == 201, made.body
     callback = made.json()["callback_url"]
