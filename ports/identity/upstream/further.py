@@ -23,8 +23,8 @@ class ProviderPresets(Protocol):
 
 
 class FurtherProviderStore(Protocol):
-    """Outside a unit of work, `list`, `offered`, `kept`, `people` and `find` are one statement and one round trip each. The other methods need a unit
-    of work. Only PostgreSQL implements `FurtherProviderStore`.
+    """Outside a unit of work, `list`, `offered`, `kept`, `people` and `find` are one statement and one round trip each. The other methods
+    need a unit of work. Only PostgreSQL implements `FurtherProviderStore`.
     """
 
     async def list(self) -> Sequence[FurtherProvider]:

@@ -27,7 +27,7 @@ async def _came(scene: FurtherScene, profile: Any) -> Any:
     del body["preset"]
     assert (await scene.add(body)).status == 201
     fake = scene.seats("profiles")
-    fake.about = lambda _path, _person: profile  # type: ignore[method-assign]
+    fake.about = lambda path, person: profile  # type: ignore[method-assign]  # noqa: ARG005 - as the fake calls it
     tabs = scene.browser()
     came = await scene.come(tabs, "profiles")
     assert await scene.who(tabs) is None

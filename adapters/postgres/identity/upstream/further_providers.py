@@ -19,7 +19,11 @@ from core.domain.tenancy.look_pictures import Logo
 from core.frozen import Frozen
 
 FURTHER: Final = Columns(
-    FurtherProvider, "further_providers", apart=("settings", "organizations", "namings"), texts=("name", "client_id"), derived=("logo_digest",)
+    FurtherProvider,
+    "further_providers",
+    apart=("settings", "organizations", "namings"),
+    texts=("name", "client_id"),
+    derived=("logo_digest",),
 )
 
 

@@ -86,7 +86,8 @@ _PLATFORM_FIELDS: Final[LiteralString] = """
 _FURTHER_PROVIDERS: Final[LiteralString] = """
     select '' as organization, key as name, key as id,
            jsonb_build_object(
-               'preset', preset, 'name', name, 'client_id', client_id, 'active', state = 'active', 'enabled', enabled or state = 'draft', 'position', position,
+               'preset', preset, 'name', name, 'client_id', client_id, 'active', state = 'active',
+               'enabled', enabled or state = 'draft', 'position', position,
                'organizations', case
                    when organizations is not null then array(
                        select offered.slug

@@ -170,9 +170,7 @@ def is_known(provider: FurtherProvider | None) -> bool:
 _OWN: Final = ("name", "client_id", "position", "organizations")
 
 
-def _turned(
-    after: FurtherProvider, before: FurtherProvider, *, active: bool | Unchanged, enabled: bool | Unchanged
-) -> FurtherProvider:
+def _turned(after: FurtherProvider, before: FurtherProvider, *, active: bool | Unchanged, enabled: bool | Unchanged) -> FurtherProvider:
     """The provider with the state that a request names. A draft that becomes active is on, unless the request says otherwise."""
     begins = before.state is FurtherState.DRAFT
     if active is False or (begins and active is not True):

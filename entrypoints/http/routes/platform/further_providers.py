@@ -178,8 +178,8 @@ class FurtherProviderRecord(msgspec.Struct, frozen=True, kw_only=True):
     enabled: _Flag
     """Whether people can sign in through it. Always false for a draft."""
     test: FurtherTest
-    """`passed`: a test of these settings has succeeded. `before_change`: a test of others did, and they were changed since. `untested`: none
-    did.
+    """`passed`: a test of these settings has succeeded. `before_change`: a test did, and what it was about was changed since. `untested`:
+    none did.
     """
     tested_at: datetime | None
     """When a test last succeeded; null if none did."""
