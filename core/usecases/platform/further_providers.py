@@ -15,6 +15,7 @@ from core.domain.identity.upstream.further import (
     FurtherState,
     ProviderPreset,
     activated,
+    after_test,
     client_secret,
     further_activated,
     further_created,
@@ -25,7 +26,6 @@ from core.domain.identity.upstream.further import (
     require_room,
     sealing_context,
     short_name,
-    tested,
 )
 from core.domain.identity.upstream.further_settings import FurtherKind, FurtherSettings
 from core.domain.identity.upstream.providers import ClientAtProvider
@@ -181,7 +181,7 @@ class FurtherProviders(Frozen):
         """Keeps that a test of the settings with this digest has succeeded, or failed. Raises `NotFound`."""
         async with self.unit_of_work() as uow:
             before, sealed = await self._held(uow, key)
-            after = tested(before, digest, self.system.clock.now()) if succeeded else before
+            after = after_test(before, digest, self.system.clock.now()) if succeeded else before
             if after != before:
                 await uow.further_providers.save(after, sealed)
             await uow.record(further_tested(after, actor, succeeded=succeeded))

@@ -183,7 +183,7 @@ def _turned(after: FurtherProvider, before: FurtherProvider, *, active: bool | U
     return replace(after, state=FurtherState.ACTIVE, enabled=is_on)
 
 
-def tested(provider: FurtherProvider, digest: bytes, now: datetime) -> FurtherProvider:
+def after_test(provider: FurtherProvider, digest: bytes, now: datetime) -> FurtherProvider:
     """The provider after a successful test of the settings with this digest. Settings that have changed meanwhile stay untested."""
     return provider if digest != provider.digest else replace(provider, tested_digest=digest, tested_at=now)
 
@@ -380,6 +380,7 @@ def further_updated(before: FurtherProvider, after: FurtherProvider, actor: Acto
 def further_activated(provider: FurtherProvider, actor: Actor, *, by_request: bool) -> Event:
     """`by_request`: a request or a document has said so (`active: true`). Otherwise, a test has succeeded before."""
     facts: dict[str, Json] = {"key": provider.key, "how": "request" if by_request else "test", "test": provider.test.value}
+    facts["digest"] = provider.digest.hex()
     return _event("platform.provider.activated", provider, actor, {"name": provider.name, **facts})
 
 

@@ -12,7 +12,7 @@ from core.domain.json import Json
 from core.frozen import Frozen, values_of
 
 # A version of an interface, in a path: `/v21.0/me`, `/api/v10/users/@me`.
-_VERSION: Final = re.compile(r"(?<=/)v[0-9]+(?:\.[0-9]+)*(?=/)")
+_VERSION: Final = re.compile(r"(?<=[^/]/)v[0-9]+(?:\.[0-9]+)*(?=/)")
 
 
 class Naming(Frozen):
