@@ -360,7 +360,7 @@ DRAFT: Final = replace(PROVIDER, state=FurtherState.DRAFT, enabled=False)
         (replace(PROVIDER, enabled=False), {"active": True}, ("active", False)),
     ],
 )
-def test_a_state_follows_what_a_request_says(before: FurtherProvider, change: dict[str, bool], after: tuple[str, bool]) -> None:
+def test_a_state_follows_what_a_request_says(before: FurtherProvider, change: dict[str, Any], after: tuple[str, bool]) -> None:
     turned = FurtherChange(**change).applied(before, NOW)
     assert (turned.state.value, turned.enabled) == after
 
