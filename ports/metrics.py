@@ -57,6 +57,9 @@ class Metrics(Protocol):
     def upstream_sign_in(self, provider: str, outcome: str) -> None:
         """`provider` is the name of a provider of the installation, or one name for those of all organizations."""
 
+    def upstream_odd_profile(self, provider: str) -> None:
+        """What a provider of the installation tells of one person identifies nobody."""
+
     def provider_token_refreshed(self, provider: str, outcome: str) -> None: ...
     def token_issued(self) -> None: ...
     def token_exchanged(self) -> None: ...

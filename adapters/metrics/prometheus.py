@@ -184,6 +184,9 @@ class PrometheusMetrics:
     _upstream_sign_ins = _counter(
         "sso_upstream_sign_ins_total", "Sign-ins through upstream providers, by provider and how far they came", "provider", "outcome"
     )
+    _odd_profiles = _counter(
+        "sso_upstream_odd_profiles_total", "Returns from a provider whose profile of the person identifies nobody, by provider", "provider"
+    )
     _provider_tokens = _counter(
         "sso_provider_token_refreshes_total", "Renewals of tokens at upstream providers, by outcome", "provider", "outcome"
     )
@@ -421,6 +424,9 @@ class PrometheusMetrics:
 
     def upstream_sign_in(self, provider: str, outcome: str) -> None:
         self._upstream_sign_ins.labels(provider, outcome).inc()
+
+    def upstream_odd_profile(self, provider: str) -> None:
+        self._odd_profiles.labels(provider).inc()
 
     def provider_token_refreshed(self, provider: str, outcome: str) -> None:
         self._provider_tokens.labels(provider, outcome).inc()

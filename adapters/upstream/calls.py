@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 import msgspec
 import structlog
 
-from core.domain.identity.upstream.sign_in import OAuthError, ProviderAway
+from core.domain.identity.upstream.sign_in import OAuthError, ProviderAway, UnreadableAnswer
 from core.domain.outbound.destinations import NotADestination, OutboundDestination, destination
 from ports.outbound import NO_HEADERS, Outbound, OutboundAnswer, OutboundFailed, OutboundRequest
 
@@ -54,8 +54,10 @@ class Calls:
         """Raises `OAuthError`."""
         to = _destination(url)
         answer = await self._got(to, headers)
-        if answer.status != 200 or len(answer.body) > LARGEST:
+        if answer.status != 200:
             raise _failed(to, f"status {answer.status}")
+        if len(answer.body) > LARGEST:
+            raise _unreadable(to, "too long")
         return _decoded(to, answer)
 
     async def _got(self, to: OutboundDestination, headers: Mapping[str, str]) -> OutboundAnswer:
@@ -103,11 +105,11 @@ def has_too_many_values(text: bytes) -> bool:
 
 def _decoded(to: OutboundDestination, answer: OutboundAnswer) -> Any:
     if has_too_many_values(answer.body):
-        raise _failed(to, f"status {answer.status}, too many values")
+        raise _unreadable(to, f"status {answer.status}, too many values")
     try:
         return msgspec.json.decode(answer.body)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
-        raise _failed(to, f"status {answer.status}, no JSON") from None
+        raise _unreadable(to, f"status {answer.status}, no JSON") from None
 
 
 def _require_up(to: OutboundDestination, answer: OutboundAnswer) -> None:
@@ -123,3 +125,8 @@ def _away(to: OutboundDestination, why: str) -> ProviderAway:
 def _failed(to: OutboundDestination, why: str) -> OAuthError:
     log.warning("upstream_failed", host=to.host, why=why)
     return OAuthError(detail=f"{to.host}: {why}")
+
+
+def _unreadable(to: OutboundDestination, why: str) -> UnreadableAnswer:
+    log.warning("upstream_failed", host=to.host, why=why)
+    return UnreadableAnswer(detail=f"{to.host}: {why}")

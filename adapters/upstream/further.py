@@ -10,11 +10,11 @@ from adapters.upstream.client_secrets import made_secret
 from adapters.upstream.oauth import authorization_url, redeemed, tokens_of
 from adapters.upstream.oidc import OpenId
 from adapters.upstream.remembered import PublishedAnswers
-from core.domain.identity.upstream.claims import Asserted, NotVouched, of_further_openid, of_further_profile
+from core.domain.identity.upstream.claims import Asserted, NotVouched, OddProfile, of_further_openid, of_further_profile
 from core.domain.identity.upstream.further_settings import FurtherSettings
 from core.domain.identity.upstream.posted_answers import answer_context, with_stated
 from core.domain.identity.upstream.providers import ProviderSite, Upstream
-from core.domain.identity.upstream.sign_in import OAuthError, ProviderRequest, ReceivedTokens
+from core.domain.identity.upstream.sign_in import OAuthError, ProviderRequest, ReceivedTokens, UnreadableAnswer
 from core.domain.json import Json
 from core.domain.secrets import Secret, Token
 from core.frozen import replace
@@ -87,9 +87,12 @@ class FurtherOAuth:
     async def redeem(self, upstream: Upstream, code: Token, asked: ProviderRequest) -> tuple[Asserted, ReceivedTokens]:
         tokens, _ = await redeemed(self._calls, upstream.endpoints.token_url, upstream.client, code, asked)
         bearer = {"authorization": f"Bearer {tokens.access_token.reveal()}"}
-        profile = await self._calls.get(upstream.endpoints.userinfo_url, bearer)
+        try:
+            profile = await self._calls.get(upstream.endpoints.userinfo_url, bearer)
+        except UnreadableAnswer as refusal:
+            raise OddProfile(f"the profile cannot be read: {refusal.detail}") from None
         if not isinstance(profile, dict):
-            raise NotVouched("the profile is no object")
+            raise OddProfile("the profile is no object")
         return of_further_profile(_settings(upstream), profile), tokens
 
     async def refresh(self, upstream: Upstream, refresh_token: Secret) -> ReceivedTokens:

@@ -110,7 +110,7 @@ class TermsRequired(Forbidden):
     """The time to accept terms of the organization or of the installation is over, and the person has not."""
 
     code = "TERMS_REQUIRED"
-    text = "Accept the terms first: GET /api/user/terms names them, and POST /api/user/terms accepts them"
+    text = "Accept the terms first: GET /api/user/terms?organization=SLUG names them, and POST /api/user/terms accepts them"
 
 
 class NotFound(Refusal):

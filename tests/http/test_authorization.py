@@ -1026,6 +1026,7 @@ WHO: dict[str, set[str]] = {
         *(f"{method} /api/platform/providers" for method in ("GET", "POST")),
         *(f"{method} /api/platform/providers/{{key}}" for method in ("GET", "PATCH", "DELETE")),
         *(f"{method} /api/platform/providers/{{key}}/logo" for method in ("PUT", "DELETE")),
+        "POST /api/platform/providers/{key}/activate",
         *(f"{method} /api/platform/resource-servers/{{resource_id}}/approval" for method in ("DELETE", "POST")),
         "DELETE /api/platform/management-keys/{key_id}",
         "GET /api/platform/management-keys",

@@ -772,6 +772,7 @@ everybody                         POST   /webhooks/billing
 ...g.   po.  no         -         GET    /api/platform/providers/{key}
 ...g.   po.  no         -         PATCH  /api/platform/providers/{key}
 ...g.   po.  no         -         DELETE /api/platform/providers/{key}
+...g.   po.  no         -         POST   /api/platform/providers/{key}/activate
 ...g.   po.  no         -         PUT    /api/platform/providers/{key}/logo
 ...g.   po.  no         -         DELETE /api/platform/providers/{key}/logo
 ...g.   po.  no         -         GET    /api/platform/texts

@@ -516,7 +516,8 @@ TABLES: Final = (
         whose=INSTALLATION,
         holds=(
             plain(WORD, "key", "preset"),
-            plain(FACT, "name", "settings", "client_id", "logo_digest", "logo_media_type", "logo"),
+            plain(FACT, "name", "settings", "client_id", "logo_digest", "logo_media_type", "logo", "state", "namings"),
+            plain(OPAQUE, "tested_digest"),
             sealed("sealed_client_secret"),
         ),
         moves=THE_INSTALLATIONS,

@@ -98,13 +98,9 @@ class Account(Frozen):
         """
         return self.opens_by_proof and not self.address_is_proved
 
-    def is_shut_to(self, directory: OrganizationId) -> bool:
-        """The account is deactivated, and this organization's directory may not activate it. No directory lifts the platform's
-        deactivation; one without an organization counts as the platform's. Nor does one lift the deactivation by another organization,
-        whose account it may be, unless nobody knows the address: then nobody can sign in who has not shown first that it is theirs.
-        """
-        opens = self.opens_by_proof and self.nobody_knows_address
-        return self.deactivated_at is not None and self.deactivated_by != directory and not opens
+    def is_switched_off_by(self, directory: OrganizationId) -> bool:
+        """The organization's own directory has deactivated the account. Of any other deactivation, the organization learns nothing."""
+        return self.deactivated_at is not None and self.deactivated_by == directory
 
     @property
     def is_shut(self) -> bool:

@@ -8,7 +8,7 @@ from typing import Final
 from uuid import UUID
 
 from core.domain.email import Email
-from core.domain.errors import Forbidden
+from core.domain.errors import Forbidden, OrganizationNotActive
 from core.domain.identifiers import LoginEventId, OrganizationId, PasskeyId, PrivacyRequestId, ServiceId, SessionId, UserId
 from core.domain.identity.accounts import Account
 from core.domain.identity.profile.pictures import Picture
@@ -64,6 +64,8 @@ class Belonging(Frozen, kw_only=True):
     """The slugs of the person's teams in the organization."""
     is_unconfirmed_owner: bool = False
     """Others have made the person the owner, and the person has not confirmed it: that stops nobody from going."""
+    is_owner_of_suspended: bool = False
+    """The person owns the organization, which is suspended. The person cannot delete it before they go: only platform owners may."""
 
 
 class Subject(Frozen, kw_only=True):
@@ -310,7 +312,7 @@ def require_may_forget(subject: Subject, asker: PrivacyRequester) -> None:
     """Raises `Forbidden` when the requester may not have this person forgotten. An owner of organizations must own all organizations of the
     person. The person must also have joined them by themselves, or the account must have been created through one of them. Otherwise a
     tenant could make somebody its member, and then delete the account. What others have made people the owner of stops nobody who asks for
-    themselves.
+    themselves. Raises `OrganizationNotActive`, which names whom to ask, for somebody who asks for themselves and owns a suspended one.
     """
     if subject.account.is_platform_owner:
         raise Forbidden("A platform owner cannot be forgotten: demote them first")
@@ -318,6 +320,8 @@ def require_may_forget(subject: Subject, asker: PrivacyRequester) -> None:
         return
     asks_for_themselves = subject.account.id == asker.user
     belongings = [one for one in subject.belongings if not (asks_for_themselves and one.is_unconfirmed_owner)]
+    if asks_for_themselves and (suspended := next((one.organization_slug for one in belongings if one.is_owner_of_suspended), "")):
+        raise OrganizationNotActive(f"You own the organization {suspended}, which is suspended: ask the owners of the platform first")
     owns_all = bool(subject.belongings) and all(one.is_the_askers for one in belongings) and not subject.is_held_elsewhere
     came_there = all(one.is_own for one in belongings) or any(one.made_the_account for one in belongings)
     if not (owns_all and came_there):

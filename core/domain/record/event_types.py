@@ -417,6 +417,8 @@ _FURTHER: Final = (
         ("platform.mail_budget.restored", "Exception of a budget of mails ended"),
         ("platform.provider.created", "Provider added"),
         ("platform.provider.updated", "Provider changed"),
+        ("platform.provider.tested", "Provider tested"),
+        ("platform.provider.activated", "Provider made active"),
         ("platform.provider.deleted", "Provider deleted"),
         published=False,
         audience=Audience.PLATFORM,

@@ -207,6 +207,11 @@ class InvitationOffer(Frozen):
         return shut.opens_by_first_proof and self.invitation.created_at > shut.deactivated_at
 
     @property
+    def is_shut(self) -> bool:
+        """Others have deactivated the account, and accepting changes nothing about that."""
+        return self.account is not None and self.account.deactivated_at is not None and not self.opens_account
+
+    @property
     def offered(self) -> Assignable:
         return Assignable(self.invitation.role, self.invitation.role_id, self.capabilities, self.gives_service_roles)
 
@@ -222,15 +227,17 @@ class InvitationOffer(Frozen):
                 "This invitation is no longer valid", words="invitation_unbacked", detail="the inviter may not give this role any more"
             ) from None
 
-    def require_acceptable(self) -> None:
-        """The invitation must be pending. Raises `OrganizationNotActive`, `TeamLimitExceeded`, `BadRequest`."""
+    def require_acceptable(self, *, by_themselves: bool) -> None:
+        """The invitation must be pending. `by_themselves`: the person accepts, and nobody else can have. Nobody whose
+        account is deactivated does; but the organization lists them as it lists anybody, and must not learn of it. Raises
+        `OrganizationNotActive`, `TeamLimitExceeded`, `BadRequest`.
+        """
         if not self.organization_is_active:
             raise OrganizationNotActive
         if self.is_member:
             raise BadRequest("The invited person is already a member", words="invitation_to_member")
         require_invitable(self.invitation.email, self.domains)
-        if self.account is not None and self.account.deactivated_at is not None and not self.opens_account:
-            # The organization must not learn that the account is deactivated.
+        if by_themselves and self.is_shut:
             raise BadRequest("This invitation cannot be accepted", words="invitation_unacceptable", detail="the account is deactivated")
         if self.member_count >= self.user_limit.max_users:
             raise TeamLimitExceeded

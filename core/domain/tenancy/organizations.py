@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Final
 from uuid import UUID
 
-from core.domain.errors import BadRequest
+from core.domain.errors import BadRequest, OrganizationNotActive
 from core.domain.identifiers import OrganizationId, TierId, UserId
 from core.domain.jobs import NewJob
 from core.domain.json import Json
@@ -110,6 +110,17 @@ def organization_name(text: str) -> str:
         message = f"name: {SHORTEST_NAME} to {LONGEST_NAME} characters"
         raise BadRequest(message, words="name_length", values={"least": SHORTEST_NAME, "most": LONGEST_NAME})
     return name
+
+
+def organization_suspended() -> OrganizationNotActive:
+    message = "The organization is suspended: only the owners of the platform may delete it. Ask them"
+    return OrganizationNotActive(message, words="organization_suspended")
+
+
+def require_deletable(organization: Organization) -> None:
+    """For its owner. Whoever suspends an organization wants to look into it. Raises `OrganizationNotActive` for a suspended one."""
+    if organization.status is OrganizationStatus.SUSPENDED:
+        raise organization_suspended()
 
 
 def organization_created(organization: Organization, actor: Actor) -> Event:

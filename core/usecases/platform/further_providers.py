@@ -2,20 +2,27 @@
 platform owner with a fresh proof, or from the operator.
 """
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from core.domain.changes import UNCHANGED
 from core.domain.errors import BadRequest, Conflict, NotFound, found
 from core.domain.identifiers import FurtherProviderId
 from core.domain.identity.upstream.further import (
     FurtherChange,
     FurtherProvider,
+    FurtherState,
     ProviderPreset,
+    activated,
+    after_test,
     client_secret,
+    further_activated,
     further_created,
     further_deleted,
+    further_tested,
     further_updated,
+    renamed,
     require_room,
     sealing_context,
     short_name,
@@ -25,6 +32,7 @@ from core.domain.identity.upstream.providers import ClientAtProvider
 from core.domain.record.events import Actor
 from core.domain.secrets import Secret
 from core.domain.tenancy.look_pictures import LOGO_BOUNDS, Logo, look_picture
+from core.domain.tenancy.upstream_providers import require_seen
 from core.frozen import Frozen, replace
 from core.usecases.identity.upstream.further_offers import FurtherOffers
 from ports.encryption import CannotOpen, KeyRing
@@ -69,8 +77,15 @@ class FurtherProviders(Frozen):
         """Raises `NotFound`."""
         return found(await self.lookup.find(key), NO_SUCH_PROVIDER)
 
+    async def people(self, providers: Sequence[FurtherProvider]) -> Mapping[str, int]:
+        """How many people are connected to each, by its short name. Those of an issuer of before are none of them."""
+        counted = await self.lookup.people([one.key for one in providers])
+        return {one.key: counted.get((one.key, one.settings.identity_issuer), 0) for one in providers}
+
     async def add(self, new: NewFurther, actor: Actor) -> FurtherProvider:
-        """Raises `BadRequest`, also when an issuer does not answer as one, and `Conflict` when the short name is taken."""
+        """Adds a draft, whatever the change says of `enabled`, unless it says `active`. Raises `BadRequest`, also when an issuer does not
+        answer as one, and `Conflict` when the short name is taken.
+        """
         preset = None if not new.preset else self.presets.find(new.preset)
         if new.preset and preset is None:
             raise BadRequest("preset: there is no such preset", words="provider_preset_unknown")
@@ -85,7 +100,8 @@ class FurtherProviders(Frozen):
             name=preset.name if preset is not None else "",
             settings=settings,
             client_id="",
-            enabled=True,
+            state=FurtherState.DRAFT,
+            enabled=False,
             position=0,
             secret_set_at=now,
             created_at=now,
@@ -93,7 +109,8 @@ class FurtherProviders(Frozen):
         )
         secret = client_secret(new.secret)
         # The secret is new, wherever it goes to.
-        provider = replace(new.change, client_secret=secret).applied(begun, now)
+        change = replace(new.change, client_secret=secret)
+        provider = (change if change.active is True else replace(change, enabled=UNCHANGED)).applied(begun, now)
         _require_named(provider)
         await self.protocols.check_further(provider.settings, ClientAtProvider(provider.client_id, Secret(secret)))
         async with self.unit_of_work() as uow:
@@ -105,12 +122,16 @@ class FurtherProviders(Frozen):
             await self._require_organizations(uow, provider)
             await uow.further_providers.save(provider, self.keyring.seal(secret.encode(), sealing_context(provider.id)))
             await uow.record(further_created(provider, actor))
+            if provider.state is FurtherState.ACTIVE:
+                await uow.record(further_activated(provider, actor, by_request=True))
             await uow.commit()
         self.offers.forget()
         return provider
 
     async def change(self, key: str, change: FurtherChange, actor: Actor) -> FurtherProvider:
-        """Raises `NotFound`, and `BadRequest`, also when an issuer does not answer as one."""
+        """Raises `NotFound`, `BadRequest`, also when an issuer does not answer as one, and `Conflict` when ids of people who are connected
+        would mean other people.
+        """
         said: dict[str, Any] = dict(change.said)
         if isinstance(change.client_secret, str):
             said["client_secret"] = client_secret(change.client_secret)
@@ -120,21 +141,58 @@ class FurtherProviders(Frozen):
         if after.settings != before.settings or "client_secret" in said:
             await self._check(before, after, said.get("client_secret"))
         async with self.unit_of_work() as uow:
-            held = await uow.further_providers.hold(key)
-            if held is None:
-                raise NotFound(NO_SUCH_PROVIDER)
-            before, sealed = held
+            before, sealed = await self._held(uow, key)
             after = change.applied(before, now)
             if after == before:
                 return before
             await self._require_organizations(uow, after)
+            if after.settings.naming != before.settings.naming:
+                # Whoever is being connected is counted already, or is not connected: adding an identity waits for this row, and looks
+                # at what it says then.
+                counted = await uow.further_providers.people([key])
+                after = renamed(before, after, {issuer: people for (_, issuer), people in counted.items()})
             if "client_secret" in said:
                 sealed = self.keyring.seal(said["client_secret"].encode(), sealing_context(after.id))
             await uow.further_providers.save(after, sealed)
             await uow.record(further_updated(before, after, actor))
+            if after.state is FurtherState.ACTIVE and before.state is FurtherState.DRAFT:
+                await uow.record(further_activated(after, actor, by_request=True))
             await uow.commit()
         self.offers.forget()
         return after
+
+    async def activate(self, key: str, seen: str, actor: Actor) -> FurtherProvider:
+        """Lets people sign in through a draft. `seen` is the digest of the settings that the platform owner has seen. Raises `NotFound`,
+        `Conflict` when they are others by now, and `BadRequest` unless they were tested successfully.
+        """
+        async with self.unit_of_work() as uow:
+            before, sealed = await self._held(uow, key)
+            require_seen(seen, before.digest)
+            after = activated(before, self.system.clock.now())
+            if after == before:
+                return before
+            await uow.further_providers.save(after, sealed)
+            await uow.record(further_activated(after, actor, by_request=False))
+            await uow.commit()
+        self.offers.forget()
+        return after
+
+    async def note_test(self, key: str, digest: bytes, actor: Actor, *, succeeded: bool) -> FurtherProvider:
+        """Keeps that a test of the settings with this digest has succeeded, or failed. Raises `NotFound`."""
+        async with self.unit_of_work() as uow:
+            before, sealed = await self._held(uow, key)
+            after = after_test(before, digest, self.system.clock.now()) if succeeded else before
+            if after != before:
+                await uow.further_providers.save(after, sealed)
+            await uow.record(further_tested(after, actor, succeeded=succeeded))
+            await uow.commit()
+        return after
+
+    async def _held(self, uow: UnitOfWork, key: str) -> tuple[FurtherProvider, bytes]:
+        held = await uow.further_providers.hold(key)
+        if held is None:
+            raise NotFound(NO_SUCH_PROVIDER)
+        return held
 
     async def put_logo(self, key: str, content: bytes, actor: Actor, *, declared: str = "") -> FurtherProvider:
         """Sets an uploaded picture as the logo. Raises `BadRequest`, `PayloadTooLarge` and `NotFound`."""
@@ -146,10 +204,7 @@ class FurtherProviders(Frozen):
 
     async def _replace_logo(self, key: str, logo: Logo | None, actor: Actor) -> FurtherProvider:
         async with self.unit_of_work() as uow:
-            held = await uow.further_providers.hold(key)
-            if held is None:
-                raise NotFound(NO_SUCH_PROVIDER)
-            before, _ = held
+            before, _ = await self._held(uow, key)
             after = before.with_logo(None if logo is None else logo.digest, self.system.clock.now())
             if after == before:
                 return before
@@ -162,11 +217,9 @@ class FurtherProviders(Frozen):
     async def remove(self, key: str, actor: Actor) -> None:
         """Removes the provider, and disconnects everybody from it. Raises `NotFound`."""
         async with self.unit_of_work() as uow:
-            held = await uow.further_providers.hold(key)
-            if held is None:
-                raise NotFound(NO_SUCH_PROVIDER)
-            people = await uow.further_providers.remove(held[0])
-            await uow.record(further_deleted(held[0], people, actor))
+            provider, _ = await self._held(uow, key)
+            people = await uow.further_providers.remove(provider)
+            await uow.record(further_deleted(provider, people, actor))
             await uow.commit()
         self.offers.forget()
 
@@ -183,10 +236,8 @@ class FurtherProviders(Frozen):
         secret = given
         if secret is None:
             async with self.unit_of_work() as uow:
-                held = await uow.further_providers.hold(before.key)
-            if held is None:
-                raise NotFound(NO_SUCH_PROVIDER)
-            secret = self.keyring.open(held[1], sealing_context(before.id)).decode()
+                _, sealed = await self._held(uow, before.key)
+            secret = self.keyring.open(sealed, sealing_context(before.id)).decode()
         await self.protocols.check_further(after.settings, ClientAtProvider(after.client_id, Secret(secret)))
 
     async def _require_organizations(self, uow: UnitOfWork, provider: FurtherProvider) -> None:

@@ -333,10 +333,12 @@ class Invitations(Frozen):
             await uow.commit()
             raise InvitationExpired
         offer.require_backed()
-        offer.require_acceptable()
+        offer.require_acceptable(by_themselves=way is Way.OWN_LIST or (way is Way.LINK and offer.by_mail))
         # Whoever accepts for somebody whom a directory has vouched for proves nothing, so it ends nothing either.
-        proves = offer.account is not None and (
-            offer.account.nobody_knows_address or (offer.account.address_is_vouched and way is Way.LINK and offer.by_mail)
+        proves = (
+            offer.account is not None
+            and not offer.is_shut
+            and (offer.account.nobody_knows_address or (offer.account.address_is_vouched and way is Way.LINK and offer.by_mail))
         )
         account = offer.account or unverified_account(UserId(self.system.ids.new()), invitation.email, now, actor.language)
         if offer.account is None:

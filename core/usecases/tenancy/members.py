@@ -203,7 +203,8 @@ class Members(Frozen):
                 words="owner_not_member",
                 refusal=BadRequest,
             )
-            if target.account.deactivated_at is not None:
+            # Of somebody whom the organization merely lists, it does not learn the state of the account.
+            if target.account.deactivated_at is not None and target.membership.own_since is not None:
                 raise BadRequest("new_owner_user_id: this user is deactivated", words="account_deactivated")
             handed = await uow.members.transfer_ownership(caller.organization, caller.user, user, self.clock.now())
             await self.ownerships.tell_heir(uow, target.account, handed)

@@ -26,6 +26,7 @@ from core.domain.tenancy.organizations import (
     organization_renamed,
     organization_slug,
     purge_job,
+    require_deletable,
 )
 from core.domain.tenancy.roles import BuiltInRole, Capability
 from core.domain.tenancy.sign_in_rules import require_second_factor
@@ -196,13 +197,15 @@ class Organizations(Frozen):
 
     async def delete(self, member: Member, actor: Actor) -> None:
         """The organization disappears from every answer at once; its data is removed in batches. Raises `Forbidden` when the caller is not,
-        or no longer, the owner, and `NotFound`.
+        or no longer, the owner, `NotFound`, and `OrganizationNotActive` while the organization is suspended.
         """
         async with self.unit_of_work() as uow:
             held = found(await uow.organizations.hold(member.organization), _UNKNOWN, words="organization_unknown")
             # A deletion cannot be undone, so a person who has just transferred the ownership must not be able to delete the organization.
             acting, _ = await hold_members(uow, member, in_any_state=True)
             await require_owner(uow, acting, self.system.clock.now())
+            if not member.is_operators:
+                require_deletable(held.organization)
             now = self.system.clock.now()
             await uow.organizations.delete(member.organization, now)
             await uow.jobs.add(purge_job(member.organization))

@@ -355,8 +355,10 @@ def accept_first(request: Request) -> SeeOther:
     return SeeOther(terms_page(place_of(request) if request.method == "GET" else request.path))
 
 
-def terms_page(place: str) -> str:
-    return f"{TERMS}?to={quote(place, safe='/')}"
+def terms_page(place: str, organization: str = "") -> str:
+    """`organization`: the slug of the one that the place belongs to, where the person may have no tie to it yet."""
+    of = f"&organization={quote(organization)}" if organization else ""
+    return f"{TERMS}?to={quote(place, safe='/')}{of}"
 
 
 def proof_page(place: str, asked: StepUp) -> str:

@@ -19,8 +19,10 @@ class TermsStore(Protocol):
     async def in_force(self, organization: str) -> Sequence[PendingTerms]:
         """What somebody without an account would be asked for: the installation's, and those of the active organization with this slug."""
 
-    async def own(self, user: UserId) -> OwnTerms:
-        """What the person is asked for, by all organizations that they belong to or use, and what they have accepted, the newest first."""
+    async def own(self, user: UserId, named: str) -> OwnTerms:
+        """What the person may accept and has not, and what they have accepted, the newest first. May accept: the terms of the installation,
+        of active organizations to which they have a tie, and of the one with this slug, if one of its applications lets anybody in.
+        """
 
     async def pending(self, user: UserId, organization: OrganizationId | None) -> Sequence[PendingTerms]:
         """What a sign-in that leads to this organization asks the person for."""
@@ -39,13 +41,18 @@ class TermsStore(Protocol):
     async def withdraw(self, organization: OrganizationId | None, at: datetime) -> TermsVersion | None:
         """Ends the version in force, so that nobody is asked any more. None when there is none."""
 
-    async def hold_version(self, organization: str) -> TermsVersion | None:
+    async def hold_version(self, user: UserId, organization: str) -> TermsVersion | None:
         """The version in force of this organization, or with an empty slug of the installation, which stays in force until the unit of work
-        ends. None when nothing is in force.
+        ends. None when nothing is in force, and when it is not the person's to accept.
         """
 
     async def hold_shown(self, terms: Sequence[TermsId]) -> Sequence[TermsVersion]:
-        """Those that are in force. They stay so until the unit of work ends."""
+        """Those that are in force, for somebody without an account. They stay so until the unit of work ends."""
+
+    async def hold_own(self, user: UserId, terms: Sequence[TermsId], entered: OrganizationId | None) -> Sequence[TermsVersion]:
+        """Those that are the person's to accept, or are of the organization that they enter. What is in force stays so until the unit of
+        work ends.
+        """
 
     async def accept(self, accepted: Sequence[Acceptance]) -> Sequence[TermsId]:
         """Returns the terms that the person had not accepted before."""

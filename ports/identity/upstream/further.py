@@ -1,6 +1,6 @@
 """The stores of further providers of the installation, of the people whom only they know, and of the answers that they send by forms."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Protocol
 from uuid import UUID
@@ -23,8 +23,8 @@ class ProviderPresets(Protocol):
 
 
 class FurtherProviderStore(Protocol):
-    """Outside a unit of work, `list`, `offered`, `kept` and `find` are one statement and one round trip each. The other methods need a unit
-    of work. Only PostgreSQL implements `FurtherProviderStore`.
+    """Outside a unit of work, `list`, `offered`, `kept`, `people` and `find` are one statement and one round trip each. The other methods
+    need a unit of work. Only PostgreSQL implements `FurtherProviderStore`.
     """
 
     async def list(self) -> Sequence[FurtherProvider]:
@@ -37,6 +37,9 @@ class FurtherProviderStore(Protocol):
         """Those that are on, with the sealed secrets of our clients there, in the order of their buttons."""
 
     async def find(self, key: str) -> FurtherProvider | None: ...
+
+    async def people(self, keys: Sequence[str]) -> Mapping[tuple[str, str], int]:
+        """How many people are connected to these, by short name and by the issuer that they are known by, also one of before."""
 
     async def hold_all(self) -> None:
         """Of two that add a provider at once, the second waits."""

@@ -34,6 +34,7 @@ _CAME: Final = {
     "called": ENDLESS.name,
     "at": "",
     "account": LONG,
+    "next": "active",
 }
 _OUTCOMES: Final = ("signs_in", "deactivated", "taken", "asked")
 
@@ -58,5 +59,13 @@ STATES: Final = (
     *(
         State(f"test of a provider, {outcome}", "newcomers/provider_test.html", {**_TEST, "came": {**_CAME, "outcome": outcome}})
         for outcome in _OUTCOMES
+    ),
+    *(
+        State(
+            f"test of a provider, then {step}",
+            "newcomers/provider_test.html",
+            {**_TEST, "came": {**_CAME, "outcome": "asked", "account": "", "next": step}},
+        )
+        for step in ("activate", "again")
     ),
 )

@@ -80,7 +80,7 @@ def test_only_a_link_for_a_new_password_goes_to_a_locked_account() -> None:
     assert not AccountMail.RESET.is_due(locked, None)
     assert not locked.is_shut
     assert not locked.opens_by_proof
-    assert locked.is_shut_to(OrganizationId(UUID(int=3)))
+    assert not locked.is_switched_off_by(OrganizationId(UUID(int=3)))
 
 
 def test_passkeys_and_identities_go_unless_they_are_kept_and_the_app_stays() -> None:

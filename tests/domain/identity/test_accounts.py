@@ -10,7 +10,6 @@ from core.domain.errors import BadRequest
 from core.domain.identifiers import OrganizationId, UserId
 from core.domain.identity.accounts import unverified_account
 from core.domain.identity.passwords.standing import require_acceptable
-from core.domain.identity.upstream.vouching import Voucher
 from core.domain.secrets import Password
 from core.frozen import replace
 
@@ -34,17 +33,17 @@ DIRECTORY, ANOTHER = OrganizationId(UUID(int=2)), OrganizationId(UUID(int=3))
 
 
 @pytest.mark.parametrize(
-    ("deactivated_at", "deactivated_by", "verified_at", "opens_by_proof", "shut_to"),
+    ("deactivated_at", "deactivated_by", "verified_at", "opens_by_proof", "switched_off_by"),
     [
         (None, None, None, False, set()),
         (None, None, NOW, False, set()),
         # Nobody can activate an active account.
         (None, DIRECTORY, None, False, set()),
-        (NOW, DIRECTORY, None, True, set()),
-        (NOW, DIRECTORY, NOW, True, {ANOTHER}),
+        (NOW, DIRECTORY, None, True, {DIRECTORY}),
+        (NOW, DIRECTORY, NOW, True, {DIRECTORY}),
         # If nobody is recorded, the platform has deactivated the account.
-        (NOW, None, None, False, {DIRECTORY, ANOTHER}),
-        (NOW, None, NOW, False, {DIRECTORY, ANOTHER}),
+        (NOW, None, None, False, set()),
+        (NOW, None, NOW, False, set()),
     ],
 )
 def test_who_opens_an_account(
@@ -53,14 +52,11 @@ def test_who_opens_an_account(
     verified_at: datetime | None,
     *,
     opens_by_proof: bool,
-    shut_to: set[OrganizationId],
+    switched_off_by: set[OrganizationId],
 ) -> None:
     fresh = unverified_account(UserId(UUID(int=1)), EMAIL, NOW)
     account = replace(fresh, deactivated_at=deactivated_at, deactivated_by=deactivated_by, email_verified_at=verified_at)
     assert account.opens_by_proof is opens_by_proof
-    assert {one for one in (DIRECTORY, ANOTHER) if account.is_shut_to(one)} == shut_to
+    assert {one for one in (DIRECTORY, ANOTHER) if account.is_switched_off_by(one)} == switched_off_by
     assert account.is_shut is (deactivated_at is not None and not opens_by_proof)
     assert account.opens_by_first_proof is (opens_by_proof and verified_at is None)
-    # Whoever has vouched lets the person sign in without any proof, so no other directory opens the account.
-    vouched = replace(account, address_vouched_by=Voucher(ANOTHER, UUID(int=4)))
-    assert vouched.is_shut_to(ANOTHER) is (deactivated_at is not None)

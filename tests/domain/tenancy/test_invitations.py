@@ -76,8 +76,10 @@ def test_what_is_over_says_how_it_ended() -> None:
 
 
 def test_what_stands_against_accepting() -> None:
-    OFFER.require_acceptable()
-    replace(OFFER, account=None).require_acceptable()
+    OFFER.require_acceptable(by_themselves=True)
+    replace(OFFER, account=None).require_acceptable(by_themselves=True)
+    # Whoever lists somebody learns nothing of the account.
+    replace(OFFER, account=replace(BOB, deactivated_at=NOW)).require_acceptable(by_themselves=False)
     for changes, refusal in (
         ({"organization_is_active": False}, OrganizationNotActive),
         ({"is_member": True}, BadRequest),
@@ -87,7 +89,7 @@ def test_what_stands_against_accepting() -> None:
         ({"user_limit": UserLimit(0, LimitSource.CUSTOM), "member_count": 0}, TeamLimitExceeded),
     ):
         with pytest.raises(refusal):
-            replace(OFFER, **changes).require_acceptable()
+            replace(OFFER, **changes).require_acceptable(by_themselves=True)
 
 
 def test_it_holds_as_long_as_somebody_stands_behind_it() -> None:

@@ -83,6 +83,7 @@ NEVER: Final = {
         *(f"{ORGANIZATION}/branding/{picture}" for picture in ("logo", "dark-logo", "favicon", "background")),
         *(f"{ORGANIZATION}/services/{{service_slug}}/logo", f"{PLATFORM}/providers/{{key}}/logo"),
     ),
+    "a test in a browser comes before it; `active` is the document's own word": (f"{PLATFORM}/providers/{{key}}/activate",),
     "`enabled: false` disables it, and the end also removes our certificates": (f"DELETE {SERVICE}/saml",),
 }
 

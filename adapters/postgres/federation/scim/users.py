@@ -568,8 +568,9 @@ _FIND_NEWCOMER: Final[LiteralString] = f"""
      where organizations.id = %(organization)s
 """
 
-# The directory's deactivation ends when it adds the person again, and that of another directory if nobody knows the address: the same
-# condition as `Account.is_shut_to`. The platform's deactivation stays.
+# The directory's deactivation ends when it adds the person again, and that of another directory if nobody knows the address: then nobody
+# can sign in who has not shown first that it is theirs. The platform's deactivation stays, as does another organization's, whose account it
+# may be: the person is a member all the same, as anybody is whom the directory names.
 LIFT: Final[LiteralString] = f"""
     update users
        set {LIFTED}, updated_at = %(at)s

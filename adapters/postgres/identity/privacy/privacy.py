@@ -247,6 +247,7 @@ _PERSON: Final[LiteralString] = f"""
          belonging as (
              select organizations.id, organizations.slug, memberships.role, memberships.created_at as joined_at,
                     {IS_OWN_MEMBERSHIP} as is_own, {IS_UNCONFIRMED_OWNER} as is_unconfirmed_owner,
+                    memberships.role = 'owner' and organizations.status = 'suspended' as is_owner_of_suspended,
                     coalesce({_IS_THE_ASKERS}, false) as is_the_askers,
                     memberships.came_by = 'created' or person.origin_org_id is not distinct from organizations.id as made_the_account,
                     exists (
@@ -274,7 +275,7 @@ _SUBJECT_COLUMNS: Final[LiteralString] = f"""
                                   'organization', belonging.id, 'organization_slug', slug, 'role', role, 'joined_at', joined_at,
                                   'is_own', is_own, 'is_the_askers', is_the_askers, 'made_the_account', made_the_account,
                                   'knows_the_account', is_own or made_the_account or has_been_there,
-                                  'is_unconfirmed_owner', is_unconfirmed_owner,
+                                  'is_unconfirmed_owner', is_unconfirmed_owner, 'is_owner_of_suspended', is_owner_of_suspended,
                                   'teams', array(
                                       select teams.slug
                                         from team_members

@@ -9,6 +9,7 @@ from msgspec import convert
 
 from adapters.postgres.arrays import array
 from adapters.postgres.columns import Columns
+from adapters.postgres.identity.terms.demands import may_accept
 from adapters.postgres.rows import IdRow
 from adapters.postgres.statements import first, only
 from adapters.postgres.storable import storable_text
@@ -55,8 +56,8 @@ class TermsRows(OnStatements):
         rows = await self._statements.ask(_Pending, _IN_FORCE, {"slug": storable_text(organization)})
         return pending_terms(only(rows).pending)
 
-    async def own(self, user: UserId) -> OwnTerms:
-        row = only(await self._statements.ask(_Own, _OWN, {"user": user, "most": MOST_LISTED}))
+    async def own(self, user: UserId, named: str) -> OwnTerms:
+        row = only(await self._statements.ask(_Own, _OWN, {"user": user, "named": storable_text(named), "most": MOST_LISTED}))
         return OwnTerms(pending_terms(row.pending), convert(row.accepted, list[AcceptedTerms]))
 
     async def pending(self, user: UserId, organization: OrganizationId | None) -> Sequence[PendingTerms]:
@@ -81,8 +82,8 @@ class TermsRows(OnStatements):
         await self._statements.tell(_ASK, {"organization": organization})
         return ended
 
-    async def hold_version(self, organization: str) -> TermsVersion | None:
-        parameters = {"slug": storable_text(organization)}
+    async def hold_version(self, user: UserId, organization: str) -> TermsVersion | None:
+        parameters = {"user": user, "slug": storable_text(organization)}
         for _ in range(2):
             # A statement that has waited for the end of a version does not see the next one: another statement does.
             held = await self._statements.ask(TERMS.row, _HOLD_VERSION, parameters)
@@ -92,6 +93,10 @@ class TermsRows(OnStatements):
 
     async def hold_shown(self, terms: Sequence[TermsId]) -> Sequence[TermsVersion]:
         return await self._statements.ask(TERMS.row, _HOLD_SHOWN, {"terms": array([str(one) for one in terms])})
+
+    async def hold_own(self, user: UserId, terms: Sequence[TermsId], entered: OrganizationId | None) -> Sequence[TermsVersion]:
+        parameters = {"user": user, "terms": array([str(one) for one in terms]), "entered": entered}
+        return await self._statements.ask(TERMS.row, _HOLD_OWN, parameters)
 
     async def accept(self, accepted: Sequence[Acceptance]) -> Sequence[TermsId]:
         rows: list[IdRow] = []
@@ -139,11 +144,7 @@ _OWN: Final[LiteralString] = f"""
                  from terms
                  left join organizations on organizations.id = terms.organization_id
                 where terms.ended_at is null
-                  and (terms.organization_id is null or organizations.status = 'active' and organizations.id in (
-                           select org_id from memberships where user_id = %(user)s
-                            union
-                           select org_id from service_users where user_id = %(user)s
-                      ))
+                  and (terms.organization_id is null or {may_accept("organizations.slug = %(named)s")})
                   and not exists (
                           select from terms_acceptances as accepted where accepted.user_id = %(user)s and accepted.terms_id = terms.id
                       )
@@ -210,13 +211,24 @@ _HOLD_VERSION: Final[LiteralString] = f"""
     select {TERMS.names}
       from terms
      where ended_at is null
-       and organization_id is not distinct from (select id from organizations where slug = %(slug)s and status = 'active')
+       and organization_id is not distinct from (select id from organizations where slug = %(slug)s and {may_accept("true")})
        and (%(slug)s = '') = (organization_id is null)
        for share
 """
 
 _HOLD_SHOWN: Final[LiteralString] = f"""
     select {TERMS.names} from terms where id = any (%(terms)s::uuid[]) and ended_at is null order by id for share
+"""
+
+_HOLD_OWN: Final[LiteralString] = f"""
+    select {TERMS.names}
+      from terms
+     where id = any (%(terms)s::uuid[])
+       and (organization_id is null or organization_id = %(entered)s::uuid or exists (
+               select from organizations where organizations.id = terms.organization_id and {may_accept("true")}
+           ))
+     order by id
+       for share
 """
 
 _ACCEPT: Final = """

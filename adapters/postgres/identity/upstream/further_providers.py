@@ -19,13 +19,20 @@ from core.domain.tenancy.look_pictures import Logo
 from core.frozen import Frozen
 
 FURTHER: Final = Columns(
-    FurtherProvider, "further_providers", apart=("settings", "organizations"), texts=("name", "client_id"), derived=("logo_digest",)
+    FurtherProvider,
+    "further_providers",
+    apart=("settings", "organizations", "namings"),
+    texts=("name", "client_id"),
+    derived=("logo_digest",),
 )
 
 
-def _provider(*, settings: Mapping[str, Any], organizations: list[str] | None, **columns: Any) -> FurtherProvider:
+def _provider(
+    *, settings: Mapping[str, Any], organizations: list[str] | None, namings: Mapping[str, tuple[str, str]], **columns: Any
+) -> FurtherProvider:
     offered = None if organizations is None else tuple(organizations)
-    return FURTHER.row(settings=restored_settings(settings), organizations=offered, **columns)
+    before = {issuer: (profile_url, subject) for issuer, (profile_url, subject) in namings.items()}
+    return FURTHER.row(settings=restored_settings(settings), organizations=offered, namings=before, **columns)
 
 
 def _held(*, sealed_client_secret: bytes, **columns: Any) -> tuple[FurtherProvider, bytes]:
@@ -34,6 +41,12 @@ def _held(*, sealed_client_secret: bytes, **columns: Any) -> tuple[FurtherProvid
 
 class _Slug(Frozen):
     slug: str
+
+
+class _People(Frozen):
+    provider: str
+    issuer: str
+    count: int
 
 
 class _Offered(Frozen):
@@ -62,6 +75,10 @@ class FurtherProviderRows(OnStatements):
     async def find(self, key: str) -> FurtherProvider | None:
         return first_made(await self._statements.ask(_provider, _FIND, {"key": storable_text(key)}), lambda one: one)
 
+    async def people(self, keys: Sequence[str]) -> Mapping[tuple[str, str], int]:
+        rows = await self._statements.ask(_People, _PEOPLE, {"keys": [storable_text(one) for one in keys]})
+        return {(row.provider, row.issuer): row.count for row in rows}
+
     async def hold_all(self) -> None:
         await self._statements.tell("lock table further_providers in share row exclusive mode")
 
@@ -77,6 +94,7 @@ class FurtherProviderRows(OnStatements):
         parameters = {
             **FURTHER.values(provider),
             "settings": Jsonb(storable(provider.settings.stored())),
+            "namings": Jsonb(storable({issuer: list(one) for issuer, one in provider.namings.items()})),
             "organizations": offered,
             "sealed_secret": sealed_secret,
         }
@@ -99,7 +117,7 @@ class FurtherProviderRows(OnStatements):
         return only(await self._statements.ask(CountRow, _REMOVE_IDENTITIES, parameters)).count
 
 
-_COLUMNS: Final[LiteralString] = f"""{FURTHER.names}, further_providers.settings,
+_COLUMNS: Final[LiteralString] = f"""{FURTHER.names}, further_providers.settings, further_providers.namings,
            case
                when further_providers.organizations is null then null
                else array(
@@ -118,6 +136,10 @@ _KEPT: Final[LiteralString] = f"select {_COLUMNS}, sealed_client_secret from fur
 
 _FIND: Final[LiteralString] = f"select {_COLUMNS} from further_providers where key = %(key)s"
 
+_PEOPLE: Final = """
+    select provider, issuer, count(*) as count from identities where provider = any (%(keys)s::text[]) group by provider, issuer
+"""
+
 _HOLD: Final[LiteralString] = f"select {_COLUMNS}, sealed_client_secret from further_providers where key = %(key)s for update"
 
 _UNKNOWN: Final = """
@@ -127,18 +149,20 @@ _UNKNOWN: Final = """
 """
 
 _SAVE: Final = """
-    insert into further_providers (id, key, preset, name, settings, client_id, sealed_client_secret, enabled, position, organizations,
-                                   secret_set_at, created_at, updated_at)
-    values (%(id)s, %(key)s, %(preset)s, %(name)s, %(settings)s, %(client_id)s, %(sealed_secret)s, %(enabled)s, %(position)s,
+    insert into further_providers (id, key, preset, name, settings, client_id, sealed_client_secret, state, enabled, position,
+                                   organizations, secret_set_at, tested_digest, tested_at, namings, created_at, updated_at)
+    values (%(id)s, %(key)s, %(preset)s, %(name)s, %(settings)s, %(client_id)s, %(sealed_secret)s, %(state)s, %(enabled)s, %(position)s,
             case
                 when %(organizations)s::text[] is null then null
                 else array(select id from organizations where slug = any (%(organizations)s::text[]))
             end,
-            %(secret_set_at)s, %(created_at)s, %(updated_at)s)
+            %(secret_set_at)s, %(tested_digest)s, %(tested_at)s, %(namings)s, %(created_at)s, %(updated_at)s)
         on conflict (key) do update
        set name = excluded.name, settings = excluded.settings, client_id = excluded.client_id,
-           sealed_client_secret = excluded.sealed_client_secret, enabled = excluded.enabled, position = excluded.position,
-           organizations = excluded.organizations, secret_set_at = excluded.secret_set_at, updated_at = excluded.updated_at
+           sealed_client_secret = excluded.sealed_client_secret, state = excluded.state, enabled = excluded.enabled,
+           position = excluded.position, organizations = excluded.organizations, secret_set_at = excluded.secret_set_at,
+           tested_digest = excluded.tested_digest, tested_at = excluded.tested_at, namings = excluded.namings,
+           updated_at = excluded.updated_at
      where further_providers.id = excluded.id
  returning id
 """

@@ -5,20 +5,23 @@ from datetime import datetime
 from typing import Any, Final, LiteralString
 from uuid import UUID
 
+from psycopg.types.json import Jsonb
+
 from adapters.postgres.identity.accounts import OPENS_BY_PROOF
 from adapters.postgres.identity.addresses import is_unproved, nobody_knows
 from adapters.postgres.identity.upstream.proved_domains import proved_domains
 from adapters.postgres.rows import AnswerRow, IdRow
 from adapters.postgres.statements import first_made, only
-from adapters.postgres.storable import storable_text
+from adapters.postgres.storable import storable, storable_text
 from adapters.postgres.transaction import OnStatements
 from core.domain.email import Email, mail_domain
 from core.domain.identifiers import IdentityId, ServiceId, SessionId, UserId
 from core.domain.identity.accounts import Account
+from core.domain.identity.upstream.further_settings import Naming
 from core.domain.identity.upstream.identities import ConnectedIdentity
 from core.domain.identity.upstream.providers import ProviderOrigin, origin_of, own_provider_of
 from core.domain.identity.upstream.vouching import Voucher
-from core.frozen import Frozen
+from core.frozen import Frozen, values_of
 from ports.identity.upstream.identities import HeldIdentity
 
 
@@ -70,6 +73,7 @@ class IdentityRows(OnStatements):
             "origin": origin,
             "at": identity.linked_at,
             "made_in": made_in,
+            **naming_parameters(identity.naming),
         }
         return bool(await self._statements.ask(IdRow, _ADD[origin_of(identity.provider)], parameters))
 
@@ -112,6 +116,11 @@ class IdentityRows(OnStatements):
 
     async def remove_all(self, user: UserId) -> None:
         await self._statements.tell(_REMOVE_ALL, {"user": user})
+
+
+def naming_parameters(naming: Naming | None) -> Mapping[str, Any]:
+    """The parameters of `FURTHER_IS_ON`. No provider is one without a naming."""
+    return {"naming": None if naming is None else Jsonb(storable(dict(values_of(naming))))}
 
 
 def _whose(provider: str, account: Account) -> dict[str, Any]:
@@ -189,13 +198,19 @@ _UNLESS_TAKEN: Final = """
  returning id
 """
 
+# Further providers that are on, and whose ids mean what they meant when the word was read.
+FURTHER_IS_ON: Final = """
+           further_providers.key = %(provider)s and further_providers.enabled
+       and further_providers.settings @> %(naming)s::jsonb"""
+
 # The statements, by whose the provider is. A deletion of a further provider waits for an identity that is being added, and removes it.
+# A change of what ids mean there waits, too, and finds the identity; whoever adds one waits for such a change, and then adds none.
 _ADD: Final[Mapping[ProviderOrigin, LiteralString]] = {
     ProviderOrigin.SHIPPED: f"{_INSERT} values (%(id)s, %(user)s, %(provider)s, null, {_VALUES}) {_UNLESS_TAKEN}",
     ProviderOrigin.FURTHER: f"""
     {_INSERT}
     select %(id)s, %(user)s, further.key, null, {_VALUES}
-      from (select key from further_providers where key = %(provider)s and enabled for key share) as further
+      from (select key from further_providers where {FURTHER_IS_ON} for key share) as further
     {_UNLESS_TAKEN}""",
     ProviderOrigin.OWN: f"""
     {_INSERT}

@@ -10,6 +10,7 @@ from adapters.postgres.identity.factors.mfa import has_second_factor
 from adapters.postgres.identity.proofs.flows import flow_parameters
 from adapters.postgres.identity.proofs.sign_in import KNOWN_TO_APPLICATION, application_parameters
 from adapters.postgres.identity.realms.domains import JOIN_REALM, REALM_AND_CLIENT, RealmRow
+from adapters.postgres.identity.upstream.identities import FURTHER_IS_ON, naming_parameters
 from adapters.postgres.identity.upstream.own import OwnRow, own
 from adapters.postgres.identity.upstream.proved_domains import proved_domains
 from adapters.postgres.identity.upstream.states import (
@@ -165,6 +166,7 @@ class PostgresUpstreamSignIn(OnPool):
             "mail_domain": None if email is None else storable_text(mail_domain(email)),
             "user": user,
             "organization": organization,
+            **naming_parameters(asserted.naming),
             **knowledge_parameters(approach),
             **application_parameters(application),
         }
@@ -188,7 +190,7 @@ _IS_ON: Final = """
          )"""
 
 
-_FURTHER_IS_ON: Final = "exists (select from further_providers where further_providers.key = %(provider)s and further_providers.enabled)"
+_FURTHER_IS_ON: Final[LiteralString] = f"exists (select from further_providers where {FURTHER_IS_ON})"
 
 
 # The provider itself, and those whose successor it is.

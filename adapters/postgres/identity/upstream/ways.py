@@ -6,6 +6,7 @@ initializes every part of a statement, also the parts that find nothing.
 """
 
 from collections.abc import Callable, Mapping
+from datetime import datetime
 from typing import Any, Final, LiteralString
 from uuid import UUID
 
@@ -54,6 +55,8 @@ class WayRow(Frozen, kw_only=True):
     further_client: str | None = None
     further_secret: bytes | None = None
     further_is_on: bool | None = None
+    further_is_draft: bool | None = None
+    further_secret_set_at: datetime | None = None
 
     def way(self) -> WayThrough:
         return WayThrough(
@@ -72,13 +75,15 @@ class WayRow(Frozen, kw_only=True):
 
     def _further(self) -> ConfiguredFurther | None:
         client = _client("further_providers", self.further_id, self.further_client, self.further_secret)
-        if client is None or self.further_name is None or self.further_settings is None:
+        if client is None or self.further_name is None or self.further_settings is None or self.further_secret_set_at is None:
             return None
         return ConfiguredFurther(
             name=self.further_name,
             settings=restored_settings(self.further_settings),
             client=client,
+            secret_set_at=self.further_secret_set_at,
             is_on=self.further_is_on is True,
+            is_draft=self.further_is_draft is True,
         )
 
     def _configured(self) -> ConfiguredProvider | None:
@@ -218,6 +223,7 @@ def _places_of_own(home: LiteralString, service: LiteralString, _realm: LiteralS
 _TO_FURTHER: Final[LiteralString] = f"""{_PLACE}, false as falls_back,
            furthers.id as further_id, furthers.name as further_name, furthers.settings as further_settings,
            furthers.client_id as further_client, furthers.sealed_client_secret as further_secret,
+           furthers.secret_set_at as further_secret_set_at, furthers.state = 'draft' as further_is_draft,
            furthers.enabled and (furthers.organizations is null or homes.id = any (furthers.organizations)) as further_is_on"""
 
 

@@ -82,10 +82,12 @@ _PLATFORM_FIELDS: Final[LiteralString] = """
      where org_id is null
 """
 
+# A draft counts as enabled, as it will be: that it waits is its state.
 _FURTHER_PROVIDERS: Final[LiteralString] = """
     select '' as organization, key as name, key as id,
            jsonb_build_object(
-               'preset', preset, 'name', name, 'client_id', client_id, 'enabled', enabled, 'position', position,
+               'preset', preset, 'name', name, 'client_id', client_id, 'active', state = 'active',
+               'enabled', enabled or state = 'draft', 'position', position,
                'organizations', case
                    when organizations is not null then array(
                        select offered.slug

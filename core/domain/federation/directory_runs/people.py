@@ -48,7 +48,7 @@ class WhyLeftOut(StrEnum):
     NOT_FOR_ACCOUNT = "not_for_account"
     """The account has rights on the platform, about which no organization decides."""
     SHUT = "shut"
-    """The platform or another organization has deactivated the account."""
+    """In runs of earlier releases alone: no organization learns that others have deactivated an account."""
     MAY_MORE = "may_more"
     """The person may do more than a member: change the role here first."""
     NO_ROOM = "no_room"
@@ -210,20 +210,20 @@ def asked_about(person: PersonInDirectory, domains: Collection[str]) -> PersonIn
     return person if _of_address(person, domains) is None else replace(person, email="")
 
 
-def decided(person: PersonInDirectory, met: MetAccount | None, domains: Collection[str], organization: OrganizationId) -> PersonDecision:
+def decided(person: PersonInDirectory, met: MetAccount | None, domains: Collection[str]) -> PersonDecision:
     """`met` is None for somebody whom nobody knows here: no run has listed them, and nobody has the address."""
     if met is not None and met.is_listed_as_named:
-        return _of_listed(person, met, domains, organization)
+        return _of_listed(person, met, domains)
     if person.is_disabled:
         return PersonDecision(person=person, fate=PersonFate.STAYS)
-    refusal = _of_address(person, domains) or (None if met is None else _of_account(met, organization))
+    refusal = _of_address(person, domains) or (None if met is None else _of_account(met))
     if refusal is not None:
         return PersonDecision(person=person, fate=PersonFate.STAYS, met=met, left_out=refusal)
     return PersonDecision(person=person, fate=PersonFate.COMES, met=met)
 
 
 def decided_together(
-    people: Sequence[PersonInDirectory], met: Mapping[bytes, MetAccount], domains: Collection[str], organization: OrganizationId, room: int
+    people: Sequence[PersonInDirectory], met: Mapping[bytes, MetAccount], domains: Collection[str], room: int
 ) -> Sequence[PersonDecision]:
     """The decisions about people who are written together. Nobody gets an address that another of them has got, or an account that another
     of them is led to. `room` is for how many more members there is room.
@@ -231,7 +231,7 @@ def decided_together(
     taken, led, decisions = set[str](), set[UserId](), list[PersonDecision]()
     for person in people:
         account = met.get(person.external_id)
-        one = decided(person, account, domains, organization)
+        one = decided(person, account, domains)
         comes = one.fate in {PersonFate.COMES, PersonFate.RETURNS}
         key = Email(person.email).key
         if (comes and account is None and key in taken) or (one.moves and key in taken) or (account is not None and account.user in led):
@@ -247,15 +247,15 @@ def decided_together(
     return decisions
 
 
-def comes_without_scim(person: PersonInDirectory, met: MetAccount, domains: Collection[str], organization: OrganizationId) -> bool:
+def comes_without_scim(person: PersonInDirectory, met: MetAccount, domains: Collection[str]) -> bool:
     """Whether nothing but SCIM keeps this directory from listing the person."""
     if not met.is_scims:
         return False
-    one = decided(person, replace(met, is_scims=False), domains, organization)
+    one = decided(person, replace(met, is_scims=False), domains)
     return one.fate in {PersonFate.COMES, PersonFate.RETURNS}
 
 
-def _of_listed(person: PersonInDirectory, met: MetAccount, domains: Collection[str], organization: OrganizationId) -> PersonDecision:
+def _of_listed(person: PersonInDirectory, met: MetAccount, domains: Collection[str]) -> PersonDecision:
     if person.is_disabled:
         if not met.was_active:
             return PersonDecision(person=person, fate=PersonFate.STAYS, met=met)
@@ -272,7 +272,7 @@ def _of_listed(person: PersonInDirectory, met: MetAccount, domains: Collection[s
         return PersonDecision(person=person, fate=PersonFate.CHANGES, met=met, moves=moves, left_out=left_out)
     if met.is_kept and met.is_member:
         return PersonDecision(person=person, fate=PersonFate.STAYS, met=met)
-    refusal = left_out or _shut(met, organization) or _of_others(met)
+    refusal = left_out or _of_others(met)
     if refusal is not None:
         return PersonDecision(person=person, fate=PersonFate.STAYS, met=met, left_out=refusal)
     return PersonDecision(person=person, fate=PersonFate.RETURNS, met=met, moves=moves)
@@ -284,7 +284,7 @@ def _of_address(person: PersonInDirectory, domains: Collection[str]) -> WhyLeftO
     return None if mail_domain(Email(person.email)) in domains else WhyLeftOut.OTHER_DOMAIN
 
 
-def _of_account(met: MetAccount, organization: OrganizationId) -> WhyLeftOut | None:
+def _of_account(met: MetAccount) -> WhyLeftOut | None:
     if met.listed_as is not None:
         return WhyLeftOut.ADDRESS_OF_ANOTHER
     if met.account.is_platform_owner:
@@ -292,17 +292,13 @@ def _of_account(met: MetAccount, organization: OrganizationId) -> WhyLeftOut | N
     if met.has_other_identity:
         return WhyLeftOut.OTHER_IDENTITY
     # What nobody but SCIM stands against comes last: an owner may take these people over.
-    return _shut(met, organization) or _of_others(met)
+    return _of_others(met)
 
 
 def _of_others(met: MetAccount) -> WhyLeftOut | None:
     if met.is_anothers:
         return WhyLeftOut.LISTED_BY_ANOTHER
     return WhyLeftOut.LISTED_BY_SCIM if met.is_scims else None
-
-
-def _shut(met: MetAccount, organization: OrganizationId) -> WhyLeftOut | None:
-    return WhyLeftOut.SHUT if met.account.is_shut_to(organization) else None
 
 
 def _first(read: LdapPerson, attribute: str) -> str | None:

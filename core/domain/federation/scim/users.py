@@ -117,14 +117,6 @@ class HeldUser(Frozen, kw_only=True):
         """Whether the group has the person."""
         return self.is_member or (self.is_deactivated and self.in_group)
 
-    def require_activable(self, directory: OrganizationId) -> None:
-        """Refuses to activate a person whose account this directory may not activate: the directory would show somebody as active who
-        cannot sign in. Raises `Mutability`.
-        """
-        if self.account.is_shut_to(directory):
-            who = "the operator of the platform" if self.account.is_shut else 'the person, by "Forgot your password?",'
-            raise Mutability(f"active: this person cannot sign in, and only {who} can change that")
-
     def require_ordinary(self) -> None:
         """Refuses people who may do more than a plain member, whatever their role is called. A token must not give its maker power over
         them, because somebody who may make tokens may have few other rights. Raises `Forbidden`.

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from core.domain.identity.profile.profiles import NOTHING_STATED, StatedProfile, stated_profile
 from core.domain.identity.upstream.directory_visits import DirectoryVisit
-from core.domain.identity.upstream.further_settings import FurtherSettings
+from core.domain.identity.upstream.further_settings import FurtherSettings, Naming
 from core.domain.identity.upstream.providers import TENANT
 from core.domain.identity.upstream.public_issuers import is_public, names_domain
 from core.domain.json import Json
@@ -31,6 +31,10 @@ _TENANT: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 class NotVouched(Exception):
     """The provider's answer identifies nobody. The message is for the log."""
+
+
+class OddProfile(NotVouched):
+    """The provider works, and what it tells of this one person identifies nobody."""
 
 
 NO_FIELDS: Final[Mapping[str, Json]] = MappingProxyType({})
@@ -57,6 +61,8 @@ class Asserted(Frozen):
     """The provider lets the person be signed in to our own pages, and to no application."""
     methods: tuple[str, ...] = ()
     """The provider's words, as it has signed them, for how the person signed in there."""
+    naming: Naming | None = None
+    """For a further provider of the installation: what the id meant when the word was read. None for any other."""
 
     @property
     def domain(self) -> str:
@@ -157,7 +163,7 @@ def of_codehost(issuer: str, person: Mapping[str, Any], emails: Sequence[Any]) -
     """
     number = person.get("id")
     if not isinstance(number, int) or isinstance(number, bool):
-        raise NotVouched("no id")
+        raise OddProfile("no id")
     stated_names = stated_profile(person)
     for one in emails:
         if isinstance(one, Mapping) and one.get("primary") is True and (stated := stated_address(one.get("email"))):
@@ -182,7 +188,7 @@ def of_further_profile(settings: FurtherSettings, profile: Mapping[str, Any]) ->
     if isinstance(subject, int) and not isinstance(subject, bool):
         subject = str(subject)
     if not isinstance(subject, str) or not 0 < len(subject) <= LONGEST_SUBJECT:
-        raise NotVouched(f"the profile has no id at {settings.subject}")
+        raise OddProfile(f"the profile has no id at {settings.subject}")
     is_doubted = settings.verified != "" and at_path(profile, settings.verified) not in (True, "true")
     stated = "" if is_doubted or not settings.email else stated_address(at_path(profile, settings.email))
     name = at_path(profile, settings.full_name) if settings.full_name else None

@@ -5,12 +5,14 @@ addresses. None of them proves or vouches for an address: it says who comes back
 import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from enum import StrEnum
+from types import MappingProxyType
 from typing import Final
 
 from core.domain.changes import UNCHANGED, Checks, RecordChange, Unchanged, checked
-from core.domain.errors import BadRequest
+from core.domain.errors import BadRequest, Conflict
 from core.domain.identifiers import FurtherProviderId
-from core.domain.identity.upstream.further_settings import ClientSecretKind, FurtherKind, FurtherSettings
+from core.domain.identity.upstream.further_settings import ClientSecretKind, FurtherKind, FurtherSettings, digest_of_tested, profile_place
 from core.domain.identity.upstream.providers import RESERVED_NAMES, SHORT_NAME
 from core.domain.json import Json
 from core.domain.lines import typed_line
@@ -38,6 +40,29 @@ _PATH: Final = re.compile(r"[A-Za-z0-9_:@-]+(?:\.[A-Za-z0-9_:@-]+)*")
 _APPLE_ID: Final = re.compile(r"[A-Z0-9]{10}")
 
 
+class FurtherState(StrEnum):
+    """How far a provider has come."""
+
+    DRAFT = "draft"
+    """Nobody signs in through it, and nobody but platform owners knows of it."""
+    ACTIVE = "active"
+
+
+class FurtherTest(StrEnum):
+    """What is known of the provider's settings by a test of a platform owner's."""
+
+    NONE = "untested"
+    PASSED = "passed"
+    """A test of the settings as they are now has succeeded."""
+    BEFORE_CHANGE = "before_change"
+    """A test has succeeded before what it was about was changed."""
+
+
+Namings = Mapping[str, tuple[str, str]]
+"""By the issuer that people are known by: the address of the profile without its version, and the path of the id in it."""
+_NONE_BEFORE: Final[Namings] = MappingProxyType({})
+
+
 class ProviderPreset(Frozen, kw_only=True):
     """What is known of a provider that many people use: enough to add it with a client alone."""
 
@@ -61,7 +86,9 @@ class FurtherProvider(Frozen, kw_only=True):
     name: str
     settings: FurtherSettings
     client_id: str
+    state: FurtherState = FurtherState.ACTIVE
     enabled: bool
+    """Whether people can sign in through the provider. A draft is never enabled."""
     position: int
     """Buttons stand in this order."""
     organizations: tuple[str, ...] | None = None
@@ -69,8 +96,30 @@ class FurtherProvider(Frozen, kw_only=True):
     logo_digest: str | None = None
     """The digest of the uploaded logo. None when there is none."""
     secret_set_at: datetime
+    tested_digest: bytes | None = None
+    """The settings that the last successful test was about."""
+    tested_at: datetime | None = None
+    namings: Namings = _NONE_BEFORE
+    """What ids meant under issuers of before, of those at which people are connected."""
     created_at: datetime
     updated_at: datetime
+
+    @property
+    def digest(self) -> bytes:
+        """The settings of this moment, as `tested_digest` has those that were tested."""
+        return digest_of_tested(self.settings, self.client_id, self.secret_set_at)
+
+    @property
+    def test(self) -> FurtherTest:
+        if self.tested_digest is None:
+            return FurtherTest.NONE
+        return FurtherTest.PASSED if self.tested_digest == self.digest else FurtherTest.BEFORE_CHANGE
+
+    def naming_under(self, issuer: str) -> tuple[str, str] | None:
+        """Where the ids of people who are known by this issuer are read. None when nobody knows."""
+        if issuer == self.settings.identity_issuer:
+            return profile_place(self.settings.profile_url), self.settings.subject
+        return self.namings.get(issuer)
 
     def with_logo(self, digest: str | None, now: datetime) -> "FurtherProvider":
         return self if digest == self.logo_digest else replace(self, logo_digest=digest, updated_at=now)
@@ -80,6 +129,7 @@ class FurtherChange(RecordChange, kw_only=True):
     """Fields that are left out stay as they are."""
 
     name: str | Unchanged = UNCHANGED
+    active: bool | Unchanged = UNCHANGED
     client_id: str | Unchanged = UNCHANGED
     client_secret: str | Unchanged = UNCHANGED
     enabled: bool | Unchanged = UNCHANGED
@@ -104,7 +154,7 @@ class FurtherChange(RecordChange, kw_only=True):
         stored = checked(self.said, _CHECKS)
         own = {name: stored.pop(name) for name in _OWN if name in stored}
         settings = examined(replace(provider.settings, **stored))
-        after = replace(provider, settings=settings, **own)
+        after = _turned(replace(provider, settings=settings, **own), provider, active=self.active, enabled=self.enabled)
         if isinstance(self.client_secret, str):
             after = replace(after, secret_set_at=now)
         elif settings.place != provider.settings.place:
@@ -112,7 +162,63 @@ class FurtherChange(RecordChange, kw_only=True):
         return after if after == provider else replace(after, updated_at=now)
 
 
-_OWN: Final = ("name", "client_id", "enabled", "position", "organizations")
+def is_known(provider: FurtherProvider | None) -> bool:
+    """Whether anybody but platform owners may know that the provider is there."""
+    return provider is not None and provider.state is FurtherState.ACTIVE
+
+
+_OWN: Final = ("name", "client_id", "position", "organizations")
+
+
+def _turned(after: FurtherProvider, before: FurtherProvider, *, active: bool | Unchanged, enabled: bool | Unchanged) -> FurtherProvider:
+    """The provider with the state that a request names. A draft that becomes active is on, unless the request says otherwise."""
+    begins = before.state is FurtherState.DRAFT
+    if active is False or (begins and active is not True):
+        if enabled is True:
+            raise BadRequest(
+                "enabled: the provider is a draft: test it and make it active, or send active: true", words="provider_is_draft"
+            )
+        return replace(after, state=FurtherState.DRAFT, enabled=False)
+    is_on = before.enabled or begins if isinstance(enabled, Unchanged) else enabled
+    return replace(after, state=FurtherState.ACTIVE, enabled=is_on)
+
+
+def after_test(provider: FurtherProvider, digest: bytes, now: datetime) -> FurtherProvider:
+    """The provider after a successful test of the settings with this digest. Settings that have changed meanwhile stay untested."""
+    return provider if digest != provider.digest else replace(provider, tested_digest=digest, tested_at=now)
+
+
+def activated(provider: FurtherProvider, now: datetime) -> FurtherProvider:
+    """The draft that a platform owner makes active. Raises `BadRequest` unless its settings were tested successfully as they are now."""
+    if provider.state is FurtherState.ACTIVE:
+        return provider
+    if provider.test is not FurtherTest.PASSED:
+        raise BadRequest("The provider has not been tested successfully as it is now: test it first", words="connection_untested")
+    return replace(provider, state=FurtherState.ACTIVE, enabled=True, updated_at=now)
+
+
+def renamed(before: FurtherProvider, after: FurtherProvider, people: Mapping[str, int]) -> FurtherProvider:
+    """The provider after a change of what says who an external id is. `people` are those who are connected, by the issuer that they are
+    known by. Under another issuer, all of them are newcomers. Under one at which people are connected, ids mean what they meant for them:
+    otherwise one person's id would be another's. Raises `Conflict`.
+    """
+    settings, was = after.settings, before.settings
+    if settings.naming == was.naming:
+        return after
+    issuer, former = settings.identity_issuer, was.identity_issuer
+    hanging = people.get(issuer, 0)
+    if hanging and before.naming_under(issuer) != after.naming_under(issuer):
+        field = "issuer" if issuer != former else "subject" if settings.subject != was.subject else "profile_url"
+        raise Conflict(
+            f"{field}: people are connected by the ids of before ({hanging}), and another person may have such an id then: make another"
+            " provider",
+            words="provider_people_connected",
+            values={"count": hanging},
+        )
+    kept = {one: naming for one, naming in before.namings.items() if one != issuer}
+    if former != issuer and people.get(former, 0):
+        kept[former] = (profile_place(was.profile_url), was.subject)
+    return replace(after, namings=kept)
 
 
 def short_name(text: str) -> str:
@@ -228,7 +334,6 @@ def _issuer(text: str) -> str:
 _CHECKS: Final[Checks] = {
     "name": _name,
     "client_id": _client_id,
-    "enabled": bool,
     "position": _position,
     "organizations": _organizations,
     "issuer": _issuer,
@@ -272,6 +377,17 @@ def further_updated(before: FurtherProvider, after: FurtherProvider, actor: Acto
     return _event("platform.provider.updated", after, actor, details)
 
 
+def further_activated(provider: FurtherProvider, actor: Actor, *, by_request: bool) -> Event:
+    """`by_request`: a request or a document has said so (`active: true`). Otherwise, a test has succeeded before."""
+    facts: dict[str, Json] = {"key": provider.key, "how": "request" if by_request else "test", "test": provider.test.value}
+    facts["digest"] = provider.digest.hex()
+    return _event("platform.provider.activated", provider, actor, {"name": provider.name, **facts})
+
+
+def further_tested(provider: FurtherProvider, actor: Actor, *, succeeded: bool) -> Event:
+    return _event("platform.provider.tested", provider, actor, {"name": provider.name, "succeeded": succeeded})
+
+
 def further_deleted(provider: FurtherProvider, people: int, actor: Actor) -> Event:
     return _event("platform.provider.deleted", provider, actor, {**_facts(provider), "people": people})
 
@@ -282,6 +398,7 @@ def _facts(provider: FurtherProvider) -> Mapping[str, Json]:
         "name": provider.name,
         "key": provider.key,
         "client_id": provider.client_id,
+        "state": provider.state.value,
         "enabled": provider.enabled,
         "position": provider.position,
         "organizations": offered,

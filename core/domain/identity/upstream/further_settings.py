@@ -1,11 +1,28 @@
 """How we speak to a further provider of the installation."""
 
+import json
+import re
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Any
+from hashlib import sha256
+from typing import Any, Final
 
 from core.domain.json import Json
 from core.frozen import Frozen, values_of
+
+# A version of an interface, in a path: `/v21.0/me`, `/api/v10/users/@me`.
+_VERSION: Final = re.compile(r"(?<=[^/]/)v[0-9]+(?:\.[0-9]+)*(?=/)")
+
+
+class Naming(Frozen):
+    """What says who an external id is. One id may be another person's where any of these is another."""
+
+    issuer: str
+    """As it is stated. Empty where nobody has stated it."""
+    profile_url: str
+    subject: str
+    """The path of the id in the profile."""
 
 
 class FurtherKind(StrEnum):
@@ -60,6 +77,10 @@ class FurtherSettings(Frozen, kw_only=True):
         return self.issuer or self.profile_url
 
     @property
+    def naming(self) -> Naming:
+        return Naming(self.issuer, self.profile_url, self.subject)
+
+    @property
     def place(self) -> tuple[str, ...]:
         """Where the secret of our client goes to. For other addresses it has to be given anew."""
         return (self.kind.value, self.issuer, self.token_url)
@@ -70,6 +91,18 @@ class FurtherSettings(Frozen, kw_only=True):
 
 def _plain(value: Any) -> Json:
     return value.value if isinstance(value, StrEnum) else list(value) if isinstance(value, tuple) else value
+
+
+def profile_place(profile_url: str) -> str:
+    """The address of a profile whatever version it names: an id is the same person's in another version of one interface."""
+    path, mark, query = profile_url.partition("?")
+    return f"{_VERSION.sub('v', path)}{mark}{query}"
+
+
+def digest_of_tested(settings: FurtherSettings, client_id: str, secret_set_at: datetime) -> bytes:
+    """The settings that a test is about. The time when the secret was set stands for the secret, which a digest must not give away."""
+    told = [dict(settings.stored()), client_id, secret_set_at.astimezone(UTC).isoformat()]
+    return sha256(json.dumps(told, sort_keys=True).encode()).digest()
 
 
 def restored_settings(kept: Mapping[str, Any]) -> FurtherSettings:

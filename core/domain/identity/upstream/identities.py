@@ -12,6 +12,7 @@ from core.domain.identity.accounts import Account
 from core.domain.identity.realms import Realm
 from core.domain.identity.sign_in import NamedAccount
 from core.domain.identity.upstream.claims import Asserted
+from core.domain.identity.upstream.further_settings import Naming
 from core.domain.identity.upstream.providers import ProviderOff
 from core.domain.identity.upstream.vouching import Voucher
 from core.domain.record.events import Actor, Event, Target
@@ -29,6 +30,8 @@ class ConnectedIdentity(Frozen, kw_only=True):
     linked_at: datetime
     provider_name: str = ""
     """The name of an organization's own provider. Empty for the others."""
+    naming: Naming | None = None
+    """What the id meant when the provider's word was read, for a new identity at a further provider. None for any other."""
 
 
 class Encounter(Frozen, kw_only=True):
@@ -36,6 +39,7 @@ class Encounter(Frozen, kw_only=True):
 
     provider_is_on: bool = True
     """False when an organization's own provider was turned off or deleted, or the organization was suspended, while the provider was asked.
+    Also when a further one was turned off or deleted, or ids there mean other people by now.
     """
     identity: IdentityId | None = None
     connected: NamedAccount | None = None
@@ -185,6 +189,7 @@ DEACTIVATED: Final = "deactivated"
 NOT_REGISTERED: Final = "not_registered"
 ADDRESS_TAKEN: Final = "address_taken"
 CANCELLED: Final = "cancelled"
+ODD_PROFILE: Final = "odd_profile"
 
 
 def identity_linked(identity: ConnectedIdentity, actor: Actor, *, service: ServiceId | None, how: str) -> Event:

@@ -11,10 +11,11 @@ from core.domain.email import Email
 from core.domain.identifiers import FlowId
 from core.domain.identity.profile.profiles import StatedProfile
 from core.domain.identity.upstream.claims import Asserted
+from core.domain.identity.upstream.further_settings import Naming
 from core.domain.json import Json
 from core.domain.languages import CONSOLE_LANGUAGES, Language
 from core.domain.secrets import Secret
-from core.frozen import Frozen
+from core.frozen import Frozen, values_of
 
 LIFETIME: Final = timedelta(minutes=30)
 MOST_TRIES: Final = 5
@@ -73,12 +74,15 @@ def stored_word(asserted: Asserted) -> Json:
         "language": stated.language.value if stated.language in CONSOLE_LANGUAGES else None,
         "locale": None if stated.language is None else stated.language.value,
         "authenticated_at": None if at is None else at.isoformat(),
+        "naming": None if asserted.naming is None else dict(values_of(asserted.naming)),
     }
 
 
 def restored_word(kept: dict[str, Any]) -> Asserted:
     """Reads what `stored_word` wrote."""
     language, at = kept.get("locale", kept["language"]), kept["authenticated_at"]
+    # A process of the release before writes none: such a word counts for nobody, and its person begins again.
+    naming = kept.get("naming")
     stated = StatedProfile(
         name=kept["name"],
         given_name=kept["given_name"],
@@ -92,4 +96,5 @@ def restored_word(kept: dict[str, Any]) -> Asserted:
         kept["email"],
         stated=stated,
         authenticated_at=None if at is None else datetime.fromisoformat(at),
+        naming=None if naming is None else Naming(**naming),
     )

@@ -11,7 +11,7 @@ from core.domain.errors import BadRequest, Refusal
 from core.domain.identifiers import FlowId, OrganizationId, ServiceId, SessionId, UserId
 from core.domain.identity.flows import Flow
 from core.domain.identity.upstream.connections import SamlSettings
-from core.domain.identity.upstream.further_settings import FurtherSettings
+from core.domain.identity.upstream.further_settings import FurtherSettings, digest_of_tested
 from core.domain.identity.upstream.ldap.answers import ldap_site
 from core.domain.identity.upstream.ldap.settings import LdapSettings
 from core.domain.identity.upstream.providers import (
@@ -66,6 +66,10 @@ class ProviderAway(OAuthError):
         self.is_news = is_news
 
 
+class UnreadableAnswer(OAuthError):
+    """The provider answered, and what it sent is no JSON, or too much of it."""
+
+
 class RenewalEnded(OAuthError):
     """A token has expired, and nothing can renew it."""
 
@@ -114,8 +118,16 @@ class ConfiguredFurther(Frozen, kw_only=True):
     name: str
     settings: FurtherSettings
     client: SealedClient
+    secret_set_at: datetime
     is_on: bool
     """It is turned on, and offered where the sign-in leads to."""
+    is_draft: bool = False
+    """Only a platform owner who tests it may know of it."""
+
+    @property
+    def digest(self) -> bytes:
+        """What a test of it is about."""
+        return digest_of_tested(self.settings, self.client.client_id, self.secret_set_at)
 
 
 class WayThrough(Frozen, kw_only=True):
@@ -321,7 +333,7 @@ def upstream_of(
 
 
 def _further(provider: str, kept: ConfiguredFurther | None, opened: Secret | None, *, even_off: bool) -> Upstream:
-    if kept is None or opened is None:
+    if kept is None or opened is None or (kept.is_draft and not even_off):
         raise UnknownProvider
     if not kept.is_on and not even_off:
         raise ProviderOff(detail="the provider is turned off, or not offered there")

@@ -45,6 +45,8 @@ class KindRules(Frozen, kw_only=True):
     name: str
     needed: frozenset[str] = frozenset()
     """The fields without which an object cannot be made."""
+    made_with: Mapping[str, Json] = field(default_factory=dict)
+    """What a new object has where the document is silent, of which the plan has to tell."""
     fixed: frozenset[str] = frozenset()
     """The fields that never change."""
     together: tuple[frozenset[str], ...] = ()
@@ -162,7 +164,7 @@ def plan(rules: Sequence[KindRules], present: Mapping[ObjectPlace, Present], wan
             continue
         there = known.get(place)
         problems += _faults(kind, place, there, one)
-        change = _made(place, one) if there is None else _changed(kind, place, there, one)
+        change = _made(kind, place, one) if there is None else _changed(kind, place, there, one)
         if change is not None:
             changes.append(change)
             problems += [Problem((*place.steps, name), NEEDED_AGAIN) for name in kind.sent_along - one.secrets if there is not None]
@@ -220,8 +222,8 @@ def _faults(kind: KindRules, place: ObjectPlace, there: Present | None, wanted: 
     return problems
 
 
-def _made(place: ObjectPlace, wanted: WantedObject) -> Change:
-    fields = [FieldChange(name, None, value) for name, value in wanted.fields.items()]
+def _made(kind: KindRules, place: ObjectPlace, wanted: WantedObject) -> Change:
+    fields = [FieldChange(name, None, value) for name, value in {**kind.made_with, **wanted.fields}.items()]
     fields += [FieldChange(name, None, None, is_secret=True) for name in wanted.secrets]
     return Change(act=PlannedAction.MAKE, place=place, fields=tuple(sorted(fields, key=lambda one: one.name)))
 

@@ -30,7 +30,7 @@ from core.domain.record.events import SYSTEM, Event
 from core.domain.tenancy.profile_fields import FieldWriter, suitable_values
 from core.domain.tenancy.roles import BuiltInRole
 from core.frozen import Frozen
-from core.usecases.federation.scim.enrolment import Enrolment
+from core.usecases.federation.scim.enrolment import Enrolment, fate_of_joining
 from core.usecases.identity.account_access import leave_to_another
 from core.usecases.identity.accounts import Accounts
 from core.usecases.tenancy.profile_values import ProfileValues
@@ -86,7 +86,7 @@ class RunChanges(Frozen):
             assert capacity is not None  # noqa: S101 - the organization is held
             room = capacity.limit.max_users - capacity.members
             said = await uow.directory_people.known(step.connection, [one.external_id for one in people])
-            decisions = decided_together(people, met, domains, step.organization, room)
+            decisions = decided_together(people, met, domains, room)
             decisions, joined, events = await self._joined(uow, step, directory, decisions, now)
             changed = {one.met.user: one.person for one in decisions if one.fate is PersonFate.CHANGES and one.met is not None}
             await uow.directory_people.save_people(step.organization, step.connection, {**joined, **changed}, now)
@@ -141,7 +141,7 @@ class RunChanges(Frozen):
             if account.nobody_knows_address and account.deactivated_at is None:
                 await self.accounts.disown_unverified(uow, account.id, SYSTEM)
             joined[account.id] = one.person
-            fate = ProvisionedFate.KEPT if account.deactivated_at is None else ProvisionedFate.ACTIVATED
+            fate = fate_of_joining(account, step.organization)
             if not one.met.is_member:
                 events.append(user_joined(account.id, fate, directory, SYSTEM))
         if joined:

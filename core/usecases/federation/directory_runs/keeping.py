@@ -229,7 +229,7 @@ class _Run:
     async def _decide(self, people: Sequence[PersonInDirectory]) -> None:
         if self._is_plan:
             met = await self._keeping.people.met(self._step.organization, self._step.connection, people)
-            decisions = decided_together(people, met, await self._proved(), self._step.organization, await self._room())
+            decisions = decided_together(people, met, await self._proved(), await self._room())
             coming = [coming_by(one) for one in decisions if one.fate in {PersonFate.COMES, PersonFate.RETURNS}]
             if coming:
                 await self._keeping.changes.name(self._step, self._run, coming, self._tally.came)

@@ -216,7 +216,7 @@ class DirectoryRuns(Frozen):
             and (account := met.get(one.external_id)) is not None
             and account.user == one.user
             and led[account.user] == 1
-            and comes_without_scim(asked[one.external_id], account, domains, run.organization)
+            and comes_without_scim(asked[one.external_id], account, domains)
         ]
 
     async def _privileged(self, runs: DirectoryRunStore, store: DirectoryPeopleStore, run: DirectoryRun) -> Sequence[RunPerson]:

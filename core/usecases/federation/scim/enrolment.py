@@ -13,7 +13,8 @@ from core.domain.federation.scim.users import (
     user_joined,
     user_left,
 )
-from core.domain.identifiers import MembershipId
+from core.domain.identifiers import MembershipId, OrganizationId
+from core.domain.identity.accounts import Account
 from core.domain.record.events import Actor, Event
 from core.domain.tenancy.invitations import revoked
 from core.frozen import Frozen
@@ -39,13 +40,14 @@ class Enrolment(Frozen, Generic[Directory]):
     now: datetime
 
     async def enter(self, capacity: Capacity, people: Sequence[HeldUser]) -> Sequence[Event]:
-        """Adds people in the role member. Raises `TeamLimitExceeded`, and `Mutability` for people whose account is shut to it."""
-        for held in people:
-            held.require_activable(self.holder.organization)
+        """Adds people in the role member, and activates accounts that the directory itself has deactivated, or another one, if nobody knows
+        the address. What others have done with an account stays, and no answer tells it. Raises `TeamLimitExceeded`.
+        """
         require_room(capacity, len(people))
         members = {held.user.id: MembershipId(self.ids.new()) for held in people}
         await self.uow.provisioned_users.enter(self.holder.organization, members, self.now)
-        return [user_joined(held.user.id, _revived(held), self.holder, self.actor) for held in people]
+        organization = self.holder.organization
+        return [user_joined(held.user.id, fate_of_joining(held.account, organization), self.holder, self.actor) for held in people]
 
     async def leave(self, people: Sequence[HeldUser], why: ReasonForLeaving, *, whatever_they_may: bool = False) -> Sequence[Event]:
         """Removes people from the organization. Their invitations and their sessions in the organization end as well. Nobody can sign in
@@ -84,8 +86,8 @@ def require_place(known: int, capacity: Capacity) -> None:
         raise TeamLimitExceeded(f"The directory has reached its limit of {most} users, active and inactive together: delete some first")
 
 
-def _revived(held: HeldUser) -> ProvisionedFate:
-    return ProvisionedFate.ACTIVATED if held.account.deactivated_at is not None else ProvisionedFate.KEPT
+def fate_of_joining(account: Account, organization: OrganizationId) -> ProvisionedFate:
+    return ProvisionedFate.ACTIVATED if account.is_switched_off_by(organization) else ProvisionedFate.KEPT
 
 
 def _ended(held: HeldUser) -> ProvisionedFate:

@@ -44,7 +44,7 @@ from core.domain.tenancy.profile_fields import NO_ROOM, FieldWriter, KeptValues
 from core.domain.tenancy.profile_values import HeldPerson
 from core.frozen import Frozen, replace
 from core.usecases.federation.scim.changes import Changes
-from core.usecases.federation.scim.enrolment import Enrolment, require_place, require_room
+from core.usecases.federation.scim.enrolment import Enrolment, fate_of_joining, require_place, require_room
 from core.usecases.identity.account_access import end_access, leave_to_another
 from core.usecases.identity.accounts import Accounts
 from core.usecases.identity.made_accounts import delete_made_account
@@ -105,8 +105,8 @@ class ScimUsers(Frozen):
 
     async def create(self, holder: ScimHolder, stated: Stated, actor: Actor) -> ProvisionedUser:
         """Makes the person a member, with a new account if the address has none. An existing account is not changed, unless the
-        organization has made it, and an account that is shut to the directory is not active here either. Raises `Conflict` for a person
-        that the directory knows already, `TeamLimitExceeded`, `InvalidValue`, `RateLimited`, and `Overloaded`.
+        organization has made it; an account that others have deactivated stays so, and nothing here tells it. Raises `Conflict` for a
+        person that the directory knows already, `TeamLimitExceeded`, `InvalidValue`, `RateLimited`, and `Overloaded`.
         """
         profile = stated_profile(stated, mapping=holder.mapping)
         email = self._email(profile.user_name)
@@ -121,13 +121,10 @@ class ScimUsers(Frozen):
                 if newcomer.is_known:
                     raise Conflict(_KNOWN)
                 require_place(newcomer.known, newcomer.capacity)
-                # The directory knows a person whose account is shut to it from now on, but this person is no member. The answer says so.
-                kept_out = newcomer.account is not None and newcomer.account.is_shut_to(holder.organization)
-                stays = replace(profile, active=profile.active and not kept_out)
-                if stays.active:
+                if profile.active:
                     require_room(newcomer.capacity, 1)
                 enrolment = Enrolment(uow, self.system.ids, holder, actor, self.system.clock.now())
-                created = await self._create(enrolment, newcomer, email, stays)
+                created = await self._create(enrolment, newcomer, email, profile)
             if created is not None:
                 return created
             # A simultaneous registration has made an account with this address.
@@ -190,7 +187,7 @@ class ScimUsers(Frozen):
         users = uow.provisioned_users
         if profile.active:
             await users.enter(holder.organization, {account.id: MembershipId(self.system.ids.new())}, now)
-            kept = ProvisionedFate.KEPT if account.deactivated_at is None else ProvisionedFate.ACTIVATED
+            kept = fate_of_joining(account, holder.organization)
             events.append(user_joined(account.id, ProvisionedFate.CREATED if newcomer.account is None else kept, holder, actor))
             await self._welcome(enrolment, newcomer, account)
         else:

@@ -21,8 +21,9 @@ class TermsOfPeople(Frozen):
     metrics: Metrics
     clock: Clock
 
-    async def own(self, user: UserId) -> OwnTerms:
-        return await self.lookup.own(user)
+    async def own(self, user: UserId, named: str = "") -> OwnTerms:
+        """`named`: the slug of the organization that the person asks about."""
+        return await self.lookup.own(user, named)
 
     async def pending(self, user: UserId, organization: OrganizationId | None) -> Sequence[PendingTerms]:
         """What a page has to ask the person for on the way to this organization."""
@@ -49,25 +50,29 @@ class TermsOfPeople(Frozen):
 
     async def accept(self, caller: Caller, organization: str, version: str, actor: Actor) -> None:
         """Accept exactly the version that the person has read; with an empty slug, the installation's. Accepted before, it stays as it was.
-        Raises `NotFound` when there is nothing to accept, and `Conflict` when another version is in force.
+        Raises `NotFound` when the person has nothing to accept there, and `Conflict` when another version is in force.
         """
         async with self.unit_of_work() as uow:
             await _require_living(uow, caller)
-            terms = await uow.terms.hold_version(organization)
+            terms = await uow.terms.hold_version(caller.user, organization)
             if terms is None:
-                raise NotFound("There are no such terms to accept", words="terms_unknown")
+                raise _unknown()
             if terms.version != version:
                 raise another_version()
             accepted = await self._accept(uow, caller, [terms], actor)
             await uow.commit()
         self._count(accepted)
 
-    async def accept_shown(self, caller: Caller, shown: Sequence[TermsId], actor: Actor) -> None:
-        """Accept what a page has shown, by the ids of the versions. Raises `Conflict` when another version of one has followed."""
+    async def accept_shown(self, caller: Caller, shown: Sequence[TermsId], actor: Actor, entered: OrganizationId | None = None) -> None:
+        """Accept what a page has shown, by the ids of the versions. `entered`: the organization that the page's flow leads to. Raises
+        `NotFound` when one is not the person's to accept, and `Conflict` when another version of one has followed.
+        """
         async with self.unit_of_work() as uow:
             await _require_living(uow, caller)
-            terms = await uow.terms.hold_shown(shown)
+            terms = await uow.terms.hold_own(caller.user, shown, entered)
             if len(terms) < len(set(shown)):
+                raise _unknown()
+            if any(one.ended_at is not None for one in terms):
                 raise another_version()
             accepted = await self._accept(uow, caller, terms, actor)
             await uow.commit()
@@ -90,6 +95,10 @@ class TermsOfPeople(Frozen):
     def _count(self, accepted: Sequence[TermsVersion]) -> None:
         for one in accepted:
             self.metrics.terms_accepted(one.keeper)
+
+
+def _unknown() -> NotFound:
+    return NotFound("There are no such terms to accept", words="terms_unknown")
 
 
 async def _require_living(uow: UnitOfWork, caller: Caller) -> None:

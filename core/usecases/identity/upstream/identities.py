@@ -7,6 +7,7 @@ from core.domain.identifiers import UserId
 from core.domain.identity.callers import Caller
 from core.domain.identity.devices import Client
 from core.domain.identity.sign_in import LastLook
+from core.domain.identity.upstream.further import is_known
 from core.domain.identity.upstream.identities import (
     NOT_FOR_ACCOUNT,
     OTHER_CONNECTED,
@@ -112,7 +113,7 @@ class Identities(Frozen):
             else:
                 held = await uow.identities.hold(caller.user, key)
             if held is None:
-                if origin_of(key) is ProviderOrigin.FURTHER and await uow.further_providers.find(key) is None:
+                if origin_of(key) is ProviderOrigin.FURTHER and not is_known(await uow.further_providers.find(key)):
                     raise UnknownProvider
                 raise NotFound("You are not connected to this provider", words="provider_not_connected")
             identity, service = held.identity, held.service

@@ -10,10 +10,11 @@ from core.domain.errors import NotFound
 from core.domain.identifiers import ConnectionExchangeId, FlowId, SessionId, UpstreamProviderId, UserId
 from core.domain.identity.callers import Caller
 from core.domain.identity.flows import Flow, FlowOver, Prompt
-from core.domain.identity.upstream.claims import Asserted, NotVouched, may_be_issued_by
+from core.domain.identity.upstream.claims import Asserted, NotVouched, OddProfile, may_be_issued_by
 from core.domain.identity.upstream.connections import directory_contexts
 from core.domain.identity.upstream.directories import DirectoryRefused
 from core.domain.identity.upstream.exchanges import ConnectionExchange, ConnectionExchangeKind
+from core.domain.identity.upstream.identities import ODD_PROFILE
 from core.domain.identity.upstream.link_requests import Asker
 from core.domain.identity.upstream.providers import (
     ProviderOffer,
@@ -30,6 +31,7 @@ from core.domain.identity.upstream.sign_in import (
     ReceivedTokens,
     ServicePlace,
     TakenState,
+    UpstreamRefused,
     WayThrough,
     derived,
     is_code,
@@ -170,7 +172,8 @@ class Journeys(Frozen):
 
     async def vouched(self, taken: TakenState, state: Token, code: Token, issuer: str | None) -> Vouched:
         """Exchanges the code for the provider's word. `issuer` is the issuer that the answer names. Raises `ProviderOff` when the provider
-        has been turned off meanwhile, or has another client, and `OAuthError` when the provider's word shows no identity.
+        has been turned off meanwhile, or has another client, `OAuthError` when the provider's word shows no identity, and
+        `UpstreamRefused` when what it tells of this person does not.
         """
         upstream = self.providers.found(taken.provider, taken.way, even_off=taken.tests)
         if upstream.client.client_id != taken.client_id:
@@ -193,10 +196,14 @@ class Journeys(Frozen):
             raise self._failed(upstream, refusal) from None
         if upstream.organization is not None and not upstream.records_itself:
             self._recorded(upstream)
+        if upstream.further is not None:
+            asserted = replace(asserted, naming=upstream.further.naming)
         return Vouched(upstream, asserted, tokens)
 
-    def _failed(self, upstream: Upstream, refusal: NotVouched | OAuthError) -> OAuthError:
-        """The refusal for the person. For an organization's own provider, it has the reference of an entry in the recorder."""
+    def _failed(self, upstream: Upstream, refusal: NotVouched | OAuthError) -> OAuthError | UpstreamRefused:
+        """The refusal for the person. For an organization's own provider, it has the reference of an entry in the recorder. Whoever has an
+        account at a provider of the installation may have an odd profile there: that is no failure of the provider's.
+        """
         is_word = isinstance(refusal, NotVouched | DirectoryRefused)
         self.metrics.upstream_sign_in(upstream.label, "not_vouched" if is_word else "failed")
         if isinstance(refusal, DirectoryRefused):
@@ -205,7 +212,10 @@ class Journeys(Frozen):
         if isinstance(refusal, NotVouched):
             detail = f"{upstream.label}: {refusal}"
             if upstream.organization is None:
-                return OAuthError(detail=detail)
+                if not isinstance(refusal, OddProfile):
+                    return OAuthError(detail=detail)
+                self.metrics.upstream_odd_profile(upstream.label)
+                return UpstreamRefused(ODD_PROFILE, detail=detail)
             return DirectoryRefused(
                 self._recorded(upstream, "not_vouched", f"The answer shows nobody's identity: {refusal}."), detail=detail
             )

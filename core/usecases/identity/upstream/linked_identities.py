@@ -33,6 +33,7 @@ class LinkedIdentities(Frozen, kw_only=True):
             subject=asserted.subject,
             email=asserted.email,
             linked_at=self.system.clock.now(),
+            naming=asserted.naming,
         )
 
     async def tell_linked(

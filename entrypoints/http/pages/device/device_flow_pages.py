@@ -177,7 +177,7 @@ async def send_decision(call: Call[DecisionForm], postern: Postern) -> Page:
         except ReauthenticationRequired:
             return await _after_a_sign_in(call, postern, flow)
         except TermsRequired:
-            return redirect(terms_page(form_of(_DECISION, flow)))
+            return redirect(terms_page(form_of(_DECISION, flow), flow.wanted.organization))
         except SecondFactorRequired as refusal:
             # Once the second factor is set up, the person comes back here, as long as the code is valid.
             advised = Advised("two_step.required_advice", WayOn(set_up_first(form_of(_DECISION, flow))))

@@ -11,7 +11,7 @@ from core.domain.identity.flows import Flow, FlowOver
 from core.domain.identity.mailed_tokens import LONGEST_TYPED_CODE, read_code
 from core.domain.identity.realms import ProviderRequired
 from core.domain.identity.registering.registration_rules import RegistrationClosed
-from core.domain.identity.upstream.providers import ProviderOff
+from core.domain.identity.upstream.providers import ProviderOff, UnknownProvider
 from core.domain.identity.upstream.sign_in import UpstreamRefused
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer
@@ -48,7 +48,7 @@ class NewcomerCodeForm(FlowForm, frozen=True, kw_only=True):
     code: str = ""
 
 
-@page.get(NEWCOMER, caller=IN_FLOW, limit=PAGE_LOADS, policy=IN_POPUP, refuses=(FlowOver, ProviderOff))
+@page.get(NEWCOMER, caller=IN_FLOW, limit=PAGE_LOADS, policy=IN_POPUP, refuses=(FlowOver, ProviderOff, UnknownProvider))
 async def show_newcomer(call: Call[None, FlowLink, None, Caller | None], postern: Postern) -> Page:
     """Ask for the address of the account that a provider's word makes"""
     flow = await flow_of(call, postern, call.query.flow)
@@ -56,7 +56,7 @@ async def show_newcomer(call: Call[None, FlowLink, None, Caller | None], postern
     return over or Answer(await _address_page(call, postern, flow), 200)
 
 
-@page.post(NEWCOMER, caller=IN_FLOW, limit=REGISTER, policy=IN_POPUP, refuses=(FlowOver, ProviderOff, RateLimited))
+@page.post(NEWCOMER, caller=IN_FLOW, limit=REGISTER, policy=IN_POPUP, refuses=(FlowOver, ProviderOff, UnknownProvider, RateLimited))
 async def send_newcomer(call: Call[NewcomerForm, None, None, Caller | None], postern: Postern) -> Page:
     """Mail a code to the address, whether or not an account has it"""
     flow, text = await flow_of(call, postern, call.body.flow), shipped_pages().text(call.language)
@@ -70,7 +70,7 @@ async def send_newcomer(call: Call[NewcomerForm, None, None, Caller | None], pos
         return Answer(await _address_page(call, postern, flow, typed, {"email": text("sign_in.no_address")}), 400)
     try:
         await postern.identity.newcomers.send_code(flow, email, call.client)
-    except (FlowOver, ProviderOff):
+    except (FlowOver, ProviderOff, UnknownProvider):
         raise
     except (BadRequest, RegistrationClosed) as refusal:
         return Answer(await _address_page(call, postern, flow, typed, {"email": in_words(refusal, text)}), 400)
@@ -80,7 +80,7 @@ async def send_newcomer(call: Call[NewcomerForm, None, None, Caller | None], pos
     return to(NEWCOMER_CODE, flow)
 
 
-@page.get(NEWCOMER_CODE, caller=IN_FLOW, limit=PAGE_LOADS, policy=IN_POPUP, refuses=(FlowOver, ProviderOff))
+@page.get(NEWCOMER_CODE, caller=IN_FLOW, limit=PAGE_LOADS, policy=IN_POPUP, refuses=(FlowOver, ProviderOff, UnknownProvider))
 async def show_newcomer_code(call: Call[None, FlowLink, None, Caller | None], postern: Postern) -> Page:
     """Ask for the code that was mailed to the address"""
     flow = await flow_of(call, postern, call.query.flow)
@@ -94,7 +94,7 @@ async def show_newcomer_code(call: Call[None, FlowLink, None, Caller | None], po
     limit=UNLIMITED,
     attempt=PAGE_SIGN_INS,
     policy=IN_POPUP,
-    refuses=(FlowOver, ProviderOff, RateLimited, ProviderRequired),
+    refuses=(FlowOver, ProviderOff, UnknownProvider, RateLimited, ProviderRequired),
 )
 async def send_newcomer_code(call: Call[NewcomerCodeForm, None, None, Caller | None], postern: Postern) -> Page:
     """Make the account with the code from the mail, and sign in"""
@@ -105,7 +105,7 @@ async def send_newcomer_code(call: Call[NewcomerCodeForm, None, None, Caller | N
         entered = await postern.identity.browser_sessions.sign_in_with_proof(visit(call, postern, flow), code, arrival)
     except FlowOver:
         return await once_over(call, postern, await flow_of(call, postern, call.body.flow))
-    except (UpstreamRefused, ProviderOff, ProviderRequired, Unauthorized) as refusal:
+    except (UpstreamRefused, ProviderOff, UnknownProvider, ProviderRequired, Unauthorized) as refusal:
         return sign_in_again(call, postern, flow, refusal)
     except BadRequest as refusal:
         said = in_words(refusal, shipped_pages().text(call.language))

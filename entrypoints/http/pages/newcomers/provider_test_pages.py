@@ -9,6 +9,7 @@ from core.domain.errors import NotFound, Unauthorized
 from core.domain.identity.callers import Caller
 from core.domain.identity.flows import FlowOver
 from core.domain.identity.proofs import StepUp
+from core.domain.identity.upstream.further import FurtherProvider, FurtherState, FurtherTest
 from core.domain.identity.upstream.providers import UnknownProvider
 from core.domain.identity.upstream.sign_in import OAuthError, TakenState, UpstreamRefused
 from core.domain.secrets import Token
@@ -55,13 +56,21 @@ async def tested(
     await postern.identity.repeated_returns.tell(state, f"{PROVIDERS}/{taken.provider}")
     if caller is None or caller.user != taken.user or caller.session not in taken.sessions or not caller.is_platform_owner:
         raise FlowOver
-    provider = await postern.platform.further_providers.get(taken.provider)
+    further, actor = taken.way.further, call.client.actor(caller.user)
+    if further is None:
+        # It was deleted meanwhile.
+        raise FlowOver
+
+    async def noted(*, succeeded: bool) -> FurtherProvider:
+        return await postern.platform.further_providers.note_test(taken.provider, further.digest, actor, succeeded=succeeded)
+
     try:
         vouched = await vouch()
     except (UpstreamRefused, OAuthError, Unauthorized) as refusal:
+        provider = await noted(succeeded=False)
         came = {"outcome": "failed", "reason": str(refusal.detail or refusal.message)}
         return Answer(_page(call, postern, provider.name, provider.key, came), 200)
-    asserted = vouched.asserted
+    provider, asserted = await noted(succeeded=True), vouched.asserted
     outcome, account = await postern.identity.upstream_proofs.foreseen(vouched, call.client)
     came = {
         "outcome": outcome,
@@ -71,6 +80,8 @@ async def tested(
         "email": asserted.email,
         "called": asserted.stated.name or " ".join(filter(None, (asserted.stated.given_name, asserted.stated.family_name))),
         "at": "" if asserted.authenticated_at is None else asserted.authenticated_at.isoformat(),
+        # What was tested may have changed while the owner was there.
+        "next": "active" if provider.state is FurtherState.ACTIVE else "activate" if provider.test is FurtherTest.PASSED else "again",
     }
     return Answer(_page(call, postern, provider.name, provider.key, came), 200)
 

@@ -19,7 +19,7 @@ from core.domain.identity.sign_in import ServiceName
 from core.usecases.federation.saml.sign_in import UnfinishedSamlSignIn
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer
-from entrypoints.http.machinery.browsers import BROWSER, BoundForm, token_for
+from entrypoints.http.machinery.browsers import BROWSER, BoundForm, terms_page, token_for
 from entrypoints.http.machinery.callers import OWN_USER
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.endpoints import declare
@@ -27,7 +27,7 @@ from entrypoints.http.machinery.fields import ServicePath, example
 from entrypoints.http.machinery.limits import PAGE_LOADS, PAGE_STEPS
 from entrypoints.http.pages import HTML, account_of, shipped_pages
 from entrypoints.http.pages.authorization.authorization_pages import LEAVING
-from entrypoints.http.pages.declaring import WITH_FORM, page
+from entrypoints.http.pages.declaring import WITH_FORM, Advised, WayOn, page, refused_page
 from entrypoints.http.pages.flows import Page
 from entrypoints.http.pages.saml.sign_in_pages import EXCHANGES, advice, delivered, to_consent
 
@@ -100,8 +100,13 @@ saml_login: Final = declare(
 async def saml_login_by_form(call: Call[OpenForm, None, ServicePath], postern: Postern) -> Page:
     """Sign in to the service provider from a page of ours"""
     place = ServiceName(call.path.org_slug, call.path.service_slug)
-    async with EXCHANGES:
-        outcome = await postern.federation.saml_sign_in.initiate(place, call.caller, call.client, call.body.RelayState or None)
+    try:
+        async with EXCHANGES:
+            outcome = await postern.federation.saml_sign_in.initiate(place, call.caller, call.client, call.body.RelayState or None)
+    except TermsRequired as refusal:
+        again = _OPEN.format(org_slug=place.organization, service_slug=place.service)
+        advised = Advised("terms.advice", WayOn(terms_page(again, place.organization), "terms.page"))
+        return Answer(refused_page(refusal, advised, call.language), 403)
     if isinstance(outcome, UnfinishedSamlSignIn):
         return await to_consent(call, postern, outcome)
     return delivered(call, outcome)

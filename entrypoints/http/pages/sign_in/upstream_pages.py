@@ -156,6 +156,9 @@ async def begin_provider_sign_in(call: Call[None, Beginning, ProviderPath, Calle
             consent=link.consent == ASKED,
             realm=link.org,
         )
+    except UnknownProvider as refusal:
+        # A draft answers as a name that no provider has.
+        raise NotFound(refusal.message, words=refusal.words) from None
     except (ProviderOff, OAuthError) as refusal:
         return with_headers(headers, sign_in_again(call, postern, flow, refusal))
     return with_headers(headers, redirect(address, 302))

@@ -77,6 +77,8 @@ class ObjectKind(Frozen, kw_only=True):
     written: Callable[[Fields], bytes] | None = None
     """Writes the body of the change, where it is no JSON."""
     secrets: tuple[str, ...] = ()
+    made_with: Mapping[str, Json] = field(default_factory=dict)
+    """What a new object has where the document is silent, of which the plan has to tell."""
     fixed: frozenset[str] = frozenset()
     together: tuple[frozenset[str], ...] = ()
     always: frozenset[str] = frozenset()
@@ -116,6 +118,7 @@ class ObjectKind(Frozen, kw_only=True):
         return KindRules(
             name=self.id,
             needed=self.needed | (needed & frozenset(self.entry.__struct_fields__)),
+            made_with=self.made_with,
             fixed=self.fixed,
             together=self.together,
             sent_along=needed & frozenset(self.secrets) if self.sends_all else frozenset(),

@@ -42,6 +42,7 @@ _PLATFORM_KINDS: Final = (
         parameter="key",
         new_id="key",
         secrets=("client_secret",),
+        made_with={"active": False},
         fixed=frozenset({"preset", "kind"}),
         unordered=frozenset({"organizations"}),
     ),

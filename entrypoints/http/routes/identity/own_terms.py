@@ -33,6 +33,11 @@ class TermsSeen(msgspec.Struct, frozen=True, kw_only=True):
     """The organization whose terms they are; null for those of the installation."""
 
 
+class OwnTermsQuery(msgspec.Struct, frozen=True):
+    organization: Annotated[Slug, example("acme")] = ""
+    """An organization whose application lets anybody in: its terms stand among those that wait, also before your first sign-in there."""
+
+
 class PendingTermsRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Terms in force that a person has not accepted."""
 
@@ -69,19 +74,21 @@ class OwnTermsRecord(msgspec.Struct, frozen=True, kw_only=True):
     """What a person is asked to accept, and what they have accepted."""
 
     pending: Sequence[PendingTermsRecord]
-    """What is not accepted yet: of the installation, and of the organizations that the person belongs to or uses."""
+    """What is not accepted yet: of the installation, of the organizations that the person belongs to, uses, or has accepted terms of
+    before, and of the one that was asked about, if one of its applications lets anybody in.
+    """
     accepted: Sequence[AcceptedTermsRecord]
     """What was accepted, the newest first."""
 
 
 @endpoint.get(_TERMS, caller=OWN_PERSON, tags=_TAGS)
-async def list_own_terms(call: Call, postern: Postern) -> OwnTermsRecord:
+async def list_own_terms(call: Call[None, OwnTermsQuery], postern: Postern) -> OwnTermsRecord:
     """List the terms that you are asked to accept, and those that you have accepted
 
     Terms of the installation and of organizations: each with its version, the address of its text, and the date until which you may go on
-    without accepting it.
+    without accepting it. Whoever is refused at the first sign-in to an application (`TERMS_REQUIRED`) names its organization.
     """
-    return _record(await postern.identity.terms.own(call.caller.user))
+    return _record(await postern.identity.terms.own(call.caller.user, call.query.organization))
 
 
 @endpoint.post(_TERMS, caller=OWN_PERSON, limit=CREDENTIALS, refuses=(NotFound, Conflict), tags=_TAGS)
@@ -90,9 +97,13 @@ async def accept_terms(call: Call[TermsSeen], postern: Postern) -> OwnTermsRecor
 
     Send the version that you have read. If another one has followed, the answer is 409, and nothing is accepted. Nobody accepts terms in
     another person's name, and no application accepts them for its users. Accepting a version again changes nothing.
+
+    The terms are those of the installation, or of an organization that you belong to, use, or have accepted terms of before, or whose
+    application lets anybody in. For any other organization, the answer is 404, as if it asked for nothing.
     """
-    await postern.identity.terms.accept(call.caller, call.body.organization or "", call.body.version, call.actor)
-    return _record(await postern.identity.terms.own(call.caller.user))
+    organization = call.body.organization or ""
+    await postern.identity.terms.accept(call.caller, organization, call.body.version, call.actor)
+    return _record(await postern.identity.terms.own(call.caller.user, organization))
 
 
 def _organization(terms: PendingTerms | AcceptedTerms) -> str | None:

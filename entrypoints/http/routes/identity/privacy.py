@@ -8,6 +8,7 @@ from uuid import UUID
 
 import msgspec
 
+from core.domain.errors import OrganizationNotActive
 from core.domain.identifiers import PrivacyRequestId, UserId
 from core.domain.identity import privacy
 from core.domain.identity.callers import Caller
@@ -363,7 +364,14 @@ async def export_personal_data(call: Call[None, None, PersonPath, Caller], poste
     return Streamed(parts_of_export(exported))
 
 
-@endpoint.delete("/api/privacy/forget/{user_id}", caller=OWN_PERSON, limit=PRIVACY, step_up=StepUp.ACCOUNT, tags=_TAGS)
+@endpoint.delete(
+    "/api/privacy/forget/{user_id}",
+    caller=OWN_PERSON,
+    limit=PRIVACY,
+    step_up=StepUp.ACCOUNT,
+    refuses=(OrganizationNotActive,),
+    tags=_TAGS,
+)
 async def forget_person(call: Call[None, None, PersonPath, Caller], postern: Postern) -> PersonForgotten:
     """Forget a person, for good
 
@@ -372,8 +380,9 @@ async def forget_person(call: Call[None, None, PersonPath, Caller], postern: Pos
 
     A platform owner may do this. The owner of all organizations that the person belongs to may do this, too, on two conditions. First, the
     person signs in to no service of another organization. Second, the person joined each of these organizations by their own act, or the
-    account was created through one of them. Before a platform owner can be forgotten, somebody must demote them. You may repeat this. You
-    need a recent proof of who you are: of the second factor, if you have one.
+    account was created through one of them. Before a platform owner can be forgotten, somebody must demote them. Whoever owns a suspended
+    organization asks the owners of the platform first: only they may delete it, or open it again. You may repeat this. You need a recent
+    proof of who you are: of the second factor, if you have one.
     """
     request = await postern.identity.privacy.forget(UserId(call.path.user_id), asker(call.caller), call.actor)
     return PersonForgotten(True, "The person is forgotten. The account cannot be used any more", request.user, request.id)

@@ -23,6 +23,8 @@ from core.domain.identity.upstream.further import (
     MOST_SCOPES,
     FurtherChange,
     FurtherProvider,
+    FurtherState,
+    FurtherTest,
     ProviderPreset,
 )
 from core.domain.identity.upstream.further_settings import ClientSecretKind, FurtherKind
@@ -36,6 +38,7 @@ from entrypoints.http.machinery.decoding import media_type_of
 from entrypoints.http.machinery.endpoints import endpoint
 from entrypoints.http.machinery.fields import SECRET, example
 from entrypoints.http.machinery.limits import CREDENTIALS
+from entrypoints.http.routes.tenancy.connections import ConfirmedSettings
 
 _TAGS = ("installation",)
 _PROVIDERS = "/api/platform/providers"
@@ -86,8 +89,12 @@ class FurtherProviderSettings(msgspec.Struct, frozen=True, kw_only=True):
     """The name that pages show."""
     client_id: _ClientId | msgspec.UnsetType = msgspec.UNSET
     """The id of our client there."""
+    active: _Flag | msgspec.UnsetType = msgspec.UNSET
+    """True makes it active, whether or not it was tested, and the log says so. Otherwise a new one is a draft, whatever `enabled` says:
+    nobody can sign in through it. False makes a draft again.
+    """
     enabled: _Flag | msgspec.UnsetType = msgspec.UNSET
-    """Whether people can sign in through it."""
+    """Whether people can sign in through it. A draft is off; one that becomes active is on, unless you say otherwise."""
     position: _Position | msgspec.UnsetType = msgspec.UNSET
     """Buttons stand in this order."""
     organizations: _Organizations | msgspec.UnsetType | None = msgspec.UNSET
@@ -166,8 +173,20 @@ class FurtherProviderRecord(msgspec.Struct, frozen=True, kw_only=True):
     """What the secret is."""
     secret_set_at: datetime
     """When the secret was last set."""
+    state: FurtherState
+    """`draft`: nobody can sign in through it, and nobody but platform owners knows of it. `active`: it counts while it is `enabled`."""
     enabled: _Flag
-    """Whether people can sign in through it."""
+    """Whether people can sign in through it. Always false for a draft."""
+    test: FurtherTest
+    """`passed`: a test of these settings has succeeded. `before_change`: a test did, and what it was about was changed since. `untested`:
+    none did.
+    """
+    tested_at: datetime | None
+    """When a test last succeeded; null if none did."""
+    digest: Annotated[str, example("9f2c4d4c86a1d0c5f2a0b3b8a3d7e9f1c2b3a4958677869504132231f0e1d2c3")]
+    """The digest of what a test is about. Whoever makes a draft active after a test sends it back."""
+    people: Annotated[int, example(12)]
+    """How many people are connected to it. With another issuer, all of them are newcomers."""
     position: _Position
     """Buttons stand in this order."""
     organizations: _Organizations | None
@@ -229,7 +248,9 @@ async def list_further_providers(_call: Call, postern: Postern) -> Sequence[Furt
 
     They stand in the order of their buttons. The three that the settings name are not among them.
     """
-    return [_record(one, postern) for one in await postern.platform.further_providers.list()]
+    found = await postern.platform.further_providers.list()
+    people = await postern.platform.further_providers.people(found)
+    return [_record(one, people[one.key], postern) for one in found]
 
 
 @endpoint.get("/api/platform/provider-presets", caller=PLATFORM_OWNER, tags=_TAGS)
@@ -256,10 +277,12 @@ async def create_further_provider(call: Call[NewFurtherProvider], postern: Poste
     Any provider of OpenID Connect by its issuer, any of OAuth 2.0 by its addresses, or one of a preset. What such a provider says of an
     address proves nothing: a new account is made after a mailed code, and an account that is there is connected by its owner alone. You
     need a recent proof of who you are.
+
+    It is a draft until somebody has tested it in a browser and made it active, unless you send `active: true`.
     """
     body = call.body
     new = NewFurther(key=body.key, preset=body.preset, kind=body.kind, secret=body.client_secret, change=body.change())
-    return _record(await postern.platform.further_providers.add(new, call.actor), postern)
+    return await _shown(await postern.platform.further_providers.add(new, call.actor), postern)
 
 
 @endpoint.get(_ONE, caller=PLATFORM_OWNER, refuses=(NotFound,), tags=_TAGS)
@@ -268,19 +291,40 @@ async def get_further_provider(call: Call[None, None, FurtherProviderPath], post
 
     Register its `callback_url` there as the redirect URI.
     """
-    return _record(await postern.platform.further_providers.get(call.path.key), postern)
+    return await _shown(await postern.platform.further_providers.get(call.path.key), postern)
 
 
-@endpoint.patch(_ONE, caller=PLATFORM_OWNER, limit=CREDENTIALS, step_up=StepUp.ACCOUNT, refuses=(BadRequest, NotFound), tags=_TAGS)
+@endpoint.patch(
+    _ONE, caller=PLATFORM_OWNER, limit=CREDENTIALS, step_up=StepUp.ACCOUNT, refuses=(BadRequest, Conflict, NotFound), tags=_TAGS
+)
 async def change_further_provider(call: Call[FurtherProviderChange, None, FurtherProviderPath], postern: Postern) -> FurtherProviderRecord:
     """Change a further provider of the installation
 
     Its short name and its kind stay. People are known by the issuer, or by the address of the profile: with another one, everybody there
-    has to connect anew. You need a recent proof of who you are.
+    has to connect anew. While people are connected, `subject` stays, and so does `profile_url` beside an issuer (409): ids would mean other
+    people. An active provider stays active, and `test` says that what was tested has changed. You need a recent proof of who you are.
     """
     secret = None if call.body.client_secret is msgspec.UNSET else str(call.body.client_secret)
     after = await postern.platform.further_providers.change(call.path.key, call.body.change(secret), call.actor)
-    return _record(after, postern)
+    return await _shown(after, postern)
+
+
+@endpoint.post(
+    f"{_ONE}/activate",
+    caller=PLATFORM_OWNER,
+    limit=CREDENTIALS,
+    step_up=StepUp.ACCOUNT,
+    refuses=(BadRequest, Conflict, NotFound),
+    tags=_TAGS,
+)
+async def activate_further_provider(call: Call[ConfirmedSettings, None, FurtherProviderPath], postern: Postern) -> FurtherProviderRecord:
+    """Let people sign in through a further provider
+
+    A draft becomes active, and is on. It must have been tested with the settings as they are now: the page of the provider leads to the
+    test. Send the `digest` that you have seen; if the settings have changed since, the answer is 409. You need a recent proof of who you
+    are.
+    """
+    return await _shown(await postern.platform.further_providers.activate(call.path.key, call.body.digest, call.actor), postern)
 
 
 @endpoint.delete(_ONE, caller=PLATFORM_OWNER, limit=CREDENTIALS, step_up=StepUp.ACCOUNT, status=204, refuses=(NotFound,), tags=_TAGS)
@@ -310,7 +354,7 @@ async def upload_further_logo(call: Call[bytes, None, FurtherProviderPath], post
     """
     declared = media_type_of(call.request.header(b"content-type") or b"").decode("ascii", "replace")
     after = await postern.platform.further_providers.put_logo(call.path.key, call.body, call.actor, declared=declared)
-    return _record(after, postern)
+    return await _shown(after, postern)
 
 
 @endpoint.delete(_LOGO, caller=PLATFORM_OWNER, limit=CREDENTIALS, step_up=StepUp.ACCOUNT, status=204, refuses=(NotFound,), tags=_TAGS)
@@ -323,7 +367,12 @@ async def remove_further_logo(call: Call[None, None, FurtherProviderPath], poste
     return NO_BODY
 
 
-def _record(one: FurtherProvider, postern: Postern) -> FurtherProviderRecord:
+async def _shown(one: FurtherProvider, postern: Postern) -> FurtherProviderRecord:
+    people = await postern.platform.further_providers.people([one])
+    return _record(one, people[one.key], postern)
+
+
+def _record(one: FurtherProvider, people: int, postern: Postern) -> FurtherProviderRecord:
     settings = one.settings
     return FurtherProviderRecord(
         key=one.key,
@@ -333,7 +382,12 @@ def _record(one: FurtherProvider, postern: Postern) -> FurtherProviderRecord:
         client_id=one.client_id,
         secret_kind=settings.secret_kind,
         secret_set_at=one.secret_set_at,
+        state=one.state,
         enabled=one.enabled,
+        test=one.test,
+        tested_at=one.tested_at,
+        digest=one.digest.hex(),
+        people=people,
         position=one.position,
         organizations=one.organizations,
         issuer=settings.issuer,

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from core.domain.errors import BadRequest, Conflict
+from core.domain.errors import BadRequest, Conflict, OrganizationNotActive
 from core.domain.identity.proofs import StepUp
 from core.domain.tenancy.members import Member, Membership
 from core.domain.tenancy.organizations import LONGEST_SLUG, SHORTEST_NAME, SHORTEST_SLUG, OrganizationOverview
@@ -165,13 +165,24 @@ async def change_organization(
     return _with_metadata(overview, call.caller)
 
 
-@endpoint.delete(_ORGANIZATION, caller=OWNER_IN_PERSON_OF_INACTIVE, limit=UNLIMITED, step_up=StepUp.ACCOUNT, status=204, tags=_TAGS)
+@endpoint.delete(
+    _ORGANIZATION,
+    caller=OWNER_IN_PERSON_OF_INACTIVE,
+    limit=UNLIMITED,
+    step_up=StepUp.ACCOUNT,
+    refuses=(OrganizationNotActive,),
+    status=204,
+    tags=_TAGS,
+)
 async def delete_organization(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> NoBody:
     """Delete an organization and all its data for good
 
     No request, list or token finds the organization from now on, and its slug is free. A background job removes its data, usually within a
     minute. People keep their accounts. The audit log stays, without data that identifies people. You need a recent proof of who you are: of
     the second factor, if you have one.
+
+    While the organization is suspended, only the owners of the platform may delete it. One that waits for approval, or was declined, its
+    owner may delete.
     """
     await postern.tenancy.organizations.delete(call.caller, call.actor)
     return NO_BODY

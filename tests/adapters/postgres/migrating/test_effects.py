@@ -26,6 +26,7 @@ ROWS: Final[Mapping[str, int]] = {
     **dict.fromkeys(("service_roles", "permissions", "service_claims", "api_keys", "resource_servers"), 100_000),
     # The installation's own.
     **dict.fromkeys(("tiers", "signing_keys", "server_secrets", "billing_sweeps", "logout_expiry", "schema_migrations"), 100),
+    "further_providers": 100,
 }
 
 

@@ -93,7 +93,8 @@ def told(decision: PersonDecision) -> tuple[PersonFate, WhyLeftOut | None]:
         (person(), met(is_anothers=True), PersonFate.STAYS, WhyLeftOut.LISTED_BY_ANOTHER),
         (person(), met(account=account(is_platform_owner=True)), PersonFate.STAYS, WhyLeftOut.NOT_FOR_ACCOUNT),
         (person(), met(has_other_identity=True), PersonFate.STAYS, WhyLeftOut.OTHER_IDENTITY),
-        (person(), met(account=account(deactivated_at=NOW)), PersonFate.STAYS, WhyLeftOut.SHUT),
+        # What others have done with the account is none of the organization's business.
+        (person(), met(account=account(deactivated_at=NOW)), PersonFate.COMES, None),
         (person(), met(account=account(deactivated_at=NOW, deactivated_by=ACME)), PersonFate.COMES, None),
         (person(), listed(), PersonFate.CHANGES, None),
         (person(is_disabled=True), listed(), PersonFate.ENDS, None),
@@ -104,25 +105,25 @@ def told(decision: PersonDecision) -> tuple[PersonFate, WhyLeftOut | None]:
         (person(email="ada2@example.org"), listed(address_is_taken=True), PersonFate.CHANGES, WhyLeftOut.ADDRESS_OF_ANOTHER),
         (person(email="ada2@example.org"), listed(is_movable=False), PersonFate.CHANGES, WhyLeftOut.ADDRESS_STAYS),
         (person(email=""), listed(was_active=False), PersonFate.STAYS, WhyLeftOut.NO_ADDRESS),
-        (person(), listed(was_active=False, account=account(deactivated_at=NOW)), PersonFate.STAYS, WhyLeftOut.SHUT),
+        (person(), listed(was_active=False, account=account(deactivated_at=NOW)), PersonFate.RETURNS, None),
         (person(), listed(was_active=False, is_anothers=True), PersonFate.STAYS, WhyLeftOut.LISTED_BY_ANOTHER),
     ],
 )
 def test_each_person_has_one_fate(
     named: PersonInDirectory, found: MetAccount | None, fate: PersonFate, left_out: WhyLeftOut | None
 ) -> None:
-    assert told(decided(named, found, DOMAINS, ACME)) == (fate, left_out)
+    assert told(decided(named, found, DOMAINS)) == (fate, left_out)
 
 
 def test_only_an_account_of_the_directorys_own_moves_to_another_address() -> None:
-    assert decided(person(email="ada2@example.org"), listed(), DOMAINS, ACME).moves
-    assert not decided(person(email="ADA@example.org"), listed(), DOMAINS, ACME).moves
-    assert decided(person(is_disabled=True), listed(), DOMAINS, ACME).why is ReasonForEnd.DISABLED
+    assert decided(person(email="ada2@example.org"), listed(), DOMAINS).moves
+    assert not decided(person(email="ADA@example.org"), listed(), DOMAINS).moves
+    assert decided(person(is_disabled=True), listed(), DOMAINS).why is ReasonForEnd.DISABLED
 
 
 def test_of_two_people_with_one_address_one_comes() -> None:
     both = [person("ada"), person("bob", email="ADA@example.org")]
-    assert [told(one) for one in decided_together(both, {}, DOMAINS, ACME, 10)] == [
+    assert [told(one) for one in decided_together(both, {}, DOMAINS, 10)] == [
         (PersonFate.COMES, None),
         (PersonFate.STAYS, WhyLeftOut.ADDRESS_OF_ANOTHER),
     ]
@@ -131,19 +132,19 @@ def test_of_two_people_with_one_address_one_comes() -> None:
 def test_of_two_people_who_lead_to_one_account_one_comes() -> None:
     both = [person("ada"), person("bob", email="ada@example.org")]
     found = {b"ada": met("ada"), b"bob": met("bob", account=account("ada"))}
-    assert [one.left_out for one in decided_together(both, found, DOMAINS, ACME, 10)] == [None, WhyLeftOut.ADDRESS_OF_ANOTHER]
+    assert [one.left_out for one in decided_together(both, found, DOMAINS, 10)] == [None, WhyLeftOut.ADDRESS_OF_ANOTHER]
 
 
 def test_nobody_moves_to_the_address_of_somebody_who_comes() -> None:
     both = [person("bob"), person("ada", email="bob@example.org")]
-    decisions = decided_together(both, {b"ada": listed("ada")}, DOMAINS, ACME, 10)
+    decisions = decided_together(both, {b"ada": listed("ada")}, DOMAINS, 10)
     assert [told(one) for one in decisions] == [(PersonFate.COMES, None), (PersonFate.STAYS, WhyLeftOut.ADDRESS_OF_ANOTHER)]
 
 
 def test_nobody_comes_without_room_and_members_need_none() -> None:
     three = [person("ada"), person("bob"), person("eve")]
     found = {b"eve": met("eve", is_member=True)}
-    assert [one.left_out for one in decided_together(three, found, DOMAINS, ACME, 1)] == [None, WhyLeftOut.NO_ROOM, None]
+    assert [one.left_out for one in decided_together(three, found, DOMAINS, 1)] == [None, WhyLeftOut.NO_ROOM, None]
 
 
 @pytest.mark.parametrize(

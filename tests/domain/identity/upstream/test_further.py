@@ -7,22 +7,28 @@ from uuid import UUID
 import pytest
 
 from core.domain.email import Email
-from core.domain.errors import BadRequest
+from core.domain.errors import BadRequest, Conflict
 from core.domain.identifiers import FlowId, FurtherProviderId, OrganizationId
 from core.domain.identity.profile.profiles import StatedProfile
 from core.domain.identity.upstream.claims import Asserted, NotVouched, of_further_openid, of_further_profile, require_claims
 from core.domain.identity.upstream.further import (
     FurtherChange,
     FurtherProvider,
+    FurtherState,
+    FurtherTest,
+    activated,
+    after_test,
     client_secret,
+    further_activated,
     further_created,
     further_deleted,
     further_updated,
+    renamed,
     require_room,
     sealing_context,
     short_name,
 )
-from core.domain.identity.upstream.further_settings import ClientSecretKind, FurtherKind, FurtherSettings, restored_settings
+from core.domain.identity.upstream.further_settings import ClientSecretKind, FurtherKind, FurtherSettings, profile_place, restored_settings
 from core.domain.identity.upstream.identities import Encounter, Linking, linking
 from core.domain.identity.upstream.newcomers import (
     MOST_TRIES,
@@ -236,6 +242,7 @@ def test_a_word_is_stored_and_read_again() -> None:
     for word in (
         Asserted("i", "s", "ada@example.org", stated=stated, authenticated_at=NOW),
         Asserted("i", "s"),
+        Asserted("i", "s", naming=OAUTH.naming),
     ):
         assert restored_word(stored_word(word)) == word  # type: ignore[arg-type]
 
@@ -272,7 +279,7 @@ def test_what_a_form_says_fills_what_is_empty(form: Any, given: str | None, emai
 
 def test_a_provider_is_found_on_its_way() -> None:
     client = SealedClient(client_id="c", sealed_secret=b"s", context="x")
-    further = ConfiguredFurther(name="Forum", settings=OAUTH, client=client, is_on=True)
+    further = ConfiguredFurther(name="Forum", settings=OAUTH, client=client, secret_set_at=NOW, is_on=True)
     way = WayThrough(further=further)
     assert client_kept("forum", way) == client
     upstream = upstream_of("forum", {}, way, Secret("s"))
@@ -284,6 +291,10 @@ def test_a_provider_is_found_on_its_way() -> None:
         upstream_of("forum", {}, WayThrough(), None)
     with pytest.raises(ProviderOff):
         upstream_of("forum", {}, WayThrough(further=replace(further, is_on=False)), Secret("s"))
+    draft = WayThrough(further=replace(further, is_on=False, is_draft=True))
+    with pytest.raises(UnknownProvider):
+        upstream_of("forum", {}, draft, Secret("s"))
+    assert upstream_of("forum", {}, draft, Secret("s"), even_off=True).key == "forum"
 
 
 def test_offers_are_for_everybody_or_for_some() -> None:
@@ -330,3 +341,91 @@ def test_the_log_has_what_was_made_and_deleted_and_for_how_many() -> None:
     assert (made.name, made.details["key"], made.details["organizations"]) == ("platform.provider.created", "forum", None)
     assert (gone.name, gone.details["people"], gone.details["organizations"]) == ("platform.provider.deleted", 3, ["acme"])
     assert made.target.id == gone.target.id == str(ID)
+
+
+DRAFT: Final = replace(PROVIDER, state=FurtherState.DRAFT, enabled=False)
+
+
+@pytest.mark.parametrize(
+    ("before", "change", "after"),
+    [
+        (DRAFT, {}, ("draft", False)),
+        (DRAFT, {"enabled": False}, ("draft", False)),
+        (DRAFT, {"active": True}, ("active", True)),
+        (DRAFT, {"active": True, "enabled": False}, ("active", False)),
+        (DRAFT, {"active": False}, ("draft", False)),
+        (PROVIDER, {"active": True}, ("active", True)),
+        (PROVIDER, {"enabled": False}, ("active", False)),
+        (PROVIDER, {"active": False}, ("draft", False)),
+        (replace(PROVIDER, enabled=False), {"active": True}, ("active", False)),
+    ],
+)
+def test_a_state_follows_what_a_request_says(before: FurtherProvider, change: dict[str, Any], after: tuple[str, bool]) -> None:
+    turned = FurtherChange(**change).applied(before, NOW)
+    assert (turned.state.value, turned.enabled) == after
+
+
+@pytest.mark.parametrize(("before", "change"), [(DRAFT, {}), (DRAFT, {"active": False}), (PROVIDER, {"active": False})])
+def test_a_draft_is_never_enabled(before: FurtherProvider, change: dict[str, Any]) -> None:
+    with pytest.raises(BadRequest, match="enabled: the provider is a draft"):
+        FurtherChange(enabled=True, **change).applied(before, NOW)
+
+
+def test_a_test_counts_for_its_settings_and_leads_to_an_active_provider() -> None:
+    assert after_test(DRAFT, b"of others", NOW) == DRAFT
+    with pytest.raises(BadRequest, match="not been tested"):
+        activated(DRAFT, NOW)
+    passed = after_test(DRAFT, DRAFT.digest, NOW)
+    assert (passed.test, activated(passed, NOW).state) == (FurtherTest.PASSED, FurtherState.ACTIVE)
+    changed = replace(passed, client_id="another")
+    assert changed.test is FurtherTest.BEFORE_CHANGE
+    with pytest.raises(BadRequest, match="not been tested"):
+        activated(changed, NOW)
+    assert activated(PROVIDER, NOW) == PROVIDER
+    assert further_activated(passed, SYSTEM, by_request=False).details["how"] == "test"
+
+
+def _settings(**more: Any) -> FurtherProvider:
+    return replace(PROVIDER, settings=replace(OAUTH, **more))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "people", "field"),
+    [
+        (_settings(), _settings(subject="login"), {OAUTH.profile_url: 2}, "subject"),
+        (_settings(issuer="https://i"), _settings(issuer="https://i", subject="login"), {"https://i": 2}, "subject"),
+        (_settings(issuer="https://i"), _settings(issuer="https://i", profile_url="https://b.example/p"), {"https://i": 2}, "profile_url"),
+        # People hang on an issuer of before, and nobody knows what ids meant then.
+        (_settings(), _settings(issuer="https://i"), {"https://i": 2}, "issuer"),
+        (_settings(profile_url="https://v1/p"), _settings(profile_url="https://v2/p", subject="login"), {"https://v2/p": 2}, "issuer"),
+    ],
+)
+def test_ids_keep_their_meaning_while_people_hang_on_them(
+    before: FurtherProvider, after: FurtherProvider, people: dict[str, int], field: str
+) -> None:
+    with pytest.raises(Conflict, match=rf"{field}: people are connected by the ids of before \(2\)"):
+        renamed(before, after, people)
+    assert renamed(before, after, {}).settings == after.settings
+
+
+def test_a_provider_keeps_what_ids_meant_under_an_issuer_that_people_hang_on() -> None:
+    before, people = _settings(issuer="https://i"), {"https://i": 2}
+    left = renamed(before, _settings(issuer="https://j", subject="login"), people)
+    assert left.namings == {"https://i": ("https://a.example/p", "data.id")}
+    back = renamed(left, replace(left, settings=before.settings), people)
+    assert (back.settings, back.namings) == (before.settings, {})
+    with pytest.raises(Conflict, match="issuer"):
+        renamed(left, replace(left, settings=replace(before.settings, subject="login")), people)
+    # Where nobody is connected, there is nothing to keep.
+    assert renamed(before, _settings(issuer="https://j"), {}).namings == {}
+
+
+def test_another_version_of_an_address_is_the_same_place() -> None:
+    assert profile_place("https://g.example/v21.0/me?fields=id") == profile_place("https://g.example/v22.0/me?fields=id")
+    assert profile_place("https://d.example/api/v9/users/@me") == profile_place("https://d.example/api/v10/users/@me")
+    for one, other in (
+        ("https://v1/me", "https://v2/me"),
+        ("https://g/v1/me?id=a", "https://g/v1/me?id=b"),
+        ("https://g/a/me", "https://g/b/me"),
+    ):
+        assert profile_place(one) != profile_place(other)

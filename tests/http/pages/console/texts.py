@@ -125,7 +125,7 @@ def _parts(values: Iterable[object]) -> Iterator[object]:
             yield from _parts(one for one in vars(value).values() if not isinstance(one, ModuleType))
         elif isinstance(value, Mapping):
             yield from _parts(value.values())
-        elif type(value) in {tuple, list}:
+        elif isinstance(value, tuple | list) and type(value) in {tuple, list}:
             yield from _parts(value)
         elif isinstance(value, Resource):
             yield from (*columns_of(value), *value.filters)

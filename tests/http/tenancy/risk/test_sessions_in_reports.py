@@ -147,7 +147,7 @@ async def test_the_report_of_the_installation_counts_them_too(came: GoingOnScene
         ("en", "And one came with a session from elsewhere; rules judge those when they begin, so this report cannot say."),
         ("de", "Und einmal kam jemand mit einer Sitzung von anderswo"),
         ("es", "Y uno llegó con una sesión de otro lugar"),
-        ("fr", "session ouverte ailleurs ; les règles jugent celles-ci à leur début"),
+        ("fr", "les règles jugent celles-ci à leur début"),
     ],
 )
 async def test_the_page_says_it_beside_the_rule(came: GoingOnScene, language: str, says: str) -> None:

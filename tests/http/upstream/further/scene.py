@@ -44,8 +44,8 @@ class FurtherScene(UpstreamScene):
         return await self.request("POST", PROVIDERS, dict(body), by=by or self.root)
 
     async def has(self, preset: str, **more: Any) -> FakeProvider:
-        """Adds the provider, at which Ada sits from now on."""
-        made = await self.add({**self.of_preset(preset), **more})
+        """Adds the provider, active unless `more` says otherwise, at which Ada sits from now on."""
+        made = await self.add({**self.of_preset(preset), "active": True, **more})
         assert made.status == 201, made.body
         return self.seats(preset)
 

@@ -15,7 +15,7 @@ BAD: Final = (400, "BAD_REQUEST")
 
 
 async def test_a_provider_is_added_listed_changed_and_deleted(scene: FurtherScene) -> None:
-    made = await scene.add({**scene.of_preset("discord"), "position": 2})
+    made = await scene.add({**scene.of_preset("discord"), "active": True, "position": 2})
     assert made.status == 201
     record = made.json()
     assert (record["key"], record["name"], record["kind"], record["enabled"]) == ("discord", "Discord", "oauth2", True)
@@ -32,8 +32,11 @@ async def test_a_provider_is_added_listed_changed_and_deleted(scene: FurtherScen
     for method, body in (("GET", None), ("PATCH", {"name": "x"}), ("DELETE", None)):
         assert (await scene.request(method, f"{PROVIDERS}/discord", body, by=scene.root)).status == 404
     told = scene.audited("platform.provider.%")
-    assert [one["action"] for one in told] == ["platform.provider.created"] * 2 + ["platform.provider.updated", "platform.provider.deleted"]
-    assert (told[2]["details"]["old_name"], told[2]["details"]["new_name"]) == ("Discord", "Chat")
+    assert [one["action"] for one in told] == [
+        *("platform.provider.created", "platform.provider.activated", "platform.provider.created"),
+        *("platform.provider.updated", "platform.provider.deleted"),
+    ]
+    assert (told[3]["details"]["old_name"], told[3]["details"]["new_name"]) == ("Discord", "Chat")
     assert scene.fakes["discord"].client_secret not in repr(told)
 
 
@@ -60,6 +63,7 @@ OPENID: Final = {
     "kind": "openid",
     "client_id": "openid-client",
     "client_secret": "openid-provider-secret-78",
+    "active": True,
 }
 PROFILE: Final = {
     "key": "profiles",
@@ -71,6 +75,7 @@ PROFILE: Final = {
     "authorization_url": "https://a.example/a",
     "token_url": "https://a.example/t",
     "profile_url": "https://a.example/p",
+    "active": True,
 }
 
 
@@ -177,7 +182,7 @@ async def test_pages_offer_them_in_their_order_and_where_they_are_offered(scene:
     assert off.status == 400
     assert b"was turned off" in off.body
     unknown = await scene.browser().request("GET", "/auth/nobody-has-this")
-    assert unknown.status == 400
+    assert unknown.status == 404
     assert b"There is no such way to sign in" in unknown.body
 
 

@@ -48,7 +48,15 @@ async def add(scene: FurtherScene, provider: Independent, key: str = "company") 
         else (provider.client_id, provider.secret)
     )
     scene.log.remember(secret)
-    body = {"key": key, "name": "Company", "kind": "openid", "issuer": provider.issuer, "client_id": client, "client_secret": secret}
+    body: dict[str, object] = {
+        "key": key,
+        "name": "Company",
+        "kind": "openid",
+        "issuer": provider.issuer,
+        "client_id": client,
+        "client_secret": secret,
+    }
+    body["active"] = True
     made = await scene.add(body)
     assert made.status == 201, made.body
     callback = made.json()["callback_url"]

@@ -143,7 +143,7 @@ async def test_a_token_without_a_nonce_shows_nobody_but_at_linkedin(scene: Furth
 async def test_a_profile_without_an_id_shows_nobody(scene: FurtherScene) -> None:
     fake = await scene.has("discord")
     del fake.person["id"]
-    assert (await scene.come(scene.browser(), "discord")).status == 502
+    assert (await scene.come(scene.browser(), "discord")).status == 400
 
 
 async def test_it_is_the_last_way_in_only_while_it_is_on(scene: FurtherScene) -> None:

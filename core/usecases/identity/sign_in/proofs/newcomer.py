@@ -58,7 +58,7 @@ class NewcomerProofs(Frozen):
     system: System
 
     async def get(self, flow: Flow) -> KnownNewcomer:
-        """Raises `FlowOver` when nobody waits in the flow, and `ProviderOff`."""
+        """Raises `FlowOver` when nobody waits in the flow, `ProviderOff` and `UnknownProvider`."""
         newcomer = await self.words.get(flow.id)
         vouched = await self._vouched(newcomer, flow)
         return KnownNewcomer(vouched.upstream.name, vouched.asserted.email, newcomer.email)

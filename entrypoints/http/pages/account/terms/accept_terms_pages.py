@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
-from core.domain.errors import Conflict
+from core.domain.errors import Conflict, NotFound
 from core.domain.identity.flows import Flow, FlowOver
 from core.domain.identity.terms.terms import PendingTerms
 from core.frozen import replace
@@ -41,7 +41,7 @@ async def show_terms_to_accept(call: Call[None, FlowLink], postern: Postern) -> 
     return Answer(_page(call, postern, flow, pending), 200)
 
 
-@page.post(ACCEPT_TERMS, caller=BROWSER, limit=PAGE_STEPS, policy=LEAVING, advice=advice, refuses=(FlowOver,))
+@page.post(ACCEPT_TERMS, caller=BROWSER, limit=PAGE_STEPS, policy=LEAVING, advice=advice, refuses=(FlowOver, NotFound))
 async def answer_terms(call: Call[AcceptForm], postern: Postern) -> Page:
     """Accept terms, or go on without as long as there is time
 
@@ -53,7 +53,7 @@ async def answer_terms(call: Call[AcceptForm], postern: Postern) -> Page:
         errors: Mapping[str, str] = _NO_ERRORS
         if form.answer != _LATER:
             try:
-                await terms.accept_shown(call.caller, shown_terms(form.terms), call.actor)
+                await terms.accept_shown(call.caller, shown_terms(form.terms), call.actor, flow.organization)
             except Conflict as refusal:
                 errors = {"": in_words(refusal, shipped_pages().text(call.language))}
         pending = await terms.pending(call.caller.user, flow.organization)

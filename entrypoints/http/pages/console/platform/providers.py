@@ -1,17 +1,19 @@
 """Further providers of the installation: listed in the order of their buttons, added from a preset or by their addresses, and changed."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from core.domain.identity.upstream.further import FurtherState, FurtherTest
 from core.domain.identity.upstream.further_settings import ClientSecretKind, FurtherKind
 from entrypoints.http.pages.console.cells import Tone, code, copied, listed, number, plain, state, when, words
 from entrypoints.http.pages.console.forms import Asked, Choice, InputKind, shape
 from entrypoints.http.pages.console.platform.platform_tabs import PROVIDERS, PROVIDERS_ENTRY, PROVIDERS_TAB, position
 from entrypoints.http.pages.console.platform.provider_logo import LOGO
 from entrypoints.http.pages.console.resource_pages import pages
-from entrypoints.http.pages.console.resources import Ending, Making, Resource, Section
+from entrypoints.http.pages.console.resources import Act, Ending, Making, Resource, Section
 from entrypoints.http.pages.console.visit import PageVisit
 from entrypoints.http.routes.platform.further_providers import (
+    activate_further_provider,
     change_further_provider,
     create_further_provider,
     delete_further_provider,
@@ -19,7 +21,25 @@ from entrypoints.http.routes.platform.further_providers import (
     list_provider_presets,
 )
 
-_STATES: Final = {True: ("console.state.active", Tone.GOOD), False: ("console.state.off", Tone.WARN)}
+_STATES: Final = {
+    "draft": ("console.state.draft", Tone.WARN),
+    "active": ("console.state.active", Tone.GOOD),
+    "off": ("console.state.off", Tone.WARN),
+}
+_TESTS: Final = {
+    FurtherTest.NONE: ("console.platform_providers.untested", Tone.WARN),
+    FurtherTest.PASSED: ("console.platform_providers.passed", Tone.GOOD),
+    FurtherTest.BEFORE_CHANGE: ("console.platform_providers.before_change", Tone.WARN),
+}
+
+
+def _state(one: Any) -> str:
+    return "off" if one.state is FurtherState.ACTIVE and not one.enabled else one.state.value
+
+
+async def _known(visit: PageVisit, one: Any) -> Mapping[str, Any]:
+    del visit
+    return {"provider": one}
 
 
 async def _presets(visit: PageVisit) -> Sequence[Choice]:
@@ -39,6 +59,17 @@ def _apple(name: str) -> Asked:
     return Asked(name, under=("secret_kind", ClientSecretKind.SIGNING_KEY))
 
 
+# What the owner says yes to.
+_SETTINGS: Final = (
+    words("kind", FurtherKind),
+    code("client_id"),
+    *(code(name) for name in ("issuer", "authorization_url", "token_url", "profile_url")),
+    listed("scopes"),
+    code("subject", "console.platform_providers.subject_path"),
+    when("secret_set_at"),
+    when("tested_at"),
+)
+
 FURTHER: Final = Resource(
     name="platform_providers",
     position=position(PROVIDERS_ENTRY, PROVIDERS_TAB),
@@ -49,11 +80,15 @@ FURTHER: Final = Resource(
         code("key", "console.field.short_name"),
         words("kind", FurtherKind),
         number("position"),
-        state("enabled", _STATES),
+        state(_state, _STATES),
     ),
     parameter="key",
     key=lambda one: one.key,
+    state=(_state, _STATES.__getitem__),
     facts=(
+        state("test", _TESTS, "console.platform_providers.test"),
+        when("tested_at"),
+        number("people", "console.platform_providers.people"),
         code("key", "console.field.short_name"),
         words("kind", FurtherKind),
         copied("callback_url"),
@@ -125,11 +160,23 @@ FURTHER: Final = Resource(
             undone=False,
         ),
     ),
+    acts=(
+        Act(
+            "activate",
+            activate_further_provider,
+            asks=True,
+            shows=lambda one: one.state is FurtherState.DRAFT and one.test is FurtherTest.PASSED,
+            facts=_SETTINGS,
+            seen=lambda one: str(one.digest),
+        ),
+    ),
     below=(
         ("console.provider_logo.title", LOGO, list_further_providers),
         ("console.platform_providers.test", "/ui/test-provider/{key}", list_further_providers),
     ),
     ending=Ending(delete_further_provider, typed=lambda one: str(one.key)),
+    template="platform/provider.html",
+    more=_known,
     also=(list_provider_presets,),
 )
 

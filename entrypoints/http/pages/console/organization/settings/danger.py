@@ -7,6 +7,7 @@ import msgspec
 
 from core.domain.errors import NotFound, Refusal
 from core.domain.tenancy.members import Member
+from core.domain.tenancy.organizations import OrganizationStatus, organization_suspended
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer, redirect
 from entrypoints.http.machinery.browsers import BoundForm
@@ -40,7 +41,7 @@ class HeirQuery(msgspec.Struct, frozen=True):
     search: Annotated[str, msgspec.Meta(max_length=400)] = ""
 
 
-@console.get(_AT, of=OWNER_IN_PERSON_OF_INACTIVE, also=(transfer_ownership, delete_organization))
+@console.get(_AT, of=OWNER_IN_PERSON_OF_INACTIVE, also=(transfer_ownership, delete_organization, get_organization))
 async def show_danger(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> Page:
     """See how an organization is handed over, and how it is deleted"""
     visit = PageVisit(call, postern)
@@ -49,7 +50,7 @@ async def show_danger(call: Call[None, None, OrganizationPath, Member], postern:
         _POSITION,
         Head(title=visit.text("console.danger.title"), curl=visit.curl(delete_organization)),
         transfer=visit.here(_TRANSFER) if call.caller.organization_is_active else "",
-        delete=visit.here(_DELETE),
+        delete="" if await _is_suspended(visit) else visit.here(_DELETE),
     )
     return Answer(page, 200)
 
@@ -104,7 +105,10 @@ async def _heirs(visit: PageVisit, search: str, errors: Mapping[str, str] = NO_E
 @console.get(_DELETE, of=delete_organization, also=(get_organization, list_end_users))
 async def ask_to_delete_organization(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> Page:
     """Ask before an organization is deleted, and say what ends with it"""
-    return Answer(await _question(PageVisit(call, postern)), 200)
+    visit = PageVisit(call, postern)
+    if await _is_suspended(visit):
+        raise organization_suspended()
+    return Answer(await _question(visit), 200)
 
 
 @console.post(_DELETE, of=delete_organization, also=(get_organization, list_end_users))
@@ -136,6 +140,13 @@ async def _question(visit: PageVisit, errors: Mapping[str, str] = NO_ERRORS) -> 
         ends=await _ends(visit),
         wanted=slug,
     )
+
+
+async def _is_suspended(visit: PageVisit) -> bool:
+    if visit.call.caller.organization_is_active:
+        return False
+    found = await visit.ask(get_organization)
+    return bool(found.organization.status is OrganizationStatus.SUSPENDED)
 
 
 async def _ends(visit: PageVisit) -> Sequence[str]:

@@ -1,0 +1,1 @@
+"""Attacks through further providers of the installation."""
