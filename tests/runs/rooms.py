@@ -4,8 +4,8 @@
 room, each page of the sweeps and each file of tests: the digest of the contents that were green. What has another digest, or none, is due.
 A wrong line only makes something run. Git is not asked: in CI, the merge base with `main` is the commit itself, and clones are shallow.
 
-A green run of all tests (`--rooms due` or `--rooms all`) writes the lines of what it ran whole; whoever lands a change commits them.
-`python -m tests.runs.rooms` prints the rooms that are due.
+A run of all tests (`--rooms due` or `--rooms all`) writes the lines of what it ran whole and saw green; whoever lands a change commits
+them. `python -m tests.runs.rooms` prints the rooms that are due.
 """
 
 import hashlib
@@ -195,6 +195,7 @@ class Noting:
         self._files: dict[str, str] = {}
         self._pages: dict[str, str] = {}
         self._skipped: set[str] = set()
+        self._red: set[str] = set()
 
     def _why(self) -> Mapping[str, str]:
         return reasons(self._checked.rooms, self._rooms)
@@ -209,6 +210,8 @@ class Noting:
         file = report.nodeid.partition("::")[0]
         if report.skipped:
             self._skipped.add(file)
+        if report.failed:
+            self._red.add(file)
         if file not in self._files:
             self._files[file] = digest_of([file])
         if report.when == "call" and report.passed:
@@ -223,17 +226,20 @@ class Noting:
     def _note(self, session: pytest.Session) -> None:
         # Whoever names a file, or a part of one, has not run the whole.
         narrowed = session.config.option.keyword or session.config.option.markexpr or session.config.args_source is _NAMED
-        if session.exitstatus != pytest.ExitCode.OK or narrowed:
+        if session.exitstatus not in ENDED or narrowed:
             return
         before = self._checked
         # Without npm, tests of clients are skipped, and nobody has seen these. In CI, what is skipped is skipped by intent.
         unseen = set() if os.environ.get("CI") else self._skipped
-        green = {name: digest for name, digest in self._digests.items() if not unseen & set(self._room(name).files())}
+        seen = {file: digest for file, digest in self._files.items() if file not in self._red}
+        # A worker that crashed leaves files that nobody ran.
+        green = {name: digest for name, digest in self._digests.items() if set(self._room(name).files()) <= set(seen) - unseen}
         there = {file for file in before.files if (ROOT / file).exists()}
         Checked(
             rooms={name: digest for name, digest in {**before.rooms, **green}.items() if name in {one.name for one in self._rooms}},
-            pages=self._pages if self._every else {**before.pages, **self._pages},
-            files={**{file: before.files[file] for file in there}, **self._files},
+            # Pages that are gone leave the list.
+            pages=self._pages if self._every and not self._red else {**before.pages, **self._pages},
+            files={**{file: before.files[file] for file in there}, **seen},
         ).write()
 
     def _room(self, name: str) -> Room:
@@ -251,6 +257,8 @@ class Noting:
             )
 
 
+# What came to its end. An interrupted run says nothing.
+ENDED: Final = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
 _NAMED: Final = pytest.Config.ArgsSource.ARGS
 
 

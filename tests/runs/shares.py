@@ -3,7 +3,7 @@
 The other ways of pytest-xdist let each worker collect all tests, because any worker may get any test. Here that takes 50 s of processor
 time for each worker. Whole files also keep what is made once a module: a server, a scene, a browser.
 
-`tests/seconds.json` says how long each file took in some earlier run; each green `make check-all` writes it anew. A file that it does not
+`tests/seconds.json` says how long each file took in some earlier run; each `make check-all` writes it anew. A file that it does not
 know counts as long as the others in the middle. A wrong figure costs time and nothing else: which tests run never depends on it.
 """
 
@@ -18,7 +18,7 @@ from typing import Any, Final
 import pytest
 
 from tests.places import ROOT
-from tests.runs.rooms import LEFT_OUT
+from tests.runs.rooms import ENDED, LEFT_OUT
 
 _EACH: Final = "dist_each"
 _SECONDS: Final = ROOT / "tests" / "seconds.json"
@@ -114,7 +114,7 @@ class _Measuring:
     @pytest.hookimpl(wrapper=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> Generator[None, object, object]:
         ended = yield
-        if session.exitstatus == pytest.ExitCode.OK:
+        if session.exitstatus in ENDED:
             self._write()
         return ended
 

@@ -123,9 +123,9 @@ def finished(status: pytest.ExitCode = pytest.ExitCode.OK, keyword: str = "", na
     return SimpleNamespace(exitstatus=status, config=config)
 
 
-def report(file: str, *, skipped: bool = False, pages: Sequence[tuple[str, str]] = ()) -> Any:
-    properties = [(PAGE, page) for page in pages]
-    return SimpleNamespace(nodeid=f"{file}::test", when="call", passed=not skipped, skipped=skipped, user_properties=properties)
+def report(file: str, outcome: str = "passed", pages: Sequence[tuple[str, str]] = ()) -> Any:
+    said = {one: one == outcome for one in ("passed", "failed", "skipped")}
+    return SimpleNamespace(nodeid=f"{file}::test", when="call", user_properties=[(PAGE, page) for page in pages], **said)
 
 
 @pytest.fixture
@@ -156,10 +156,10 @@ def test_what_somebody_writes_during_a_run_is_not_noted_as_green(noting: Noting,
 
 @pytest.mark.parametrize(
     "session",
-    [finished(pytest.ExitCode.TESTS_FAILED), finished(keyword="one"), finished(named=pytest.Config.ArgsSource.ARGS)],
-    ids=["red", "a part by name", "a file by name"],
+    [finished(pytest.ExitCode.INTERRUPTED), finished(keyword="one"), finished(named=pytest.Config.ArgsSource.ARGS)],
+    ids=["interrupted", "a part by name", "a file by name"],
 )
-def test_a_red_or_narrowed_run_notes_nothing(noting: Noting, session: Any) -> None:
+def test_an_interrupted_or_narrowed_run_notes_nothing(noting: Noting, session: Any) -> None:
     before = of_runs.CHECKED.read_text()
     noting.pytest_runtest_logreport(report("tests/test_one.py"))
     noting._note(session)
@@ -167,12 +167,32 @@ def test_a_red_or_narrowed_run_notes_nothing(noting: Noting, session: Any) -> No
 
 
 def test_a_room_with_a_skipped_test_is_not_noted_but_in_ci(noting: Noting, monkeypatch: pytest.MonkeyPatch) -> None:
-    noting.pytest_runtest_logreport(report("tests/test_one.py", skipped=True))
+    noting.pytest_runtest_logreport(report("tests/test_one.py", "skipped"))
     noting._note(finished())
     assert "one" not in Checked.read().rooms
     monkeypatch.setenv("CI", "true")
     noting._note(finished())
     assert "one" in Checked.read().rooms
+
+
+def test_a_red_run_notes_what_it_saw_green(noting: Noting) -> None:
+    """So the next run has only the red ones left."""
+    noting._rooms = [ONE, TWO]
+    noting._digests = {"one": ONE.digest(), "two": "another"}
+    noting.pytest_runtest_logreport(report("tests/test_one.py"))
+    noting.pytest_runtest_logreport(report("tests/two/test_two.py"))
+    noting.pytest_runtest_logreport(report("tests/two/test_two.py", "failed", [("a page", "1")]))
+    noting._note(finished(pytest.ExitCode.TESTS_FAILED))
+    found = Checked.read()
+    assert found.rooms == {"one": ONE.digest(), "two": TWO.digest()}
+    assert set(found.files) == {"tests/test_one.py"}
+    assert "a page" not in found.pages
+
+
+def test_a_room_of_which_a_file_was_not_run_is_not_noted(noting: Noting) -> None:
+    """A worker crashed before it came to the file."""
+    noting._note(finished(pytest.ExitCode.TESTS_FAILED))
+    assert "one" not in Checked.read().rooms
 
 
 def sweep(rooms: str | None) -> Sweep:
