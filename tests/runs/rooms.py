@@ -181,7 +181,7 @@ class _Passing:
 
 
 class Noting:
-    """Says first what is due and why, and last what was left out; writes down what was green."""
+    """Says first what is due and why, at once what fails, and last what was left out; writes down what was green."""
 
     def __init__(self, *, every: bool) -> None:
         self._every = every
@@ -196,9 +196,13 @@ class Noting:
         self._pages: dict[str, str] = {}
         self._skipped: set[str] = set()
         self._red: set[str] = set()
+        self._reporter: Any = None
 
     def _why(self) -> Mapping[str, str]:
         return reasons(self._checked.rooms, self._rooms)
+
+    def pytest_sessionstart(self, session: pytest.Session) -> None:
+        self._reporter = session.config.pluginmanager.get_plugin("terminalreporter")
 
     def pytest_report_header(self) -> Sequence[str]:
         return [
@@ -212,6 +216,7 @@ class Noting:
             self._skipped.add(file)
         if report.failed:
             self._red.add(file)
+            self._say(f"\n{report.nodeid} failed; the reason follows at the end of the run")
         if file not in self._files:
             self._files[file] = digest_of([file])
         if report.when == "call" and report.passed:
@@ -241,6 +246,10 @@ class Noting:
             pages=self._pages if self._every and not self._red else {**before.pages, **self._pages},
             files={**{file: before.files[file] for file in there}, **seen},
         ).write()
+
+    def _say(self, line: str) -> None:
+        if self._reporter is not None:
+            self._reporter.write_line(line)
 
     def _room(self, name: str) -> Room:
         return next(room for room in self._rooms if room.name == name)
