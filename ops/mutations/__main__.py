@@ -20,7 +20,7 @@ from typing import Any, Final
 from core.frozen import values_of
 from ops.mutations.places import KEPT, ROOT, Mutation, Stale, drawn, kept
 from ops.mutations.trying import FOUND, WANTED
-from ops.near import near
+from ops.near import WALKS, near
 
 # Two processes keep two processors busy: each child runs one test at a time.
 PROCESSES: Final = 2
@@ -64,7 +64,7 @@ def near_of(mutation: Mutation) -> Sequence[str]:
     """The files and folders of tests that may see it, in the order in which they run: those with its name are the likeliest."""
     found = [test for test in near({mutation.file: frozenset({mutation.line})}) if not test.startswith(_AS_IT_IS)]
     named = Path(mutation.file).stem
-    return sorted({*found, *mutation.seen_by}, key=lambda test: (test not in mutation.seen_by, named not in test, test))
+    return sorted({*found, *mutation.seen_by} or WALKS, key=lambda test: (test not in mutation.seen_by, named not in test, test))
 
 
 def _started(place: Path, mutations: Sequence[Mutation]) -> "subprocess.Popen[bytes]":
