@@ -13,17 +13,19 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
-from ops.mutations.places import KEPT, ROOT, Mutation, drawn, kept
+from core.frozen import values_of
+from ops.mutations.places import KEPT, ROOT, Mutation, Stale, drawn, kept
 from ops.mutations.trying import FOUND, WANTED
-from ops.near import near
+from ops.near import WALKS, near
 
 # Two processes keep two processors busy: each child runs one test at a time.
 PROCESSES: Final = 2
-# They start processes, which have the product as it is.
-_OF_PROCESSES: Final = ("tests/browser", "tests/e2e", "tests/ops", "tests/entrypoints")
+# They start processes, or read files, and both have the product as it is.
+_AS_IT_IS: Final = ("tests/browser", "tests/e2e", "tests/ops", "tests/entrypoints", "tests/house")
 
 
 def main() -> int:
@@ -32,14 +34,18 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--count", type=int, default=200)
     given = parser.parse_args()
-    mutations = kept() if given.kept else drawn(given.seed, given.count)
+    try:
+        mutations = kept() if given.kept else drawn(given.seed, given.count)
+    except Stale as stale:
+        sys.exit(f"{KEPT.relative_to(ROOT)}: {stale}")
     found = tried(mutations)
-    unseen = [str(one) for one in mutations if found.get(str(one), {}).get("caught") == []]
-    broken = [str(one) for one in mutations if "caught" not in found.get(str(one), {}) and not found.get(str(one), {}).get("unapplied")]
-    unapplied = [str(one) for one in mutations if found.get(str(one), {}).get("unapplied")]
+    said = {str(one): found.get(str(one), {"broken": "the process ended before"}) for one in mutations}
+    unseen = [one for one, what in said.items() if what.get("caught") == ""]
+    broken = [f"{one}\n{what['broken']}" for one, what in said.items() if "broken" in what]
+    unapplied = [one for one, what in said.items() if "unapplied" in what]
     for title, some in (("No near test sees", unseen), ("Ended otherwise", broken), ("Reaches nothing", unapplied)):
         print(f"{title}: {len(some)}", *some, sep="\n  ")
-    print(f"{len(mutations)} mutations: {len(mutations) - len(unseen) - len(broken) - len(unapplied)} seen.")
+    print(f"{len(said)} mutations: {len(said) - len(unseen) - len(broken) - len(unapplied)} seen.")
     return 1 if given.kept and (unseen or broken or unapplied) else 0
 
 
@@ -54,17 +60,20 @@ def tried(mutations: Sequence[Mutation]) -> Mapping[str, Mapping[str, Any]]:
     return {said["mutation"]: said for said in map(json.loads, lines)}
 
 
+def near_of(mutation: Mutation) -> Sequence[str]:
+    """The files and folders of tests that may see it, in the order in which they run: those with its name are the likeliest."""
+    found = [test for test in near({mutation.file: frozenset({mutation.line})}) if not test.startswith(_AS_IT_IS)]
+    named = Path(mutation.file).stem
+    return sorted({*found, *mutation.seen_by} or WALKS, key=lambda test: (test not in mutation.seen_by, named not in test, test))
+
+
 def _started(place: Path, mutations: Sequence[Mutation]) -> "subprocess.Popen[bytes]":
-    tests: set[str] = set()
-    with place.with_suffix(".wanted").open("w", encoding="utf-8") as file:
-        for one in mutations:
-            found = [test for test in near({one.file: frozenset({one.line})}) if not test.startswith(_OF_PROCESSES)]
-            tests |= set(found)
-            fields = {name: getattr(one, name) for name in ("file", "line", "before", "after", "at")}
-            file.write(json.dumps({"mutation": fields, "near": found}) + "\n")
+    tests = {one: near_of(one) for one in mutations}
+    lines = [json.dumps({"mutation": values_of(one), "near": near}) + "\n" for one, near in tests.items()]
+    place.with_suffix(".wanted").write_text("".join(lines), encoding="utf-8")
     environment = {**os.environ, WANTED: str(place.with_suffix(".wanted")), FOUND: str(place.with_suffix(".found"))}
-    command = [sys.executable, "-m", "pytest", "-q", "-n", "0", "-p", "ops.mutations.trying", *sorted(tests)]
-    return subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL)
+    command = [sys.executable, "-m", "pytest", "-q", "-n", "0", "-p", "ops.mutations.trying", *sorted({*chain(*tests.values())})]
+    return subprocess.Popen(command, cwd=ROOT, env=environment)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 import ast
 import random
+import re
 import tomllib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -13,8 +14,8 @@ ROOT: Final = Path(__file__).parents[2]
 KEPT: Final = Path(__file__).parent / "kept.toml"
 # Where decisions stand. What draws pages, or wires things together, fails loudly or not at all.
 _FOLDERS: Final = ("core/domain", "core/usecases", "adapters/postgres")
-_TENANT: Final = (" and org_id = %(organization)s", "org_id = %(organization)s and ")
-_COMMIT: Final = "await uow.commit()"
+_TENANT: Final = r"(?: and (?:\w+\.)?org_id = %\(organization\)s)|(?:(?:\w+\.)?org_id = %\(organization\)s and )"
+_COMMIT: Final = r"await uow\.commit\(\)"
 _SIGNS: Final = {
     ast.Lt: ("<", "<="),
     ast.LtE: ("<=", "<"),
@@ -22,8 +23,8 @@ _SIGNS: Final = {
     ast.GtE: (">=", ">"),
     ast.Eq: ("==", "!="),
     ast.NotEq: ("!=", "=="),
-    ast.Is: (" is ", " is not "),
-    ast.IsNot: (" is not ", " is "),
+    ast.Is: ("is", "is not"),
+    ast.IsNot: ("is not", "is"),
 }
 
 
@@ -35,9 +36,12 @@ class Mutation(Frozen, kw_only=True):
     after: str
     at: int
     """Where `before` begins in the file, in characters."""
+    seen_by: Sequence[str] = ()
+    """Files of tests that are to run first."""
 
     def __str__(self) -> str:
-        return f"{self.file}:{self.line}: {self.before.strip()} -> {self.after.strip() or 'nothing'}"
+        before, after = (" ".join(text.split()) for text in (self.before, self.after))
+        return f"{self.file}:{self.line}: {before} -> {after or 'nothing'}"
 
     def mutated(self) -> str:
         source = (ROOT / self.file).read_text(encoding="utf-8")
@@ -56,19 +60,19 @@ def kept() -> Sequence[Mutation]:
 def drawn(seed: int, count: int) -> Sequence[Mutation]:
     """So many places, the same for the same seed and the same product."""
     files = sorted(file for folder in _FOLDERS for file in (ROOT / folder).rglob("*.py"))
-    places = [place for file in files for place in _places(file)]
+    places = [place for file in files for place in places_of(file)]
     return random.Random(seed).sample(places, min(count, len(places)))
 
 
-def _written(file: str, before: str, after: str) -> Mutation:
+def _written(file: str, before: str, after: str, seen_by: Sequence[str] = ()) -> Mutation:
     source = (ROOT / file).read_text(encoding="utf-8")
-    if source.count(before) == 0:
+    if before not in source:
         raise Stale(f"{file} has no {before!r} any more")
     at = source.index(before)
-    return Mutation(file=file, line=source.count("\n", 0, at) + 1, before=before, after=after, at=at)
+    return Mutation(file=file, line=source.count("\n", 0, at) + 1, before=before, after=after, at=at, seen_by=tuple(seen_by))
 
 
-def _places(path: Path) -> Iterator[Mutation]:
+def places_of(path: Path) -> Iterator[Mutation]:
     source = path.read_text(encoding="utf-8")
     file = path.relative_to(ROOT).as_posix()
     starts = [0]
@@ -78,23 +82,20 @@ def _places(path: Path) -> Iterator[Mutation]:
     def mutation(before: str, after: str, at: int) -> Mutation:
         return Mutation(file=file, line=source.count("\n", 0, at) + 1, before=before, after=after, at=at)
 
-    for text, instead in (*((tenant, "") for tenant in _TENANT), (_COMMIT, "pass")):
-        at = source.find(text)
-        while at >= 0:
-            yield mutation(text, instead, at)
-            at = source.find(text, at + len(text))
+    for pattern, instead in ((_TENANT, ""), (_COMMIT, "pass")):
+        for found in re.finditer(pattern, source):
+            yield mutation(found[0], instead, found.start())
     if not source.isascii():
         return  # the positions of the tree count bytes
     for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.If | ast.IfExp | ast.While):
+        if isinstance(node, ast.If | ast.IfExp | ast.While) and not isinstance(node.test, ast.Compare):
             begin, end = _span(node.test, starts)
             yield mutation(source[begin:end], f"(not ({source[begin:end]}))", begin)
         elif isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in _SIGNS:
-            begin, end = _span(node.left, starts)[1], _span(node.comparators[0], starts)[0]
+            (begin, left), (right, end) = _span(node.left, starts), _span(node.comparators[0], starts)
             sign, other = _SIGNS[type(node.ops[0])]
-            between = source[begin:end]
-            if between.strip() == sign.strip():
-                yield mutation(between, between.replace(sign.strip(), other.strip()), begin)
+            if source[left:right].strip() == sign:
+                yield mutation(source[begin:end], f"{source[begin:left]} {other} {source[right:end]}", begin)
 
 
 def _span(node: ast.expr, starts: Sequence[int]) -> tuple[int, int]:

@@ -8,9 +8,13 @@ import gc
 import importlib
 import json
 import os
+import signal
 import sys
+import time
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import timedelta
+from itertools import zip_longest
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 from typing import Any, Final
@@ -18,10 +22,13 @@ from typing import Any, Final
 import pytest
 
 from ops.mutations.places import ROOT, Mutation
+from tests.patience import PATIENCE
 
 # Lines of JSON: the mutations to try, and what came of them.
 WANTED: Final = "POSTERN_MUTATIONS"
 FOUND: Final = "POSTERN_MUTATIONS_FOUND"
+# What no test sees in this time counts as unseen.
+MOST_SECONDS: Final = 150
 Place = tuple[str, int]
 
 
@@ -44,42 +51,52 @@ class _Trying:
         # The collector of garbage has to see the functions.
         gc.unfreeze()
         for one in self._wanted:
+            mutation, began = Mutation(**one["mutation"]), time.monotonic()
             number = os.fork()
             if not number:
-                self._try(session, Mutation(**one["mutation"]), one["near"])
+                signal.signal(signal.SIGALRM, signal.SIG_DFL)
+                signal.alarm(MOST_SECONDS + 2 * round(PATIENCE))
+                session.config.pluginmanager.unregister(name="terminalreporter")
+                self._write(mutation, self._tried(session, mutation, one["near"]))
                 os._exit(0)
-            os.waitpid(number, 0)
+            _, status = os.waitpid(number, 0)
+            if status:
+                # A loop without end is seen: any run of the tests would end there. Tests that wait end by themselves.
+                late = os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGALRM
+                self._write(mutation, {"caught": "it hangs"} if late else {"broken": f"the child ended with {status}"})
+            print(f"{time.monotonic() - began:4.0f} s  {mutation}", flush=True)
         return True
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.failed:
             self._failed.append(report.nodeid)
 
-    def _try(self, session: pytest.Session, mutation: Mutation, near: Sequence[str]) -> None:
+    def _tried(self, session: pytest.Session, mutation: Mutation, near: Sequence[str]) -> Mapping[str, Any]:
         try:
             apply(mutation)
-            ran = self._run(session, [item for item in session.items if _is_among(item.nodeid, near)])
-            said: Mapping[str, Any] = {"caught": self._failed[:1], "ran": ran}
+            self._run([item for place in near for item in session.items if _is_of(item.nodeid, place)])
         except Unapplied:
-            said = {"unapplied": True}
+            return {"unapplied": True}
         except BaseException:  # noqa: BLE001 - the child tells it and ends
-            said = {"broken": traceback.format_exc()[-2000:]}
+            return {"broken": traceback.format_exc()[-2000:]}
+        return {"caught": "".join(self._failed[:1])}
+
+    def _run(self, items: Sequence[pytest.Item]) -> None:
+        until = time.monotonic() + MOST_SECONDS
+        for item, following in zip_longest(items, items[1:]):
+            item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+            if self._failed or time.monotonic() > until:
+                item.session._setupstate.teardown_exact(None)  # noqa: SLF001 - the child stops in the middle
+                return
+
+    def _write(self, mutation: Mutation, said: Mapping[str, Any]) -> None:
         with self._found.open("a", encoding="utf-8") as file:
             file.write(json.dumps({"mutation": str(mutation), **said}) + "\n")
 
-    def _run(self, session: pytest.Session, items: Sequence[pytest.Item]) -> int:
-        for number, item in enumerate(items):
-            following = items[number + 1] if number + 1 < len(items) else None
-            item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
-            if self._failed:
-                session._setupstate.teardown_exact(None)  # noqa: SLF001 - the child stops in the middle
-                return number + 1
-        return len(items)
 
-
-def _is_among(case: str, near: Sequence[str]) -> bool:
-    file = case.partition("::")[0]
-    return any(file == one or file.startswith(f"{one}/") for one in near)
+def _is_of(case: str, place: str) -> bool:
+    """Whether the case is of this file or folder of tests."""
+    return case.startswith((f"{place}::", f"{place}/"))
 
 
 def apply(mutation: Mutation) -> None:
@@ -97,7 +114,7 @@ def apply(mutation: Mutation) -> None:
             if place in changed:
                 one.__code__ = after[place]
                 done += 1
-    if not changed:
+    if not done:
         done = _exchange_values(module, then)
     if not done:
         raise Unapplied
@@ -111,15 +128,23 @@ def _exchange_values(module: ModuleType, then: CodeType) -> int:
     exec(then, vars(other))  # noqa: S102 - a module of ours
     done = 0
     for name, value in vars(other).items():
-        if isinstance(value, str | int | float) and not name.startswith("__") and vars(module).get(name, value) != value:
-            former = vars(module)[name]
-            setattr(module, name, value)
-            done += 1
-            # Whoever imported the name has the former value.
-            for another in list(sys.modules.values()):
-                if isinstance(former, str) and vars(another).get(name) is former:
-                    setattr(another, name, value)
+        former = vars(module).get(name)
+        if name.startswith("__") or not (_is_plain(value) and _is_plain(former)) or value == former:
+            continue
+        done += 1
+        # Whoever imported the name has the former value.
+        for another in list(sys.modules.values()):
+            if another is module or (not name.startswith("_") and getattr(another, name, None) is former):
+                setattr(another, name, value)
     return done
+
+
+def _is_plain(value: object) -> bool:
+    if isinstance(value, Mapping):
+        return all(map(_is_plain, (*value, *value.values())))
+    if isinstance(value, tuple | list | set | frozenset):
+        return all(map(_is_plain, value))
+    return value is None or isinstance(value, str | int | float | timedelta)
 
 
 def _codes(code: CodeType) -> Iterator[tuple[Place, CodeType]]:
@@ -130,7 +155,9 @@ def _codes(code: CodeType) -> Iterator[tuple[Place, CodeType]]:
 
 
 def _differs(one: CodeType, other: CodeType) -> bool:
-    def told(code: CodeType) -> tuple[object, ...]:
-        return code.co_code, code.co_names, [constant for constant in code.co_consts if not isinstance(constant, CodeType)]
+    return _told(one) != _told(other)
 
-    return told(one) != told(other)
+
+def _told(code: CodeType) -> tuple[object, ...]:
+    """What the code does. A function within it belongs to it: it is made anew at each call. Positions do not count."""
+    return code.co_code, code.co_names, [_told(one) if isinstance(one, CodeType) else one for one in code.co_consts]
