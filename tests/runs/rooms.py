@@ -220,7 +220,8 @@ class Noting:
         if file not in self._files:
             self._files[file] = digest_of([file])
         if report.when == "call" and report.passed:
-            self._pages.update(value for name, value in report.user_properties if name == PAGE)
+            properties: Sequence[tuple[str, Any]] = report.user_properties
+            self._pages.update(value for name, value in properties if name == PAGE)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> Generator[None, object, object]:

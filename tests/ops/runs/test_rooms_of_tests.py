@@ -29,7 +29,7 @@ NEVER_LEFT_OUT = {
 def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(of_runs, "ROOT", tmp_path)
     monkeypatch.setattr(of_runs, "CHECKED", tmp_path / "checked.json")
-    monkeypatch.setattr(of_runs, "_content", of_runs._content.__wrapped__)  # type: ignore[attr-defined]
+    monkeypatch.setattr(of_runs, "_content", of_runs._content.__wrapped__)
     for file in ("tests/test_one.py", "tests/two/test_two.py", "product/a.py", "product/deep/b.txt", "other.md"):
         (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / file).write_text(file)
