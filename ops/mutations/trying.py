@@ -25,8 +25,8 @@ from ops.mutations.places import ROOT, Mutation
 from tests.patience import PATIENCE
 
 # Lines of JSON: the mutations to try, and what came of them.
-WANTED: Final = "POSTERN_MUTATIONS"
-FOUND: Final = "POSTERN_MUTATIONS_FOUND"
+WANTED: Final = "MUTATIONS_WANTED"
+FOUND: Final = "MUTATIONS_FOUND"
 # What no test sees in this time counts as unseen.
 MOST_SECONDS: Final = 150
 Place = tuple[str, int]

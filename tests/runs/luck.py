@@ -1,8 +1,8 @@
 """A case that failed by waiting has a second try, alone, after a run of all tests (`--rooms`). One that saw something wrong is red at once.
 
 A busy machine makes a test wait in vain; nothing else does in a sound product. But a lost wake-up, a deadlock and a leak look the same.
-So a second try is written down: the run prints a line for `tests/lucky.toml`, and `make check-all` is red while a line stands there. Tests
-of security have no second try, nor has a file of tests that nobody has seen green as it is now.
+So a second try is written down: the run prints a line for `tests/runs/lucky.toml`, and `make check-all` is red while a line stands there.
+Tests of security have no second try, nor has a file of tests that nobody has seen green as it is now.
 """
 
 import subprocess
@@ -18,7 +18,7 @@ import trio
 from tests.places import ROOT
 from tests.runs.rooms import Checked, digest_of
 
-LUCKY: Final = ROOT / "tests" / "lucky.toml"
+LUCKY: Final = ROOT / "tests" / "runs" / "lucky.toml"
 MOST: Final = 2
 """A run with more second tries is red: then the machine, or the product, has a fault that one should look at."""
 _WAITED: Final = "waited"

@@ -9,7 +9,7 @@ from collections.abc import Hashable, Sequence
 from itertools import combinations
 from typing import Final, TypeVar
 
-CHOSEN: Final = "POSTERN_TEST_PAIRS"
+CHOSEN: Final = "TESTS_BY_PAIRS"
 """The rooms that walk by pairs in this run, with commas. The controller of a run says it to its workers."""
 Case = TypeVar("Case", bound=tuple[Hashable, ...])
 

@@ -27,7 +27,7 @@ from tests.runs.pairs import CHOSEN
 
 ROOMS: Final = ROOT / "tests" / "runs" / "rooms.toml"
 # A test of this module gives its runs another list.
-CHECKED: Final = Path(os.environ.get("POSTERN_TEST_CHECKED", ROOT / "tests" / "checked.json"))
+CHECKED: Final = Path(os.environ.get("TESTS_CHECKED", ROOT / "tests" / "checked.json"))
 CHANGELOG: Final = ROOT / "CHANGELOG.md"
 # In place of a path: the document that clients are made of. An endpoint says much that no client sees.
 OPENAPI: Final = "openapi.json"

@@ -70,7 +70,7 @@ def test_a_case_that_waited_and_passes_alone_is_written_down_and_the_run_is_gree
     failed(run.tries, f"{FILE}::one", WAITED)
     assert (run.status(), run.alone) == (0, [f"{FILE}::one"])
     first, last = run.said()
-    assert first == "Waited in vain, and passed alone. Add to tests/lucky.toml:"
+    assert first == "Waited in vain, and passed alone. Add to tests/runs/lucky.toml:"
     assert last.startswith(f'"{FILE}::one" = "2')
 
 
@@ -115,7 +115,7 @@ def test_a_changed_file_has_no_second_try(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_everything_is_red_while_a_line_stands_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
-    lucky = ROOT / "tests" / "lucky.toml"
+    lucky = ROOT / "tests" / "runs" / "lucky.toml"
     assert lucky.exists()
     monkeypatch.setattr(luck, "LUCKY", tmp_path / "lucky.toml")
     monkeypatch.setattr(luck, "ROOT", tmp_path)

@@ -100,7 +100,7 @@ def run_with(green: Mapping[str, str], checked: Path) -> str:
     checked.write_text(json.dumps({"rooms": green}))
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_XDIST_")}
     command = [sys.executable, "-m", "pytest", "-n", "1", "--rooms", "due", "-k", "test_config", "tests/ops/image"]
-    environment["POSTERN_TEST_CHECKED"] = str(checked)
+    environment["TESTS_CHECKED"] = str(checked)
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
     # Whoever names a folder has not run all.
     assert json.loads(checked.read_text()) == {"rooms": green}
