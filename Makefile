@@ -14,17 +14,21 @@ WORKERS ?= 6
 # For `make test`: T is one file or folder. DATABASE is the URL of your own PostgreSQL, with a superuser; without it, the tests start one.
 T        ?=
 DATABASE ?=
-# For `make test-near`: the commit to compare with, in place of the one where this branch left `main`.
+# For `make near`: the commit to compare with, in place of the one where this branch left `main`.
 SINCE    ?=
+# For `make mutations`: another draw.
+SEED     ?=
 READY_FOR_ALL := $(VENV)/ready-dev $(VENV)/ready-tools $(VENV)/ready-site $(VENV)/ready-typescript $(VENV)/ready-node $(VENV)/ready-starts
 # Next.js, React and Vue take 400 MB of packages and minutes to build. So the ordinary run does not collect this file; whoever names it runs it.
 BUNDLED  := tests/e2e/starts/test_bundled.py
 # Guides whose products are small and come in one version. The others are tried by hand: their packages are large, or the newest there are.
 TRIED_AT_NIGHT := mod_auth_openidc mellon passport_saml oidc_client_ts better_auth dovecot synapse
+# Browsers, what ships and the rules of the house are the same on every server.
+ON_THE_OLDEST := tests/actors tests/adapters tests/conformance tests/e2e tests/entrypoints tests/http tests/security tests/usecases
 PYTEST   := $(if $(DATABASE),POSTERN_TEST_DATABASE='$(DATABASE)' )$(BIN)/python -m pytest -n $(WORKERS) --dist
 
 .DEFAULT_GOAL := help
-.PHONY: help ready run test test-near seconds middleware frameworks check check-all lint format types contracts conformance bench lock wheels dist image site chart clients release release-files clean
+.PHONY: help ready run test near mutations middleware frameworks check check-all lint format types types-darwin contracts conformance bench lock wheels dist image site chart clients release release-files clean
 
 help:  ## List the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -35,14 +39,17 @@ ready: $(VENV)/ready  ## Install and compile what Postern needs, as before a sta
 run: $(VENV)/ready  ## Run Postern with its own PostgreSQL, at http://127.0.0.1:8000
 	@exec $(BIN)/postern serve
 
-test: $(READY_FOR_ALL)  ## Run all tests; T=tests/http runs only these; DATABASE=postgresql://… runs them on your server
-	$(PYTEST) $(if $(T),worksteal $(T),each --coverage)
+test: $(READY_FOR_ALL)  ## Run all tests, and of what ships those that changes made due; T=tests/http runs only these; DATABASE=postgresql://… runs them on your server
+	$(PYTEST) $(if $(T),worksteal $(T),each --rooms due)
 
-test-near: $(VENV)/ready-dev $(VENV)/ready-tools $(VENV)/ready-typescript $(VENV)/ready-node $(VENV)/ready-starts  ## Run the tests that are near what this branch changed; SINCE=<commit> compares with that
+near: $(READY_FOR_ALL)  ## Check the types and the style, and run the tests that are near what this branch changed; SINCE=<commit> compares with that
+	$(BIN)/mypy
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
 	$(PYTEST) worksteal $$($(BIN)/python -m ops.near $(SINCE))
 
-seconds: $(READY_FOR_ALL)  ## Run all tests, and write how long each file took, so that they are shared out well
-	$(PYTEST) each --seconds
+mutations: $(READY_FOR_ALL)  ## Change two hundred places of the product, and say which change no test sees; SEED=7 draws others
+	$(BIN)/python -m ops.mutations $(if $(SEED),--seed $(SEED))
 
 middleware: $(VENV)/ready-dev $(VENV)/ready-node  ## Run the tests of the guards of ops/middleware in every framework, and of libraries for Node with APIs and MCP
 	@$(BIN)/python -m ops.middleware.clients_of_others
@@ -51,15 +58,29 @@ middleware: $(VENV)/ready-dev $(VENV)/ready-node  ## Run the tests of the guards
 frameworks: $(VENV)/ready-dev $(VENV)/ready-tools $(VENV)/ready-starts $(VENV)/ready-bundled  ## Run the programs that the console shows for all frameworks, each as it stands
 	@$(BIN)/python -m pytest -q tests/e2e/starts/test_quick.py $(BUNDLED)
 
-check: lint types contracts test  ## Run all that CI runs: lint, types, contracts, test
+# Types, style and contracts take one processor, and the tests leave some of the other idle. So both run at once, the tests before all else.
+# The output of the others comes last.
+define BESIDE
+@mkdir -p build
+@nice -n 10 $(MAKE) --no-print-directory --keep-going lint types contracts > build/beside.txt 2>&1 & others=$$!; \
+trap "kill $$others" INT TERM; \
+$(1); tests=$$?; wait $$others; said=$$?; cat build/beside.txt; exit $$((tests | said))
+endef
 
-# A workflow runs it at night (docs/decisions/0177-what-runs-where.md).
-check-all: check chart $(VENV)/ready-bundled $(VENV)/ready-conformance middleware  ## Run all that CI runs, the chart in Helm, what is visited a second time, the programs that need a bundler, every module of the plans of conformance, and all tests on the oldest PostgreSQL that is tried
+check: $(READY_FOR_ALL)  ## Run all that CI runs: the tests, and beside them lint, types, contracts
+	$(call BESIDE,$(PYTEST) each --rooms due)
+
+# A workflow runs it at night (docs/decisions/0177-what-runs-where.md). The first run of the tests writes what it saw: which rooms and files were
+# green, how long each file took, which tests reach which function.
+check-all: $(READY_FOR_ALL) chart $(VENV)/ready-bundled $(VENV)/ready-conformance  ## Run all that there is: every room, coverage, the chart in Helm, what is visited a second time, programs that need a bundler, all modules of conformance, mutations, all tests of SQL on the oldest PostgreSQL that is tried
+	$(call BESIDE,$(PYTEST) each --rooms all --coverage --seconds --reached)
+	$(MAKE) --no-print-directory types-darwin middleware
 	POSTERN_TEST_VISITS=every $(PYTEST) worksteal tests/browser
 	POSTERN_TEST_CONFORMANCE=every $(PYTEST) loadfile tests/conformance
 	$(BIN)/python -m pytest -q $(BUNDLED)
 	$(BIN)/python -m ops.guides $(TRIED_AT_NIGHT)
-	$(BIN)/python -m tests.runs.oldest -n $(WORKERS) --dist each
+	$(BIN)/python -m ops.mutations --kept
+	$(BIN)/python -m tests.runs.oldest -n $(WORKERS) --dist each $(ON_THE_OLDEST)
 
 lint: $(VENV)/ready-dev  ## Lint, and check the formatting
 	$(BIN)/ruff check .
@@ -69,8 +90,10 @@ format: $(VENV)/ready-dev  ## Format the code, and fix simple lint errors
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-types: $(VENV)/ready-dev  ## Check the types, for Linux and for macOS
+types: $(VENV)/ready-dev  ## Check the types
 	$(BIN)/mypy
+
+types-darwin: $(VENV)/ready-dev  ## Check the types as they are on macOS
 	$(BIN)/mypy --platform darwin --cache-dir .mypy_cache/darwin core ports adapters actors entrypoints
 
 contracts: $(VENV)/ready-dev  ## Check the import rules between floors and families

@@ -2,7 +2,7 @@
 
 import re
 import subprocess
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date
 from pathlib import Path
 from typing import Final
@@ -27,13 +27,17 @@ class NotReleased(Exception):
     """Nothing was changed."""
 
 
-def release(tree: Path, version: str, today: date, digest_of_image: Callable[[Path], str]) -> None:
-    """Writes the version and the digest of its image, commits, and tags the commit. Raises `NotReleased`."""
+def release(tree: Path, version: str, today: date, digest_of_image: Callable[[Path], str], due: Callable[[], Sequence[str]]) -> None:
+    """Writes the version and the digest of its image, commits, and tags the commit. Raises `NotReleased`. `due` says what ships and has
+    changed since its tests were green.
+    """
     _require(re.fullmatch(r"\d+\.\d+\.\d+", version), f"{version!r} is no version like 0.2.0")
     current = current_version(tree)
     _require(_numbers(version) > _numbers(current), f"{version} does not come after {current}")
     _require(not _git(tree, "status", "--porcelain"), "there are changes that are not committed")
     _require(not _git(tree, "tag", "--list", tag(version)), f"the tag {tag(version)} is there")
+    waiting = ", ".join(due())
+    _require(not waiting, f"run make check-all, and commit what it writes: nobody has seen this green as it is now: {waiting}")
     written = {name: _with_version(tree / name, patterns, version) for name, patterns in {**COPIES, _SOURCE[0]: (_SOURCE[1],)}.items()}
     written["CHANGELOG.md"] = _with_part((tree / "CHANGELOG.md").read_text(), f"{version} ({today.isoformat()})")
     for name, text in written.items():

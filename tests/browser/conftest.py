@@ -22,6 +22,7 @@ from tests.browser.page import Page, new_page
 from tests.http.conftest import SETTINGS, client, database_url, people, postern
 from tests.http.people import BASE_URL
 from tests.http.running_server import Certificate, Receive, Send, running
+from tests.runs.rooms import Sweep
 from tests.tools import place_of
 
 __all__ = ["client", "database_url", "people", "postern"]  # fixtures
@@ -40,6 +41,11 @@ def browser_process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chromi
     directory: Path = tmp_path_factory.mktemp("chromium")
     with started(place_of(PROGRAM), directory, examples_at=f"{ADDRESS[0]}:{ADDRESS[1]}") as chromium:
         yield chromium
+
+
+@pytest.fixture
+def sweep(request: pytest.FixtureRequest) -> Sweep:
+    return Sweep(request)
 
 
 @pytest.fixture

@@ -26,6 +26,8 @@ from tests.signing import current_key
 SETTINGS = HttpSettings(base_url=BASE_URL, frontend_url=f"{BASE_URL}/ui", version="1.2.3")
 # Nothing listens at this address. For tests of what happens before Postern asks the database, or while the database is away.
 NOWHERE = "postgresql://nobody@127.0.0.1:1/nothing"
+# Once: an application describes its endpoints, for 250 ms and more, and keeps the description by this object.
+EXAMPLES = Endpoints.of(examples_module)
 
 
 @asynccontextmanager
@@ -102,7 +104,7 @@ def examples(lonely_postern: Postern) -> Callable[..., Client]:
     """A client of the endpoints in tests/http/examples.py, under the settings given."""
 
     def build(**changes: Any) -> Client:
-        return Client(PosternApplication(lonely_postern, replace(SETTINGS, **changes), Endpoints.of(examples_module)))
+        return Client(PosternApplication(lonely_postern, replace(SETTINGS, **changes), EXAMPLES))
 
     return build
 

@@ -93,6 +93,7 @@ def stand_in(rule: CallerRule) -> Endpoint:
 STAND_INS = [stand_in(rule) for rule in (USER_OF_INACTIVE, PERSON, OWN_PERSON, *MEMBER_RULES, *KEY_RULES)]
 # Endpoints that end the caller's session come last.
 WALKED = sorted([*ROUTES, *STAND_INS], key=lambda one: (one.caller is LEAVING, one.path == "/api/user/lock"))
+SERVED = Endpoints(WALKED)
 # The organization that paths name. It is active, and no caller belongs to it.
 HOUSE_SLUG = "house"
 
@@ -459,7 +460,7 @@ async def call(client: Client, one: Endpoint, token: str | None) -> Received:
 @pytest.fixture
 def walker(postern: Postern) -> Client:
     # Every step of the walk comes from one address.
-    return Client(PosternApplication(postern, replace(SETTINGS, rate_limits=False), Endpoints(WALKED)))
+    return Client(PosternApplication(postern, replace(SETTINGS, rate_limits=False), SERVED))
 
 
 @pytest.fixture

@@ -3,14 +3,14 @@
 The other ways of pytest-xdist let each worker collect all tests, because any worker may get any test. Here that takes 50 s of processor
 time for each worker. Whole files also keep what is made once a module: a server, a scene, a browser.
 
-`tests/seconds.json` says how long each file took in some earlier run; `make seconds` writes it anew. A file that it does not know counts as
-long as the others in the middle. A wrong figure costs time and nothing else: which tests run never depends on it.
+`tests/seconds.json` says how long each file took in some earlier run; each `make check-all` writes it anew. A file that it does not
+know counts as long as the others in the middle. A wrong figure costs time and nothing else: which tests run never depends on it.
 """
 
 import json
 import sys
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any, Final
@@ -18,6 +18,7 @@ from typing import Any, Final
 import pytest
 
 from tests.places import ROOT
+from tests.runs.rooms import ENDED, LEFT_OUT
 
 _EACH: Final = "dist_each"
 _SECONDS: Final = ROOT / "tests" / "seconds.json"
@@ -36,7 +37,9 @@ def pytest_configure(config: pytest.Config) -> None:
             config.pluginmanager.register(_Measuring())
     elif worker.get(_EACH):
         number, workers = int(worker["workerid"].removeprefix("gw")), int(worker["workercount"])
-        config.pluginmanager.register(_Share(shares(all_files(), measured(), workers)[number]))
+        left_out = frozenset(worker.get(LEFT_OUT, ()))
+        files = [file for file in all_files() if file not in left_out]
+        config.pluginmanager.register(_Share(shares(files, measured(), workers)[number]))
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -108,7 +111,14 @@ class _Measuring:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         self._seconds[report.nodeid.partition("::")[0]] += report.duration  # type: ignore[assignment]  # a Counter adds fractions as well
 
-    def pytest_sessionfinish(self) -> None:
+    @pytest.hookimpl(wrapper=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> Generator[None, object, object]:
+        ended = yield
+        if session.exitstatus in ENDED:
+            self._write()
+        return ended
+
+    def _write(self) -> None:
         seconds = {file: round(spent, 1) for file, spent in sorted(self._seconds.items())}
         _SECONDS.write_text(json.dumps(seconds, indent=0) + "\n")
         sys.stderr.write(f"Wrote {_SECONDS.relative_to(ROOT)}: {len(seconds)} files.\n")

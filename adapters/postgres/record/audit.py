@@ -7,7 +7,7 @@ from typing import Any, Final, LiteralString
 from uuid import UUID
 
 from adapters.postgres.columns import page_of
-from adapters.postgres.record.being_forgotten import STAYS
+from adapters.postgres.record.being_forgotten import STAYS, target_of, target_user
 from adapters.postgres.statements import ask, first_made
 from adapters.postgres.storable import storable_text
 from adapters.postgres.ties import has_name, may_see_name, shown_name
@@ -201,16 +201,14 @@ _ENTRIES: Final[LiteralString] = f"""
       left join lateral (
                 select id, email, name, given_name, family_name
                   from users
-                 where users.id = case when entries.target_type = 'user' and entries.target_id ~ '^[0-9a-f-]{{36}}$'
-                                       then entries.target_id::uuid end
+                 where users.id = {target_user("entries")}
                    and (entries.organization_id is null or {_IS_TIED})
                  limit 1
            ) as subjects on true
       left join lateral (
                 select slug, name
                   from services
-                 where services.id = case when entries.target_type = 'service' and entries.target_id ~ '^[0-9a-f-]{{36}}$'
-                                          then entries.target_id::uuid end
+                 where services.id = {target_of("entries", "service")}
                    and (entries.organization_id is null or services.org_id = entries.organization_id)
                  limit 1
            ) as services on true

@@ -29,7 +29,13 @@ def names_somebody_being_forgotten(text: LiteralString) -> LiteralString:
 
 def target_user(row: LiteralString) -> LiteralString:
     """The id of the person whom an event or an entry is about, if it is about one; null otherwise."""
-    return f"case when {row}.target_type = 'user' and {row}.target_id ~ '^[0-9a-f-]{{36}}$' then {row}.target_id::uuid end"
+    return target_of(row, "user")
+
+
+def target_of(row: LiteralString, kind: LiteralString) -> LiteralString:
+    """The id of what an event or an entry is about, if that is of this kind and has a UUID for an id; null otherwise."""
+    is_id: LiteralString = f"{row}.target_id ~ '^[0-9a-f]{{8}}(-[0-9a-f]{{4}}){{3}}-[0-9a-f]{{12}}$'"
+    return f"case when {row}.target_type = '{kind}' and {is_id} then {row}.target_id::uuid end"
 
 
 # A condition on the row `audit_personal` of the entry `entries`: whether readers may still see it. The entry that records the forgetting,

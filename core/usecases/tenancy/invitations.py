@@ -353,6 +353,7 @@ class Invitations(Frozen):
                 await uow.record(opened_by_proof(account.id, actor))
         if encoded is not None:
             if account.address_is_proved:
+                # An account that is new has nothing to end, and `disown_unverified` has ended what an unproved one had.
                 await end_access(uow, account.id, now)
             await self.passwords.set_first(uow, account, encoded, actor)
         elif offer.account is None or proves:

@@ -863,8 +863,15 @@ STATES: Final = (
         action="/",
         back="/",
     ),
-    _account("account, terms, none", "terms/own_terms.html", "/ui/terms", own=Thing(pending=[], accepted=[]), place=""),
-    _account("account, terms", "terms/own_terms.html", "/ui/terms", own=Thing(pending=TERMS_OVER, accepted=TERMS), place="/ui/o/acme"),
+    _account("account, terms, none", "terms/own_terms.html", "/ui/terms", own=Thing(pending=[], accepted=[]), place="", hidden={}),
+    _account(
+        "account, terms",
+        "terms/own_terms.html",
+        "/ui/terms",
+        own=Thing(pending=TERMS_OVER, accepted=TERMS),
+        place="/ui/o/acme",
+        hidden={},
+    ),
     _account(
         "account, applications, none",
         "connections/applications.html",

@@ -130,6 +130,7 @@ def test_these_routes_ask_for_a_fresh_proof() -> None:
         ("POST", "/api/platform/providers"),
         ("PATCH", "/api/platform/providers/{key}"),
         ("DELETE", "/api/platform/providers/{key}"),
+        ("POST", "/api/platform/providers/{key}/activate"),
         ("PUT", "/api/platform/providers/{key}/logo"),
         ("DELETE", "/api/platform/providers/{key}/logo"),
     }

@@ -165,6 +165,7 @@ def test_making_keys_and_secrets_is_limited() -> None:
         "POST /api/platform/signing-keys/rotate",
         *("POST /api/user/terms", "POST /api/user/requests/{request_id}/allow"),
         "POST /api/platform/providers",
+        "POST /api/platform/providers/{key}/activate",
         *(f"{method} /api/platform/providers/{{key}}" for method in ("PATCH", "DELETE")),
         *(f"{method} /api/platform/providers/{{key}}/logo" for method in ("PUT", "DELETE")),
         *(f"POST {webhook}/{act}" for act in ("rotate-secret", "test", "replay", "deliveries/{delivery_id}/redeliver")),

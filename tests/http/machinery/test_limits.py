@@ -10,12 +10,10 @@ from core.domain.rate_limits import RateLimit
 from entrypoints.bootstrap import Postern
 from entrypoints.http.application import PosternApplication
 from entrypoints.http.machinery import limits
-from entrypoints.http.machinery.endpoints import Endpoints
 from entrypoints.http.machinery.limits import TRIES_AT_ONCE, Limiter, ProcessBuckets
 from tests.conftest import CapturedLog
-from tests.http import examples as examples_module
 from tests.http.client import Client, Received
-from tests.http.conftest import SETTINGS
+from tests.http.conftest import EXAMPLES, SETTINGS
 from tests.patience import PATIENCE
 
 Examples = Callable[..., Client]
@@ -23,7 +21,7 @@ Examples = Callable[..., Client]
 
 def client_of(postern: Postern, address: str = "192.0.2.1") -> Client:
     """A client of another process at each call: with its own buckets, and the shared database."""
-    return Client(PosternApplication(postern, SETTINGS, Endpoints.of(examples_module)), address)
+    return Client(PosternApplication(postern, SETTINGS, EXAMPLES), address)
 
 
 async def times(count: int, client: Client, target: str = "/limited") -> list[int]:

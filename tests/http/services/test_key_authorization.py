@@ -77,6 +77,7 @@ def door(one: Endpoint) -> Endpoint:
 
 # An endpoint that looks the key up itself has tests of its own, in `test_user_keys.py`.
 DOORS: Final = [door(one) for one in (*ROUTES, *STAND_INS) if one.caller not in KEY_RULES_WITH_BODY]
+SERVED_DOORS: Final = Endpoints(DOORS)
 KEY_DOORS: Final = [one for one in DOORS if one.caller in BY_HEADER]
 
 
@@ -141,7 +142,7 @@ def with_permissions(*held: Permission) -> Mapping[CallerRule, Answer]:
 
 @pytest.fixture
 def street(postern: Postern, people: People, log: CapturedLog) -> KeyAuthorizationScene:
-    client = Client(PosternApplication(postern, replace(SETTINGS, rate_limits=False), Endpoints(DOORS)))
+    client = Client(PosternApplication(postern, replace(SETTINGS, rate_limits=False), SERVED_DOORS))
     return KeyAuthorizationScene(postern, people, client, log)
 
 

@@ -41,6 +41,7 @@ def door(one: Endpoint) -> Endpoint:
 
 
 DOORS = [door(one) for one in (*ROUTES, *STAND_INS) if one.caller in MEMBER_RULES]
+SERVED_DOORS = Endpoints(DOORS)
 
 
 @dataclass(frozen=True)
@@ -105,7 +106,7 @@ def by_rule(standing: Standing, *, active: bool = True, impersonated: bool = Fal
 
 @pytest.fixture
 def town(postern: Postern, people: People, log: CapturedLog) -> EachKindOfMember:
-    client = Client(PosternApplication(postern, replace(SETTINGS, rate_limits=False), Endpoints(DOORS)))
+    client = Client(PosternApplication(postern, replace(SETTINGS, rate_limits=False), SERVED_DOORS))
     return EachKindOfMember(postern, people, client, log)
 
 

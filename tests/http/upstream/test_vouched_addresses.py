@@ -196,17 +196,25 @@ async def test_no_own_provider_opens_what_its_organization_has_switched_off(scen
 
 
 async def test_no_other_directory_opens_what_the_makers_has_switched_off(scene: UpstreamScene) -> None:
-    """The person signs in by the provider that vouches, without any proof: so that nobody has proved the address opens nothing."""
+    """The person signs in by the provider that vouches, without any proof: so that nobody has proved the address opens nothing. The other
+    directory reads what it wrote itself, as of anybody (0071).
+    """
     provider = await scene.own_provider()
-    ada = await person(scene, await come(scene, provider))
+    tabs = await come(scene, provider)
+    ada = await person(scene, tabs)
     scene.people.change("update users set deactivated_at = now(), deactivated_by_org_id = %s where id = %s", scene.acme.id, ada.user)
+    (before,) = scene.people.rows("select * from users where id = %s", ada.user)
     evil = await Directory(scene.postern, scene.client, scene.people, "evil").connect()
     listed = await evil.create(ADA)
-    assert (listed["id"], listed["active"]) == (str(ada.user), False)
-    body = {"schemas": [PATCH_OP], "Operations": [{"op": "replace", "path": "active", "value": True}]}
-    assert (await evil.ask("PATCH", f"{USERS}/{ada.user}", body)).status == 400
-    assert await scene.who(await come(scene, provider)) is None
-    assert scene.people.rows("select from users where id = %s and deactivated_at is not null", ada.user)
+    assert (listed["id"], listed["active"]) == (str(ada.user), True)
+    for active in (False, True):
+        body = {"schemas": [PATCH_OP], "Operations": [{"op": "replace", "path": "active", "value": active}]}
+        assert (await evil.ask("PATCH", f"{USERS}/{ada.user}", body)).ok()["active"] is active
+        assert await scene.who(tabs) is None
+        assert await scene.who(await come(scene, provider)) is None
+    (after,) = scene.people.rows("select * from users where id = %s", ada.user)
+    assert (after["deactivated_at"], after["deactivated_by_org_id"]) == (before["deactivated_at"], scene.acme.id)
+    assert after == before
 
 
 async def test_an_identity_that_came_along_vouches_at_its_first_sign_in(scene: UpstreamScene) -> None:

@@ -6,7 +6,7 @@ import re
 import shutil
 import subprocess
 import tarfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import date
 from pathlib import Path
 
@@ -14,10 +14,12 @@ import pytest
 import yaml
 
 from ops.image.debian import NotMade
+from ops.release.__main__ import due_rooms
 from ops.release.archives import archive
 from ops.release.files import DIGESTS, write_digests
 from ops.release.version import COPIES, KUSTOMIZATION, NotReleased, changes, current_version, release
 from tests.places import ROOT
+from tests.runs.rooms import rooms
 from tests.tools import needs
 
 DAY = date(2026, 12, 1)
@@ -26,6 +28,10 @@ DIGEST = f"sha256:{'5' * 64}"
 
 def digest_of_image(_tree: Path) -> str:
     return DIGEST
+
+
+def nothing_is_due() -> Sequence[str]:
+    return ()
 
 
 def git(tree: Path, *arguments: str) -> str:
@@ -56,7 +62,7 @@ def test_a_release_names_its_version_everywhere_and_tags_the_commit(tree: Path) 
         name: sum(len(re.findall(one.replace(r"\d+\.\d+\.\d+", former), (ROOT / name).read_text(), re.MULTILINE)) for one in COPIES[name])
         for name in COPIES
     }
-    release(tree, "9.9.9", DAY, digest_of_image)
+    release(tree, "9.9.9", DAY, digest_of_image, nothing_is_due)
     assert current_version(tree) == "9.9.9"
     assert git(tree, "log", "-1", "--format=%s") == "Release 9.9.9"
     assert git(tree, "rev-parse", "v9.9.9^{commit}") == git(tree, "rev-parse", "HEAD")
@@ -75,8 +81,8 @@ def test_a_release_names_its_image_by_version_and_digest(tree: Path) -> None:
         assert current_version(of) == "9.9.9"  # the image is of the new version
         return DIGEST
 
-    release(tree, "9.9.9", DAY, made)
-    release(commit_news(tree), "9.9.10", DAY, lambda _: f"sha256:{'6' * 64}")
+    release(tree, "9.9.9", DAY, made, nothing_is_due)
+    release(commit_news(tree), "9.9.10", DAY, lambda _: f"sha256:{'6' * 64}", nothing_is_due)
     (named,) = yaml.safe_load((tree / KUSTOMIZATION).read_text())["images"]
     assert (named["newTag"], named["digest"]) == ("9.9.10", f"sha256:{'6' * 64}")
     assert DIGEST in git(tree, "show", f"v9.9.9:{KUSTOMIZATION}")
@@ -96,7 +102,7 @@ def test_without_an_image_nothing_is_changed(tree: Path) -> None:
 
     head = git(tree, "rev-parse", "HEAD")
     with pytest.raises(NotMade):
-        release(tree, "9.9.9", DAY, fails)
+        release(tree, "9.9.9", DAY, fails, nothing_is_due)
     assert (git(tree, "rev-parse", "HEAD"), git(tree, "status", "--porcelain"), git(tree, "tag")) == (head, "", "")
 
 
@@ -130,8 +136,17 @@ def test_what_is_not_ready_is_not_released(tree: Path, version: str, before: Cal
     before(tree)
     head, state = git(tree, "rev-parse", "HEAD"), git(tree, "status", "--porcelain")
     with pytest.raises(NotReleased, match=why):
-        release(tree, version, DAY, digest_of_image)
+        release(tree, version, DAY, digest_of_image, nothing_is_due)
     assert (git(tree, "rev-parse", "HEAD"), git(tree, "status", "--porcelain")) == (head, state)
+
+
+@needs("git")
+def test_what_nobody_has_seen_green_as_it_is_now_is_not_released(tree: Path) -> None:
+    head = git(tree, "rev-parse", "HEAD")
+    with pytest.raises(NotReleased, match=r"run make check-all, and commit what it writes: .*: image, oldest server$"):
+        release(tree, "9.9.9", DAY, digest_of_image, lambda: ["image", "oldest server"])
+    assert (git(tree, "rev-parse", "HEAD"), git(tree, "status", "--porcelain")) == (head, "")
+    assert set(due_rooms()) <= {room.name for room in rooms()}
 
 
 def test_an_archive_of_the_same_files_is_the_same(tmp_path: Path) -> None:

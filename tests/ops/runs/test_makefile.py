@@ -3,6 +3,7 @@
 import os
 import runpy
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -29,9 +30,21 @@ def planned(*arguments: str) -> list[str]:
     return shown.splitlines()
 
 
-def test_all_tests_are_counted_for_coverage() -> None:
+EVERY_FILE = ".venv/bin/python -m pytest -n 6 --dist each"
+
+
+def test_what_ships_is_tested_when_it_is_due_and_nothing_is_counted_for_coverage() -> None:
     (command,) = commands("test")
-    assert command == ".venv/bin/python -m pytest -n 6 --dist each --coverage"
+    assert command == f"{EVERY_FILE} --rooms due"
+
+
+def test_types_style_and_contracts_are_checked_beside_the_tests_and_each_can_fail_the_run() -> None:
+    (command,) = commands("check")
+    assert command.startswith(
+        "nice -n 10 make --no-print-directory --keep-going lint types contracts > build/beside.txt 2>&1 & others=$!; "
+    )
+    assert f"; {EVERY_FILE} --rooms due; tests=$?; wait $others; said=$?; " in command
+    assert command.endswith("; cat build/beside.txt; exit $((tests | said))")
 
 
 def test_one_file_or_folder_is_run_without_coverage() -> None:
@@ -69,10 +82,9 @@ def test_the_recipe_of_systemd_compiles_after_each_checkout() -> None:
 
 def test_check_all_runs_everything_once_and_again_what_one_visit_or_one_server_does_not_show() -> None:
     bundled = "tests/e2e/starts/test_bundled.py"
-    tests = commands("check-all")
-    (counted,) = commands("check")
+    whole, *tests = commands("check-all")
+    assert f"; {EVERY_FILE} --rooms all --coverage --seconds --reached; tests=$?; " in whole
     assert tests == [
-        counted,
         ".venv/bin/python -m pytest -q tests/ops/middleware tests/e2e/relying tests/e2e/mcp",
         "POSTERN_TEST_VISITS=every .venv/bin/python -m pytest -n 6 --dist worksteal tests/browser",
         "POSTERN_TEST_CONFORMANCE=every .venv/bin/python -m pytest -n 6 --dist loadfile tests/conformance",
@@ -82,7 +94,13 @@ def test_check_all_runs_everything_once_and_again_what_one_visit_or_one_server_d
     assert ".venv/bin/python -m ops.middleware.clients_of_others" in at_night
     (tried,) = [line for line in at_night if line.startswith(".venv/bin/python -m ops.guides ")]
     assert set(tried.split()[3:]) <= set(PRODUCTS)
-    assert planned("check-all")[-1] == ".venv/bin/python -m tests.runs.oldest -n 6 --dist each"
+    assert ".venv/bin/python -m ops.mutations --kept" in at_night
+    assert ".venv/bin/mypy --platform darwin --cache-dir .mypy_cache/darwin core ports adapters actors entrypoints" in at_night
+    oldest, _, folders = at_night[-1].partition(" --dist each ")
+    assert oldest == ".venv/bin/python -m tests.runs.oldest -n 6"
+    left_out = {"browser", "ops", "domain", "house", "runs"}
+    with_tests = {one.name for one in (ROOT / "tests").iterdir() if next(one.rglob("test_*.py"), None)}
+    assert {Path(one).name for one in folders.split()} == with_tests - left_out
 
 
 @pytest.mark.parametrize(
@@ -104,7 +122,7 @@ def test_the_ordinary_run_does_not_collect_what_needs_a_bundler() -> None:
     assert [f"tests/e2e/starts/{one}" for one in ignored] == named[1:]
 
 
-@pytest.mark.parametrize("target", ["test", "seconds", "test-near", "check"])
+@pytest.mark.parametrize("target", ["test", "near", "check"])
 def test_what_npm_brings_is_installed_before_the_tests(target: str) -> None:
     """Otherwise the tests of Next.js and of the client for TypeScript are skipped, and nobody notices."""
     shown = planned("--always-make", target)

@@ -5,7 +5,7 @@ The five classic attacks are among these: the merge with a later identity, the s
 of the address under way, and the provider that verifies nothing.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import permutations
 from pathlib import Path
@@ -26,6 +26,7 @@ from tests.http.postbox import Postbox, link_in, token_in
 from tests.http.signing_in import LOGIN, PASSWORD
 from tests.http.tenants import Tenant
 from tests.http.upstream.scene import Fakes, UpstreamScene
+from tests.runs.pairs import by_pairs
 
 database_url, people, client = http.database_url, http.people, http.client
 
@@ -256,13 +257,15 @@ async def scene(postern: Postern, people: People, client: object, log: CapturedL
     return made
 
 
-_ORDERS: Final = [(one,) for one in PREPARATIONS] + list(permutations(PREPARATIONS, 2))
+_NOTHING: Final = "nothing"
+_ORDERS: Final = [(one, _NOTHING) for one in PREPARATIONS] + list(permutations(PREPARATIONS, 2))
+CASES: Final = [(first, second, arrival) for first, second in _ORDERS for arrival in ARRIVALS]
 
 
-@pytest.mark.parametrize("arrival", ARRIVALS)
-@pytest.mark.parametrize("prepared", _ORDERS, ids=" and ".join)
-async def test_nothing_that_was_prepared_is_left(scene: Prepared, prepared: Sequence[str], arrival: str) -> None:
-    for one in prepared:
-        await PREPARATIONS[one](scene)
+@pytest.mark.parametrize(("first", "second", "arrival"), by_pairs("ownership", CASES))
+async def test_nothing_that_was_prepared_is_left(scene: Prepared, first: str, second: str, arrival: str) -> None:
+    for one in (first, second):
+        if one != _NOTHING:
+            await PREPARATIONS[one](scene)
     assert scene.account()
     await scene.is_clean(await ARRIVALS[arrival](scene))

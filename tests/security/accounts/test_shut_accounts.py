@@ -36,7 +36,7 @@ ABOUT_ONE: Final = [
 ]
 
 
-class Kinds(Inviting):
+class KindsOfShut(Inviting):
     """Acme invites, initech has a directory; each lists the same addresses."""
 
     def __post_init__(self) -> None:
@@ -44,7 +44,7 @@ class Kinds(Inviting):
         self.root = self.people.add("root@platform.example", platform_owner=True)
         self.mails = Postbox(self.postern)
 
-    async def begin(self) -> "Kinds":
+    async def begin(self) -> "KindsOfShut":
         self.owner = self.people.session_of(self.ada)
         self.initech = await Directory(self.postern, self.client, self.people, "initech").connect()
         self.globex = await Directory(self.postern, self.client, self.people, "globex").connect()
@@ -80,51 +80,51 @@ class Kinds(Inviting):
         (await self.request("POST", f"/api/platform/users/{self.user(email)}/{act}", by=self.root)).ok()
 
 
-async def _nobody(scene: Kinds, email: str) -> None:
+async def _nobody(scene: KindsOfShut, email: str) -> None:
     del scene, email
 
 
-async def _unproved(scene: Kinds, email: str) -> None:
+async def _unproved(scene: KindsOfShut, email: str) -> None:
     await scene.registers(email)
 
 
-async def _proved(scene: Kinds, email: str) -> None:
+async def _proved(scene: KindsOfShut, email: str) -> None:
     await scene.registers(email)
     await scene.proves(email)
 
 
-async def _elsewhere(scene: Kinds, email: str) -> None:
+async def _elsewhere(scene: KindsOfShut, email: str) -> None:
     await _proved(scene, email)
     person = scene.people.session_of(Person(scene.user(email), scene.user(email), email))
     (await scene.request("POST", "/api/organizations", {"slug": "their-own", "name": "Their own"}, by=person)).ok()
 
 
-async def _switched_off(scene: Kinds, email: str) -> None:
+async def _switched_off(scene: KindsOfShut, email: str) -> None:
     await scene.globex.create(email, active=False)
 
 
-async def _switched_off_after_a_proof(scene: Kinds, email: str) -> None:
+async def _switched_off_after_a_proof(scene: KindsOfShut, email: str) -> None:
     user = (await scene.globex.create(email))["id"]
     await scene.proves(email)
     (await scene.globex.patch(user, {**ACTIVE, "value": False})).ok()
 
 
-async def _locked(scene: Kinds, email: str) -> None:
+async def _locked(scene: KindsOfShut, email: str) -> None:
     await _proved(scene, email)
     await scene.governs(email, "lock")
 
 
-async def _shut(scene: Kinds, email: str) -> None:
+async def _shut(scene: KindsOfShut, email: str) -> None:
     await _proved(scene, email)
     await scene.governs(email, "deactivate")
 
 
-async def _shut_unproved(scene: Kinds, email: str) -> None:
+async def _shut_unproved(scene: KindsOfShut, email: str) -> None:
     await scene.registers(email)
     await scene.governs(email, "deactivate")
 
 
-KINDS: Final[Mapping[str, Callable[[Kinds, str], Awaitable[None]]]] = {
+KINDS: Final[Mapping[str, Callable[[KindsOfShut, str], Awaitable[None]]]] = {
     "nobody": _nobody,
     "unproved": _unproved,
     "proved": _proved,
@@ -155,11 +155,11 @@ def alike(kind: str, text: str) -> str:
 
 
 @pytest.fixture
-async def scene(postern: Postern, people: People, log: CapturedLog) -> Kinds:
-    return await Kinds(postern, people, unlimited(postern), log).begin()
+async def scene(postern: Postern, people: People, log: CapturedLog) -> KindsOfShut:
+    return await KindsOfShut(postern, people, unlimited(postern), log).begin()
 
 
-async def all_answers(scene: Kinds, tabs: Tabs, by: Person, slug: str, kind: str, user: UUID) -> dict[str, tuple[int, str]]:
+async def all_answers(scene: KindsOfShut, tabs: Tabs, by: Person, slug: str, kind: str, user: UUID) -> dict[str, tuple[int, str]]:
     """Of each endpoint and page that shows one person to an organization."""
     shown: dict[str, tuple[int, str]] = {}
     for one in ABOUT_ONE:
@@ -182,7 +182,7 @@ def _is_page(one: Endpoint) -> bool:
     return one.path.startswith("/ui/")
 
 
-async def test_an_acceptance_on_behalf_lists_all_kinds_alike(scene: Kinds) -> None:
+async def test_an_acceptance_on_behalf_lists_all_kinds_alike(scene: KindsOfShut) -> None:
     tabs, found = scene.signed_in(scene.owner), {}
     for kind, make in KINDS.items():
         email = address(kind)
@@ -198,7 +198,7 @@ async def test_an_acceptance_on_behalf_lists_all_kinds_alike(scene: Kinds) -> No
     assert found["nobody"]["GET /api/organizations/{org_slug}/members/{user_id}"][0] == 200
 
 
-async def test_a_directory_lists_all_kinds_alike(scene: Kinds) -> None:
+async def test_a_directory_lists_all_kinds_alike(scene: KindsOfShut) -> None:
     owner = scene.people.session_of(scene.initech.owner)
     tabs, found, made = scene.signed_in(owner), {}, {}
     for kind, make in KINDS.items():
@@ -226,7 +226,7 @@ async def test_a_directory_lists_all_kinds_alike(scene: Kinds) -> None:
     assert len(said) == 1, said
 
 
-async def test_who_is_shut_stays_shut_and_gets_nothing_of_the_new_place(scene: Kinds) -> None:
+async def test_who_is_shut_stays_shut_and_gets_nothing_of_the_new_place(scene: KindsOfShut) -> None:
     email = "shut@people.example"
     await _shut(scene, email)
     await scene.initech.create(email)
@@ -245,7 +245,7 @@ async def test_who_is_shut_stays_shut_and_gets_nothing_of_the_new_place(scene: K
     assert (await Browser(scene.client).login(Person(user, user, email))).status == 200
 
 
-async def test_handing_the_organization_over_asks_nothing_of_an_account_that_is_merely_listed(scene: Kinds) -> None:
+async def test_handing_the_organization_over_asks_nothing_of_an_account_that_is_merely_listed(scene: KindsOfShut) -> None:
     email = "shut@people.example"
     await _shut(scene, email)
     invited = await scene.invite(email)

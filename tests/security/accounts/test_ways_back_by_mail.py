@@ -26,7 +26,7 @@ USED: Final = "This link has been used"
 OWNERS: Final = {"roles": ["platform_owner"]}
 
 
-class InstallationScene(InstallationRulesScene):
+class LiftedInstallation(InstallationRulesScene):
     """A rule keeps platform owners out. Boss's session is older, and so is one of Root's."""
 
     async def prepare(self) -> None:
@@ -66,14 +66,14 @@ class InstallationScene(InstallationRulesScene):
 
 
 @pytest.fixture
-async def scene(postern: Postern, people: People, log: CapturedLog) -> InstallationScene:
-    made = InstallationScene(postern, people, unlimited(postern), log)
+async def scene(postern: Postern, people: People, log: CapturedLog) -> LiftedInstallation:
+    made = LiftedInstallation(postern, people, unlimited(postern), log)
     await made.prepare()
     return made
 
 
 @pytest.mark.parametrize("way", ["forgotten", "changed"])
-async def test_a_new_password_ends_the_link(scene: InstallationScene, way: str) -> None:
+async def test_a_new_password_ends_the_link(scene: LiftedInstallation, way: str) -> None:
     """Whoever read the mailbox, or knew the password, is whom the new one is to keep out."""
     link = await scene.asks()
     await (scene.forgets_password() if way == "forgotten" else scene.changes_password())
@@ -88,7 +88,7 @@ async def test_a_new_password_ends_the_link(scene: InstallationScene, way: str) 
     assert scene.counting() == []
 
 
-async def test_a_rule_that_somebody_has_put_back_is_out_of_the_links_reach(scene: InstallationScene) -> None:
+async def test_a_rule_that_somebody_has_put_back_is_out_of_the_links_reach(scene: LiftedInstallation) -> None:
     link = await scene.asks()
     assert (await scene.presses(link)).status == 200
     await scene.put_back()
@@ -100,7 +100,7 @@ async def test_a_rule_that_somebody_has_put_back_is_out_of_the_links_reach(scene
     assert [one["actor_id"] for one in scene.audited(UPDATED)] == [scene.boss.user, scene.boss.user, scene.root.user, scene.boss.user]
 
 
-async def test_a_rule_that_is_sent_again_or_moved_stays_within_its_reach(scene: InstallationScene) -> None:
+async def test_a_rule_that_is_sent_again_or_moved_stays_within_its_reach(scene: LiftedInstallation) -> None:
     """Otherwise whoever sends a document again would take the way back away."""
     link = await scene.asks()
     await scene.put_back()
@@ -111,7 +111,7 @@ async def test_a_rule_that_is_sent_again_or_moved_stays_within_its_reach(scene: 
     assert scene.counting() == []
 
 
-async def test_it_lifts_and_names_only_what_counted_before_the_mail(scene: InstallationScene) -> None:
+async def test_it_lifts_and_names_only_what_counted_before_the_mail(scene: LiftedInstallation) -> None:
     link = await scene.asks()
     later = policy("refuse", {"networks": ["203.0.113.0/24"]}, name="Not from there")
     assert (await scene.set({**scene.rule, "counts": True}, later)).status == 200
@@ -124,14 +124,14 @@ async def test_it_lifts_and_names_only_what_counted_before_the_mail(scene: Insta
     assert USED in (await scene.opens(link)).page.text
 
 
-async def test_of_two_presses_at_once_one_lifts(scene: InstallationScene) -> None:
+async def test_of_two_presses_at_once_one_lifts(scene: LiftedInstallation) -> None:
     link = await scene.asks()
     answers = await all_at_once(*[lambda: scene.presses(link)] * 2)
     assert sorted(answer.status for answer in answers) == [200, 400]
     assert [one["actor_id"] for one in scene.audited(UPDATED)].count(scene.root.user) == 1
 
 
-async def test_presses_at_once_with_whoever_puts_the_rule_back_lift_nothing(scene: InstallationScene) -> None:
+async def test_presses_at_once_with_whoever_puts_the_rule_back_lift_nothing(scene: LiftedInstallation) -> None:
     """All wait for the rules. Whichever comes first, the rule that was put back counts at the end."""
     link = await scene.asks()
     assert (await scene.presses(link)).status == 200
@@ -145,7 +145,7 @@ async def test_presses_at_once_with_whoever_puts_the_rule_back_lift_nothing(scen
 
 
 @pytest.mark.parametrize("end", ["removed", "deactivated"])
-async def test_whoever_has_lost_the_office_reads_no_rule_by_the_link(scene: InstallationScene, end: str) -> None:
+async def test_whoever_has_lost_the_office_reads_no_rule_by_the_link(scene: LiftedInstallation, end: str) -> None:
     link = await scene.asks()
     path = f"/api/platform/owners/{scene.root.user}" if end == "removed" else f"/api/platform/users/{scene.root.user}/deactivate"
     answer = await scene.request("DELETE" if end == "removed" else "POST", path, by=scene.boss)

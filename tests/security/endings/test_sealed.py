@@ -38,4 +38,4 @@ def test_a_text_is_sealed_nowhere_else() -> None:
     made = re.compile(r"b64encode\(\s*(?:self\.)?_?keyring\.seal")
     makers = {path.relative_to(ROOT).as_posix() for path, text in sources().items() if made.search(text)}
     # A backup's proof and seal are in its own file, and open nothing here.
-    assert makers == {"core/usecases/identity/sealed_texts.py", "adapters/backup_folders.py"}
+    assert makers == {"core/usecases/identity/guards/sealed_texts.py", "adapters/backup_folders.py"}

@@ -74,7 +74,7 @@ NAMING: Final[Mapping[str, Endpoint]] = {str(one): one for one in (*ROUTES, *PAG
 
 
 @dataclass(frozen=True)
-class Asked:
+class AskedPlace:
     """What a person without a tie sends. Words in braces are the organization's, or those of one that is not there."""
 
     body: Mapping[str, Any] | None = None
@@ -83,7 +83,7 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Door(Asked):
+class NamedGate(AskedPlace):
     """A door for strangers, by intent."""
 
     tells: str = ""
@@ -91,36 +91,36 @@ class Door(Asked):
     """The tables whose rows of the organization it may change, although it is closed to the stranger."""
 
 
-ASKS_FOR_A_TIE: Final[Mapping[str, Asked]] = {
-    "GET /api/user/terms": Asked(query={"organization": "{org}"}),
-    "POST /api/user/terms": Asked({"organization": "{org}", "version": VERSION}),
-    "GET /ui/terms": Asked(query={"organization": "{org}"}),
-    "POST /ui/terms": Asked({"terms": "{terms}", "organization": "{org}"}),
-    "GET /api/user/profile": Asked(query={"organization": "{org}"}),
-    "PATCH /api/user/profile": Asked({"organization": "{org}", "values": {"badge": "x"}}),
-    "POST /ui/choose-organization": Asked({"organization": "{org}"}),
-    "POST /ui/organizations/invitations/{invitation_id}": Asked(
+ASKS_FOR_A_TIE: Final[Mapping[str, AskedPlace]] = {
+    "GET /api/user/terms": AskedPlace(query={"organization": "{org}"}),
+    "POST /api/user/terms": AskedPlace({"organization": "{org}", "version": VERSION}),
+    "GET /ui/terms": AskedPlace(query={"organization": "{org}"}),
+    "POST /ui/terms": AskedPlace({"terms": "{terms}", "organization": "{org}"}),
+    "GET /api/user/profile": AskedPlace(query={"organization": "{org}"}),
+    "PATCH /api/user/profile": AskedPlace({"organization": "{org}", "values": {"badge": "x"}}),
+    "POST /ui/choose-organization": AskedPlace({"organization": "{org}"}),
+    "POST /ui/organizations/invitations/{invitation_id}": AskedPlace(
         {"invitation": "{invitation}", "answer": "accept"}, ids={"invitation_id": "{invitation}"}
     ),
     # These are for platform owners, for applications with a key, and for whoever holds a link: a person is refused before the name is read.
-    "POST /api/platform/impersonate/{user_id}": Asked(
+    "POST /api/platform/impersonate/{user_id}": AskedPlace(
         {"reason": "x", "org_slug": "{org}", "service_slug": "shop"}, ids={"user_id": "{member}"}
     ),
-    "PUT /api/platform/risk-policies": Asked({"policies": [], "exceptions": []}),
-    "POST /access/v1/evaluation": Asked(
+    "PUT /api/platform/risk-policies": AskedPlace({"policies": [], "exceptions": []}),
+    "POST /access/v1/evaluation": AskedPlace(
         {"subject": {"type": "user", "id": "{member}"}, "action": {"name": "x"}, "resource": {"type": "organization", "id": "{org}"}}
     ),
-    "POST /access/v1/evaluations": Asked(
+    "POST /access/v1/evaluations": AskedPlace(
         {"subject": {"type": "user", "id": "{member}"}, "action": {"name": "x"}, "resource": {"type": "organization", "id": "{org}"}}
     ),
-    "POST /access/v1/search/subject": Asked(
+    "POST /access/v1/search/subject": AskedPlace(
         {"subject": {"type": "user"}, "action": {"name": "x"}, "resource": {"type": "organization", "id": "{org}"}}
     ),
-    "POST /access/v1/search/action": Asked(
+    "POST /access/v1/search/action": AskedPlace(
         {"subject": {"type": "user", "id": "{member}"}, "resource": {"type": "organization", "id": "{org}"}}
     ),
-    "POST /api/service/subscriptions": Asked({"user_id": "{member}", "plan_id": "{plan}"}),
-    "POST /ui/platform/risk": Asked({"name": "x", "services": "{service}"}),
+    "POST /api/service/subscriptions": AskedPlace({"user_id": "{member}", "plan_id": "{plan}"}),
+    "POST /ui/platform/risk": AskedPlace({"name": "x", "services": "{service}"}),
 }
 # The same, on the pages on the way of a sign-in, in their order.
 ASKS_IN_A_FLOW: Final[Mapping[str, Mapping[str, str]]] = {
@@ -128,8 +128,8 @@ ASKS_IN_A_FLOW: Final[Mapping[str, Mapping[str, str]]] = {
     "POST /ui/confirm-membership": {"answers": "yes:{org_id}"},
 }
 _LOGS: Final = frozenset({"audit_entries", "audit_pending", "audit_personal", "events", "webhook_deliveries"})
-DOORS: Final[Mapping[str, Door]] = {
-    "POST /api/auth/register": Door(
+DOORS: Final[Mapping[str, NamedGate]] = {
+    "POST /api/auth/register": NamedGate(
         {
             "email": "new-{org}@nowhere.example",
             "password": PASSWORD,
@@ -139,34 +139,38 @@ DOORS: Final[Mapping[str, Door]] = {
         tells="Whether the organization asks for terms, by their version; whether a service is there. The mail has its name and colour.",
         writes=frozenset({"terms_acceptances"}) | _LOGS,
     ),
-    "GET /ui/register": Door(query={"org_slug": "{org}"}, tells="The looks of an active organization, its terms, and who may register."),
-    "POST /ui/register": Door(tells="As the page. It accepts the terms that the page has named, as the new account."),
-    "POST /api/auth/resend-verification": Door({"email": EMAIL, "org_slug": "{org}"}, tells="Nothing: the mail has its name and colour."),
-    "POST /api/auth/forgot-password": Door({"email": EMAIL, "org_slug": "{org}"}, tells="Nothing: the mail has its name and colour."),
-    "GET /ui/forgot-password": Door(query={"org_slug": "{org}"}, tells="The looks of an active organization."),
-    "POST /api/auth/login": Door(
+    "GET /ui/register": NamedGate(
+        query={"org_slug": "{org}"}, tells="The looks of an active organization, its terms, and who may register."
+    ),
+    "POST /ui/register": NamedGate(tells="As the page. It accepts the terms that the page has named, as the new account."),
+    "POST /api/auth/resend-verification": NamedGate(
+        {"email": EMAIL, "org_slug": "{org}"}, tells="Nothing: the mail has its name and colour."
+    ),
+    "POST /api/auth/forgot-password": NamedGate({"email": EMAIL, "org_slug": "{org}"}, tells="Nothing: the mail has its name and colour."),
+    "GET /ui/forgot-password": NamedGate(query={"org_slug": "{org}"}, tells="The looks of an active organization."),
+    "POST /api/auth/login": NamedGate(
         {"email": EMAIL, "password": PASSWORD, "org_slug": "{org}", "service_slug": "shop"},
         tells="Whether the service is there, and to who signs in, whether it lets them in. The organization sees the attempt.",
         writes=frozenset({"login_events", "login_event_pending", "sign_in_pending"}) | _LOGS,
     ),
-    "POST /api/auth/passkeys": Door(tells="As the sign-in by password."),
-    "POST /api/auth/magic-link": Door(
+    "POST /api/auth/passkeys": NamedGate(tells="As the sign-in by password."),
+    "POST /api/auth/magic-link": NamedGate(
         {"email": EMAIL, "org_slug": "{org}", "service_slug": "shop", "redirect_uri": "https://shop.example/callback"},
         tells="Whether the service is there, and takes this address to send people back to. The mail has the looks of the organization.",
     ),
-    "GET /ui/sign-in/link": Door(query={"client_id": "{client}", "token": "x"}, tells="The looks of the application's organization."),
-    "GET /auth/{provider}": Door(
+    "GET /ui/sign-in/link": NamedGate(query={"client_id": "{client}", "token": "x"}, tells="The looks of the application's organization."),
+    "GET /auth/{provider}": NamedGate(
         query={"org": "{org}", "service": "shop", "redirect_uri": "https://shop.example/callback"},
         ids={"provider": "codehost"},
         tells="Whether the service is there, and takes this address to send people back to. It leads to the provider.",
         writes=frozenset({"flows"}),
     ),
-    "GET /saml/sp/{connection_id}/start": Door(
+    "GET /saml/sp/{connection_id}/start": NamedGate(
         query={"service": "shop"},
         ids={"connection_id": "{provider}"},
         tells="Whether the provider has such a service. It leads there.",
     ),
-    "GET /oauth/authorize": Door(
+    "GET /oauth/authorize": NamedGate(
         query={
             "client_id": "{client}",
             "redirect_uri": "https://shop.example/callback",
@@ -178,35 +182,35 @@ DOORS: Final[Mapping[str, Door]] = {
         tells="The application's name, its organization's looks, and whether it lets the person in. Its record keeps the refusal.",
         writes=frozenset({"flows", "authorization_refusals"}),
     ),
-    "GET /oauth/logout": Door(query={"client_id": "{client}"}, tells="The looks of the application's organization."),
-    "POST /oauth/logout/confirm": Door(tells="As the page."),
-    "POST /auth/device/code": Door(
+    "GET /oauth/logout": NamedGate(query={"client_id": "{client}"}, tells="The looks of the application's organization."),
+    "POST /oauth/logout/confirm": NamedGate(tells="As the page."),
+    "POST /auth/device/code": NamedGate(
         {"org": "{org}", "service": "shop", "client_id": "{client}"},
         tells="Whether the client is there: with its id alone, if it has no secret. It gives codes, which open nothing before a yes.",
         writes=frozenset({"device_codes"}),
     ),
     **{
-        f"POST {path}": Door(
+        f"POST {path}": NamedGate(
             {"client_id": "{client}", "grant_type": "authorization_code", "code": "x", "token": "x"},
             tells="To whoever authenticates as the client, what is the client's. Without its secret, that the client is refused.",
             writes=frozenset({"authorization_refusals"}),
         )
         for path in ("/auth/token", "/oauth/token", "/oauth/introspect", "/auth/revoke", "/oauth/revoke")
     },
-    "POST /oauth/par": Door(
+    "POST /oauth/par": NamedGate(
         {"client_id": "{client}", "response_type": "code", "redirect_uri": "https://shop.example/callback"},
         tells="As the authorization request, to whoever authenticates as the client.",
         writes=frozenset({"authorization_refusals"}),
     ),
-    "POST /oauth/bc-authorize": Door(
+    "POST /oauth/bc-authorize": NamedGate(
         {"client_id": "{client}", "scope": "openid", "login_hint": EMAIL},
         tells="As the authorization request, to whoever authenticates as the client.",
         writes=frozenset({"authorization_refusals"}),
     ),
-    "POST /api/organizations": Door(
+    "POST /api/organizations": NamedGate(
         {"slug": "{org}", "name": "Mine"}, tells="Whether the slug is in use: slugs are unique, and stand in addresses of pages."
     ),
-    "POST /ui/organizations/~new": Door({"slug": "{org}", "name": "Mine"}, tells="As the endpoint."),
+    "POST /ui/organizations/~new": NamedGate({"slug": "{org}", "name": "Mine"}, tells="As the endpoint."),
 }
 # The words of these mean something else.
 NAMES_NONE: Final[Mapping[str, str]] = {
@@ -284,7 +288,7 @@ class Stranger:
     def gone(self) -> Mapping[str, str]:
         return {name: "not-there" if name == "org" else str(uuid4()) for name in self.real()}
 
-    async def ask(self, one: Endpoint, asked: Asked, named: Mapping[str, str]) -> Received:
+    async def ask(self, one: Endpoint, asked: AskedPlace, named: Mapping[str, str]) -> Received:
         def filled(value: Any) -> Any:
             if isinstance(value, str):
                 return value.format(**named)

@@ -25,10 +25,10 @@ ACME: Final = "/api/organizations/acme"
 ADDRESS: Final = "https://acme.example/terms"
 
 
-class Strangers(Arriving):
+class TieLessPeople(Arriving):
     """Acme asks for terms, and none of its applications lets anybody in. Eve has an account, and no tie to acme."""
 
-    async def begin(self) -> "Strangers":
+    async def begin(self) -> "TieLessPeople":
         self.owner = self.speaker = self.resident(self.acme, "owner")
         for one in ("app", "desktop"):
             (await self.request("PATCH", f"{ACME}/services/{one}", {"sign_in_policy": "members"})).ok()
@@ -77,11 +77,11 @@ class Strangers(Arriving):
 
 
 @pytest.fixture
-async def scene(postern: Postern, people: People, log: CapturedLog) -> Strangers:
-    return await Strangers(postern, people, unlimited(postern), log).begin()
+async def scene(postern: Postern, people: People, log: CapturedLog) -> TieLessPeople:
+    return await TieLessPeople(postern, people, unlimited(postern), log).begin()
 
 
-async def test_a_stranger_accepts_nothing_by_the_api(scene: Strangers) -> None:
+async def test_a_stranger_accepts_nothing_by_the_api(scene: TieLessPeople) -> None:
     answers = [await scene.accept(scene.eve, version, of) for version in ("1", "2") for of in ("acme", "nobody-here")]
     assert [refused(one) for one in answers] == [(404, "NOT_FOUND")] * 4
     assert len({one.json()["error"] for one in answers}) == 1
@@ -89,7 +89,7 @@ async def test_a_stranger_accepts_nothing_by_the_api(scene: Strangers) -> None:
     assert await scene.pending(scene.eve, "?organization=acme") == []
 
 
-async def test_a_stranger_accepts_nothing_by_the_page(scene: Strangers) -> None:
+async def test_a_stranger_accepts_nothing_by_the_page(scene: TieLessPeople) -> None:
     theirs, root = await scene.shown(), scene.people.add(platform_owner=True)
     (await scene.request("PUT", "/api/platform/terms", scene.terms("7"), by=root)).ok()
     eve = scene.signed_in(scene.eve)
@@ -104,7 +104,7 @@ async def test_a_stranger_accepts_nothing_by_the_page(scene: Strangers) -> None:
     assert await scene.pending(scene.eve) == []
 
 
-async def test_who_is_merely_listed_accepts(scene: Strangers) -> None:
+async def test_who_is_merely_listed_accepts(scene: TieLessPeople) -> None:
     directory = Directory(scene.postern, scene.client, scene.people, "initech")
     await directory.connect()
     user = UUID((await directory.create(scene.eve.email))["id"])
@@ -115,7 +115,7 @@ async def test_who_is_merely_listed_accepts(scene: Strangers) -> None:
     assert await scene.pending(scene.eve) == []
 
 
-async def test_an_end_user_accepts_although_the_application_has_closed_since(scene: Strangers) -> None:
+async def test_an_end_user_accepts_although_the_application_has_closed_since(scene: TieLessPeople) -> None:
     await scene.opens_app()
     (await Browser(scene.client).login(scene.eve, org_slug="acme", service_slug="app")).ok()
     (await scene.request("PATCH", f"{ACME}/services/app", {"sign_in_policy": "members"})).ok()
@@ -124,7 +124,7 @@ async def test_an_end_user_accepts_although_the_application_has_closed_since(sce
     assert await scene.counted() == 1
 
 
-async def test_who_comes_for_the_first_time_accepts_at_an_application_that_lets_anybody_in(scene: Strangers) -> None:
+async def test_who_comes_for_the_first_time_accepts_at_an_application_that_lets_anybody_in(scene: TieLessPeople) -> None:
     await scene.opens_app()
     await scene.runs_out()
     first = await Browser(scene.client).login(scene.eve, org_slug="acme", service_slug="app")
@@ -139,7 +139,7 @@ async def test_who_comes_for_the_first_time_accepts_at_an_application_that_lets_
     assert await scene.counted() == 2
 
 
-async def test_who_has_accepted_a_version_before_accepts_the_next(scene: Strangers) -> None:
+async def test_who_has_accepted_a_version_before_accepts_the_next(scene: TieLessPeople) -> None:
     seen = [{"version": "1", "organization": "acme"}]
     body = {"email": "bob@example.org", "password": PASSWORD, "org_slug": "acme", "accept_terms": seen}
     (await scene.client.post("/api/auth/register", body)).ok()
@@ -152,7 +152,7 @@ async def test_who_has_accepted_a_version_before_accepts_the_next(scene: Strange
     assert (await scene.accept(person, "2")).status == 200
 
 
-async def test_a_page_accepts_for_the_organization_to_which_its_flow_leads(scene: Strangers) -> None:
+async def test_a_page_accepts_for_the_organization_to_which_its_flow_leads(scene: TieLessPeople) -> None:
     tab = await scene.signed_in(scene.eve).tab().open("/ui/terms")
     assert "version 1" not in tab.page.text
     await scene.opens_app()
@@ -166,7 +166,7 @@ async def test_a_page_accepts_for_the_organization_to_which_its_flow_leads(scene
     assert await scene.counted() == 2
 
 
-async def test_terms_of_an_organization_that_is_suspended_are_nobodys_to_accept(scene: Strangers) -> None:
+async def test_terms_of_an_organization_that_is_suspended_are_nobodys_to_accept(scene: TieLessPeople) -> None:
     member = scene.resident(scene.acme, "member")
     root = scene.people.add(platform_owner=True)
     (await scene.request("POST", f"/api/platform/organizations/{scene.acme.id}/suspend", {"reason": "x"}, by=root)).ok()

@@ -9,6 +9,7 @@ from psycopg.types.json import Jsonb
 
 from adapters.postgres.branding import dress_of
 from adapters.postgres.identity.factors.devices import STRICTEST_TRUST
+from adapters.postgres.identity.proofs.sign_in_policy import ADMITS_ANYBODY
 from adapters.postgres.identity.upstream.own import OwnRow, own
 from adapters.postgres.rows import AnswerRow, IdRow
 from adapters.postgres.statements import first, only
@@ -228,6 +229,8 @@ class FlowRows(OnStatements):
 
 
 _ADMITS: Final = "(select services.sign_in_policy from services where services.id = flows.service_id)"
+# It only spares the look at the organization's domains: the domain decides by the policy.
+_IS_CHOOSY: Final = f"exists (select from services where services.id = flows.service_id and not {ADMITS_ANYBODY})"
 
 
 def flow_columns(organizations: LiteralString) -> LiteralString:
@@ -251,7 +254,7 @@ def flow_columns(organizations: LiteralString) -> LiteralString:
            and {may_know_of_failures(f"{organizations}.id", "flows.service_id", "flows.user_id")} as flow_may_know,
            case when flows.preauthentication_id is not null then ({STRICTEST_TRUST.format(user="flows.user_id")}) end as flow_trust_days,
            {organizations}.registration_policy as flow_registration, {_ADMITS} as flow_admits,
-           coalesce({_ADMITS} <> 'anyone', false) and exists (
+           {_IS_CHOOSY} and exists (
                select
                  from domain_routes
                 where domain_routes.org_id = {organizations}.id and domain_routes.join_policy <> 'off'

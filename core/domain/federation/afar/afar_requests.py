@@ -13,6 +13,7 @@ from uuid import UUID
 from core.domain.audiences import TokenAudience
 from core.domain.email import Email
 from core.domain.errors import BadRequest, NotFound
+from core.domain.federation.lookalikes import has_host, has_link, has_quotation
 from core.domain.federation.oauth.authorizations import AuthorizationRequest
 from core.domain.federation.oauth.clients import AuthenticatedClient, RegisteredClient
 from core.domain.federation.oauth.oauth_errors import InvalidGrant, InvalidScope, UnauthorizedClient
@@ -23,7 +24,6 @@ from core.domain.identifiers import AfarRequestId, ClientId, OrganizationId, Ser
 from core.domain.jobs import NewJob
 from core.domain.json import Json
 from core.domain.key_proofs.proofs import KeyThumbprint
-from core.domain.lookalikes import has_host, has_link, has_quotation
 from core.domain.rate_limits import RateLimit
 from core.domain.record.events import Actor, Event, Target
 from core.domain.services.client_ids import describes_itself, is_open

@@ -12,13 +12,13 @@ from hashlib import sha256
 from typing import Any, Final, NoReturn
 
 from core.domain.errors import BadRequest
+from core.domain.federation.lookalikes import has_link, has_other_forms
 from core.domain.federation.oauth.authorizations import AuthorizationErrorCode, UnknownRecipient
 from core.domain.federation.oauth.clients import AuthenticationMethod
 from core.domain.http_dates import http_date
 from core.domain.identifiers import ClientId, OrganizationId, ResourceServerId, ServiceId
 from core.domain.json import Json
 from core.domain.lines import has_markup, typed_line
-from core.domain.lookalikes import has_link, has_other_forms
 from core.domain.outbound.key_sets import client_keys, keys_destination
 from core.domain.outbound.metadata_clients import Provenance
 from core.domain.rate_limits import RateLimit

@@ -23,7 +23,7 @@ from core.domain.identity.guards.puzzles import (
 )
 from core.domain.identity.guards.traffic import BusyPlaces, Crossing
 from core.frozen import Frozen
-from core.usecases.identity.sealed_texts import opened_text, sealed_text
+from core.usecases.identity.guards.sealed_texts import opened_text, sealed_text
 from ports.clock import Clock
 from ports.encryption import CannotOpen, KeyRing
 from ports.identity.guards.puzzles import PuzzleStore

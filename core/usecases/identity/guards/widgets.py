@@ -12,7 +12,7 @@ from core.domain.identity.endings.sealed import WIDGETS
 from core.domain.identity.guards.puzzles import PuzzlePurpose, PuzzleUnsolved
 from core.domain.identity.guards.widgets import ANSWER_REMEMBERED, LONGEST_KEPT, KeptForm, MakerSeen, answer_id
 from core.frozen import Frozen
-from core.usecases.identity.sealed_texts import opened_text, sealed_text
+from core.usecases.identity.guards.sealed_texts import opened_text, sealed_text
 from ports.clock import Clock
 from ports.encryption import CannotOpen, KeyRing
 from ports.identity.guards.puzzles import PuzzleStore

@@ -10,7 +10,7 @@ from core.domain.identity.locking.account_locks import LockLink, NotALockLink
 from core.domain.identity.mailed_tokens import LinkRefused, LinkUnknown
 from core.domain.secrets import Token
 from core.frozen import Frozen
-from core.usecases.identity.sealed_texts import opened_text, sealed_text
+from core.usecases.identity.guards.sealed_texts import opened_text, sealed_text
 from ports.clock import Clock
 from ports.encryption import CannotOpen, KeyRing
 

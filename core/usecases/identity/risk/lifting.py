@@ -15,7 +15,7 @@ from core.domain.identity.risk_policies.policies import RiskPolicies, RiskPolicy
 from core.domain.identity.risk_policies.ways_back import NotAWayBack, WayBack
 from core.domain.record.events import Actor
 from core.domain.secrets import Token
-from core.usecases.identity.sealed_texts import opened_text
+from core.usecases.identity.guards.sealed_texts import opened_text
 from ports.encryption import CannotOpen, KeyRing
 from ports.unit_of_work import UnitOfWork
 

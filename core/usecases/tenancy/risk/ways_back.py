@@ -19,8 +19,8 @@ from core.domain.record.events import Actor
 from core.domain.secrets import Token
 from core.domain.tenancy.roles import BuiltInRole
 from core.frozen import Frozen
+from core.usecases.identity.guards.sealed_texts import sealed_text
 from core.usecases.identity.risk.lifting import keep_lifted, lifted_by, opened_way_back
-from core.usecases.identity.sealed_texts import sealed_text
 from ports.encryption import KeyRing
 from ports.mail_templates import MailTemplates
 from ports.rate_limits import SharedBuckets

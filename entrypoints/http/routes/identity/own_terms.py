@@ -86,7 +86,7 @@ async def list_own_terms(call: Call[None, OwnTermsQuery], postern: Postern) -> O
     """List the terms that you are asked to accept, and those that you have accepted
 
     Terms of the installation and of organizations: each with its version, the address of its text, and the date until which you may go on
-    without accepting it. Whoever is refused at the first sign-in to an application (`TERMS_REQUIRED`) names its organization.
+    without accepting it. If a first sign-in to an application is refused (`TERMS_REQUIRED`), name its organization.
     """
     return _record(await postern.identity.terms.own(call.caller.user, call.query.organization))
 

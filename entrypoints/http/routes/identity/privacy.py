@@ -380,8 +380,8 @@ async def forget_person(call: Call[None, None, PersonPath, Caller], postern: Pos
 
     A platform owner may do this. The owner of all organizations that the person belongs to may do this, too, on two conditions. First, the
     person signs in to no service of another organization. Second, the person joined each of these organizations by their own act, or the
-    account was created through one of them. Before a platform owner can be forgotten, somebody must demote them. Whoever owns a suspended
-    organization asks the owners of the platform first: only they may delete it, or open it again. You may repeat this. You need a recent
+    account was created through one of them. Before a platform owner can be forgotten, somebody must demote them. If you own a suspended
+    organization, ask the owners of the platform first: only they may delete it, or open it again. You may repeat this. You need a recent
     proof of who you are: of the second factor, if you have one.
     """
     request = await postern.identity.privacy.forget(UserId(call.path.user_id), asker(call.caller), call.actor)

@@ -184,7 +184,7 @@ class FurtherProviderRecord(msgspec.Struct, frozen=True, kw_only=True):
     tested_at: datetime | None
     """When a test last succeeded; null if none did."""
     digest: Annotated[str, example("9f2c4d4c86a1d0c5f2a0b3b8a3d7e9f1c2b3a4958677869504132231f0e1d2c3")]
-    """The digest of what a test is about. Whoever makes a draft active after a test sends it back."""
+    """The digest of what a test is about. A request that makes a draft active after a test sends it back."""
     people: Annotated[int, example(12)]
     """How many people are connected to it. With another issuer, all of them are newcomers."""
     position: _Position

@@ -188,6 +188,7 @@ async def test_a_session_outlasts_the_membership_where_the_domain_admits_strange
 _KEEPS_OR_TELLS: Final = {
     "adapters/postgres/federation/authorizations.py": "the domain decides what is left to do for a request",
     "adapters/postgres/federation/token_preview.py": "a preview names the rule, and the fragment decides",
+    "adapters/postgres/identity/proofs/flows.py": "the domain decides whether an account that somebody registers gets in",
     "adapters/postgres/identity/proofs/sign_in.py": "the last look holds the service's row, and decides of that by the fragment",
     "adapters/postgres/tenancy/callers.py": "the look at a caller reads the service's row once, and decides of that by the fragment",
     "adapters/postgres/platform/configuration/service_objects.py": "a document tells it",

@@ -44,6 +44,9 @@ _FILL: Final = """
     select gen_random_uuid(), md5('o' || n % 100)::uuid, md5('u' || n)::uuid, 'member', now() from generate_series(1, 5000) as n;
     insert into service_users (service_id, user_id, org_id, created_at)
     select md5('s' || n % 100)::uuid, md5('u' || n)::uuid, md5('o' || n % 100)::uuid, now() from generate_series(1, 5000) as n;
+    insert into all_services (id, org_id, slug, name, service_type, client_id, created_at, updated_at)
+    select md5('s' || n)::uuid, md5('o' || n % 100)::uuid, 's' || n, 'S', 'web', gen_random_uuid(), now(), now()
+      from generate_series(1, 5000) as n;
     reset session_replication_role;
     insert into audit_personal (entry_id, address, salt) select id, '192.0.2.7', '' from audit_entries;
     insert into audit_links (chain_id, sequence, entry_id, digest)
@@ -194,3 +197,15 @@ async def test_a_list_is_one_round_trip(grown: Store) -> None:
         round_trips.reset(token)
         assert found.items
         assert trips.count == 1
+
+
+@pytest.mark.parametrize("kind", [TargetType.SERVICE, TargetType.USER])
+@pytest.mark.parametrize("target", ["app", "-" * 36, "a" * 36, "01900000-0000-7000-8000-0000000000a-", ""])
+async def test_an_entry_about_what_has_no_uuid_is_read_and_names_nothing(store: Store, kind: TargetType, target: str) -> None:
+    await store.query(
+        "insert into audit_entries (id, organization_id, action, target_type, target_id, success, details, created_at, personal_digest)"
+        " values (gen_random_uuid(), %(acme)s, 'tried', %(kind)s, %(target)s, true, '{}', now(), '')",
+        {"acme": ACME, "kind": kind.value, "target": target},
+    )
+    (entry,) = (await PostgresAuditLog(store.pool).matching(ACME, AuditFilter(action="tried"), Page())).items
+    assert (entry.target_id, entry.service, entry.subject) == (target, None, None)

@@ -1,0 +1,298 @@
+"""`--rooms due`: what ships is tested again when its contents have changed since it was last green, and not otherwise.
+
+`tests/runs/rooms.toml` names each room that ships: its tests, and the paths that make it due. `tests/checked.json` has a line for each
+room, each page of the sweeps and each file of tests: the digest of the contents that were green. What has another digest, or none, is due.
+A wrong line only makes something run. Git is not asked: in CI, the merge base with `main` is the commit itself, and clones are shallow.
+
+A run of all tests (`--rooms due` or `--rooms all`) writes the lines of what it ran whole and saw green; whoever lands a change commits
+them. `python -m tests.runs.rooms` prints the rooms that are due.
+"""
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import tomllib
+from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from tests.places import ROOT
+from tests.runs.pairs import CHOSEN
+
+ROOMS: Final = ROOT / "tests" / "runs" / "rooms.toml"
+# A test of this module gives its runs another list.
+CHECKED: Final = Path(os.environ.get("TESTS_CHECKED", ROOT / "tests" / "checked.json"))
+CHANGELOG: Final = ROOT / "CHANGELOG.md"
+# In place of a path: the document that clients are made of. An endpoint says much that no client sees.
+OPENAPI: Final = "openapi.json"
+PAGE: Final = "page"
+"""The property by which a test says which page of a sweep it has visited, and the page's digest."""
+LEFT_OUT: Final = "left_out"
+"""What the controller of a run hands to its workers: the files of tests that nobody collects."""
+_DESCRIBED: Final = """
+import json
+from entrypoints.http.application import PAGES
+from entrypoints.http.description import openapi
+from entrypoints.http.routes import ROUTES
+print(json.dumps(openapi.document([*ROUTES, *PAGES], base_url="https://id.example.org", version="1.0.0"), sort_keys=True))
+"""
+# A line of `checked.json` guards against what changes by itself, not against anybody who looks for two files with one digest.
+_DIGITS: Final = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Room:
+    name: str
+    tests: Sequence[str]
+    """Files, and folders with a slash at their end."""
+    paths: Sequence[str]
+    """What makes the room due: files, folders, and patterns."""
+    pairs: bool = False
+    """Its files always run: by pairs, and whole when the room is due."""
+
+    def files(self) -> Collection[str]:
+        return {file for one in self.tests for file in _files(one) if Path(file).name.startswith("test_")}
+
+    def digest(self) -> str:
+        return digest_of([*self.tests, *self.paths])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checked:
+    """The digests that were green, by name."""
+
+    rooms: Mapping[str, str]
+    pages: Mapping[str, str]
+    files: Mapping[str, str]
+
+    @classmethod
+    def read(cls) -> "Checked":
+        found = json.loads(CHECKED.read_text()) if CHECKED.exists() else {}
+        return cls(**{kind: found.get(kind, {}) for kind in ("rooms", "pages", "files")})
+
+    def write(self) -> None:
+        kinds = {"rooms": self.rooms, "pages": self.pages, "files": self.files}
+        CHECKED.write_text(json.dumps(kinds, indent=0, sort_keys=True, ensure_ascii=False) + "\n")
+
+
+def rooms() -> Sequence[Room]:
+    found = tomllib.loads(ROOMS.read_text())
+    return [Room(name=name, **said) for name, said in found.items()]
+
+
+def reasons(checked: Mapping[str, str], among: Sequence[Room]) -> Mapping[str, str]:
+    """Why each room is due. A room that is not due is not in it."""
+    found = {}
+    for room in among:
+        if room.name not in checked:
+            found[room.name] = "nobody has seen it green"
+        elif checked[room.name] != room.digest():
+            found[room.name] = "its tests, or what it is made of, changed since it was green"
+    return found
+
+
+def left_out(due: Collection[str], among: Sequence[Room]) -> frozenset[str]:
+    """The files of tests that no room that is due has. A file that is in no room always runs."""
+    waiting = {file for room in among if room.name not in due and not room.pairs for file in room.files()}
+    return frozenset(waiting - {file for room in among if room.name in due for file in room.files()})
+
+
+def digest_of(paths: Sequence[str]) -> str:
+    """The digest of the names and contents of all files there."""
+    digest = hashlib.sha256()
+    for file in sorted({file for path in paths for file in _files(path)}):
+        digest.update(f"{file}\0{_content(file)}\n".encode())
+    return digest.hexdigest()[:_DIGITS]
+
+
+def is_in_the_fifth(page: str) -> bool:
+    """One page of five is visited although it is not due. Each change of the news chooses others; `FIFTH=0` to `4` repeats one choice."""
+    chosen = int(os.environ.get("FIFTH", "0"))
+    drawn = hashlib.sha256(f"{page}\0{_news()}".encode()).digest()
+    return int.from_bytes(drawn[:8]) % 5 == chosen
+
+
+@cache
+def _news() -> str:
+    """What the changelog says under "Unreleased"."""
+    return CHANGELOG.read_text().partition("\n## ")[2].partition("\n## ")[0]
+
+
+def _files(path: str) -> Iterator[str]:
+    if path == OPENAPI:
+        yield path
+        return
+    found = (ROOT / path).rglob("*") if path.endswith("/") else ROOT.glob(path)
+    for file in found:
+        if file.is_file() and "__pycache__" not in file.parts:
+            yield file.relative_to(ROOT).as_posix()
+
+
+@cache
+def _content(file: str) -> str:
+    if file == OPENAPI:
+        # In a process of its own, as the tests may not have the product in memory before they start.
+        content = subprocess.run([sys.executable, "-c", _DESCRIBED], cwd=ROOT, check=True, stdout=subprocess.PIPE).stdout
+    else:
+        content = (ROOT / file).read_bytes()
+    return hashlib.sha256(content).hexdigest()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--rooms", choices=("due", "all"), help="run what ships if it is due, or all of it; note what was green")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    worker = getattr(config, "workerinput", None)
+    if worker is not None:
+        files = frozenset(worker.get(LEFT_OUT, ()))
+    elif config.option.rooms and not config.option.collectonly:
+        noting = Noting(every=config.option.rooms == "all")
+        config.pluginmanager.register(noting, "noting")
+        files = noting.left_out
+    else:
+        return
+    config.pluginmanager.register(_Passing(files))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    noting = node.config.pluginmanager.get_plugin("noting")
+    if noting is not None:
+        node.workerinput[LEFT_OUT] = sorted(noting.left_out)
+
+
+class _Passing:
+    """Collects nothing of the files that are left out."""
+
+    def __init__(self, files: frozenset[str]) -> None:
+        self._files = files
+
+    def pytest_ignore_collect(self, collection_path: Path) -> bool | None:
+        if collection_path.suffix != ".py" or not collection_path.is_relative_to(ROOT):
+            return None
+        return True if collection_path.relative_to(ROOT).as_posix() in self._files else None
+
+
+class Noting:
+    """Says first what is due and why, at once what fails, and last what was left out; writes down what was green."""
+
+    def __init__(self, *, every: bool) -> None:
+        self._every = every
+        self._rooms = rooms()
+        self._checked = Checked.read()
+        self._reasons = dict.fromkeys((room.name for room in self._rooms), "all are run") if every else self._why()
+        self.left_out = left_out(self._reasons, self._rooms)
+        os.environ[CHOSEN] = ",".join(room.name for room in self._rooms if room.pairs and room.name not in self._reasons)
+        # Of what the tests are about to see, not of what somebody writes meanwhile.
+        self._digests = {room.name: room.digest() for room in self._rooms if room.name in self._reasons}
+        self._files: dict[str, str] = {}
+        self._pages: dict[str, str] = {}
+        self._skipped: set[str] = set()
+        self._red: set[str] = set()
+        self._reporter: Any = None
+
+    def _why(self) -> Mapping[str, str]:
+        return reasons(self._checked.rooms, self._rooms)
+
+    def pytest_sessionstart(self, session: pytest.Session) -> None:
+        self._reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+
+    def pytest_report_header(self) -> Sequence[str]:
+        return [
+            *(f"due: {name} ({why})" for name, why in self._reasons.items()),
+            *([] if self._reasons else ["no room that ships is due"]),
+        ]
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        file = report.nodeid.partition("::")[0]
+        if report.skipped:
+            self._skipped.add(file)
+        if report.failed:
+            self._red.add(file)
+            self._say(f"\n{report.nodeid} failed; the reason follows at the end of the run")
+        if file not in self._files:
+            self._files[file] = digest_of([file])
+        if report.when == "call" and report.passed:
+            properties: Sequence[tuple[str, Any]] = report.user_properties
+            self._pages.update(value for name, value in properties if name == PAGE)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> Generator[None, object, object]:
+        ended = yield
+        self._note(session)
+        return ended
+
+    def _note(self, session: pytest.Session) -> None:
+        # Whoever names a file, or a part of one, has not run the whole.
+        narrowed = session.config.option.keyword or session.config.option.markexpr or session.config.args_source is _NAMED
+        if session.exitstatus not in ENDED or narrowed:
+            return
+        before = self._checked
+        # Without npm, tests of clients are skipped, and nobody has seen these. In CI, what is skipped is skipped by intent.
+        unseen = set() if os.environ.get("CI") else self._skipped
+        seen = {file: digest for file, digest in self._files.items() if file not in self._red}
+        # A worker that crashed leaves files that nobody ran.
+        green = {name: digest for name, digest in self._digests.items() if set(self._room(name).files()) <= set(seen) - unseen}
+        there = {file for file in before.files if (ROOT / file).exists()}
+        Checked(
+            rooms={name: digest for name, digest in {**before.rooms, **green}.items() if name in {one.name for one in self._rooms}},
+            # Pages that are gone leave the list.
+            pages=self._pages if self._every and not self._red else {**before.pages, **self._pages},
+            files={**{file: before.files[file] for file in there}, **seen},
+        ).write()
+
+    def _say(self, line: str) -> None:
+        if self._reporter is not None:
+            self._reporter.write_line(line)
+
+    def _room(self, name: str) -> Room:
+        return next(room for room in self._rooms if room.name == name)
+
+    @staticmethod
+    def pytest_unconfigure() -> None:
+        os.environ.pop(CHOSEN, None)
+
+    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
+        waiting = [f"{room.name}{' but for pairs' if room.pairs else ''}" for room in self._rooms if room.name not in self._reasons]
+        if waiting:
+            terminalreporter.write_line(
+                f"Left out, since nothing of it changed: {', '.join(waiting)} ({len(self.left_out)} files of tests)."
+            )
+
+
+# What came to its end. An interrupted run says nothing.
+ENDED: Final = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
+_NAMED: Final = pytest.Config.ArgsSource.ARGS
+
+
+class Sweep:
+    """Which pages of a sweep a test visits, and what it notes of them."""
+
+    def __init__(self, request: pytest.FixtureRequest) -> None:
+        self._node = request.node
+        self._due_alone = request.config.option.rooms == "due"
+        self._checked = _checked_pages()
+
+    def is_due(self, page: str, content: bytes) -> bool:
+        """Whether to visit this page. `content` is all that tells one look of the page from another."""
+        digest = hashlib.sha256(content).hexdigest()[:_DIGITS]
+        if self._due_alone and self._checked.get(page) == digest and not is_in_the_fifth(page):
+            return False
+        self._node.user_properties.append((PAGE, (page, digest)))
+        return True
+
+
+@cache
+def _checked_pages() -> Mapping[str, str]:
+    return Checked.read().pages
+
+
+if __name__ == "__main__":
+    sys.stdout.writelines(f"{name}\n" for name in reasons(Checked.read().rooms, rooms()))
