@@ -194,6 +194,7 @@ class Noting:
         self._digests = {room.name: room.digest() for room in self._rooms if room.name in self._reasons}
         self._files: dict[str, str] = {}
         self._pages: dict[str, str] = {}
+        self._collected: set[str] = set()
         self._skipped: set[str] = set()
         self._red: set[str] = set()
         self._reporter: Any = None
@@ -209,6 +210,13 @@ class Noting:
             *(f"due: {name} ({why})" for name, why in self._reasons.items()),
             *([] if self._reasons else ["no room that ships is due"]),
         ]
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_node_collection_finished(self, ids: Sequence[str]) -> None:
+        self._collected |= {case.partition("::")[0] for case in ids}
+
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        self._collected |= {item.nodeid.partition("::")[0] for item in session.items}
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         file = report.nodeid.partition("::")[0]
@@ -238,8 +246,7 @@ class Noting:
         # Without npm, tests of clients are skipped, and nobody has seen these. In CI, what is skipped is skipped by intent.
         unseen = set() if os.environ.get("CI") else self._skipped
         seen = {file: digest for file, digest in self._files.items() if file not in self._red}
-        # A worker that crashed leaves files that nobody ran.
-        green = {name: digest for name, digest in self._digests.items() if set(self._room(name).files()) <= set(seen) - unseen}
+        green = {name: digest for name, digest in self._digests.items() if self._is_green(self._room(name), set(seen) - unseen)}
         there = {file for file in before.files if (ROOT / file).exists()}
         Checked(
             rooms={name: digest for name, digest in {**before.rooms, **green}.items() if name in {one.name for one in self._rooms}},
@@ -254,6 +261,13 @@ class Noting:
 
     def _room(self, name: str) -> Room:
         return next(room for room in self._rooms if room.name == name)
+
+    def _is_green(self, room: Room, green: Collection[str]) -> bool:
+        """A worker that crashed leaves files that it had collected and nobody ran. A file of which nothing was collected says nothing: what
+        it needs is not there.
+        """
+        collected = self._collected & set(room.files())
+        return bool(collected) and collected <= set(green)
 
     @staticmethod
     def pytest_unconfigure() -> None:

@@ -134,7 +134,9 @@ def noting(tree: Path, monkeypatch: pytest.MonkeyPatch) -> Noting:
     monkeypatch.delenv("CI", raising=False)
     Checked(rooms={"two": TWO.digest(), "gone": "1"}, pages={"old": "1", "seen": "1"}, files={"tests/gone.py": "1"}).write()
     assert (tree / "checked.json").exists()
-    return Noting(every=False)
+    noting = Noting(every=False)
+    noting.pytest_xdist_node_collection_finished(["tests/test_one.py::test", "tests/two/test_two.py::test"])
+    return noting
 
 
 def test_a_green_run_notes_the_rooms_that_it_ran_whole_the_pages_and_the_files(noting: Noting) -> None:
@@ -193,6 +195,15 @@ def test_a_room_of_which_a_file_was_not_run_is_not_noted(noting: Noting) -> None
     """A worker crashed before it came to the file."""
     noting._note(finished(pytest.ExitCode.TESTS_FAILED))
     assert "one" not in Checked.read().rooms
+
+
+def test_a_file_of_which_nothing_can_be_collected_keeps_no_room_from_being_noted(noting: Noting, tree: Path) -> None:
+    """What its tests need is not installed, so that nobody could run them."""
+    (tree / "tests/two/test_more.py").touch()
+    noting._digests = {"two": "another"}
+    noting.pytest_runtest_logreport(report("tests/two/test_two.py"))
+    noting._note(finished())
+    assert Checked.read().rooms["two"] == "another"
 
 
 def sweep(rooms: str | None) -> Sweep:
