@@ -38,7 +38,7 @@ _ODD: Final = re.compile(rb"[^a-z0-9-]")
 _OTHER_PATHS: Final = tuple(name.encode() for name in OTHER_PATH_HEADERS)
 _PREFIXES: Final = tuple(name.encode() for name in PREFIX_HEADERS)
 _PATH_HEADERS: Final = frozenset((*OTHER_PATH_HEADERS, *PREFIX_HEADERS))
-_PAGE_METHODS: Final = frozenset({"GET", "HEAD"})
+_PAGE_METHODS: Final = frozenset({b"GET", b"HEAD"})
 
 
 class ProxyUnknown(Forbidden):
@@ -84,10 +84,20 @@ def proxied(request: Request) -> ProxiedRequest:
 
 def is_for_page(request: Request) -> bool:
     """Whether a person opens a page: nobody else follows a redirect to a sign-in, or reads our words."""
-    method = (request.header(b"x-forwarded-method") or request.method.encode()).decode("latin-1")
-    mode = request.header(b"sec-fetch-mode")
-    upgrades = request.header(b"upgrade") is not None
-    return method in _PAGE_METHODS and request.accepts_pages and mode in {None, b"navigate"} and not upgrades
+    return _method(request) in _PAGE_METHODS and _navigates(request) and request.header(b"upgrade") is None
+
+
+def sends_form(request: Request) -> bool:
+    """Whether a person sends a form. A script that sends one reads the answer itself, and says so by its mode or by what it accepts."""
+    return _method(request) == b"POST" and _navigates(request)
+
+
+def _method(request: Request) -> bytes:
+    return request.header(b"x-forwarded-method") or request.method.encode()
+
+
+def _navigates(request: Request) -> bool:
+    return request.accepts_pages and request.header(b"sec-fetch-mode") in {None, b"navigate"}
 
 
 def person_of(request: Request) -> Client:

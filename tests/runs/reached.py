@@ -80,7 +80,10 @@ class _Marked(ast.NodeTransformer):
         self._within: list[str] = []
 
     def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
-        return self._entered(node, node.name)
+        self._within.append(node.name)
+        self.generic_visit(node)
+        self._within.pop()
+        return node
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
         return self._marked(node)
@@ -97,12 +100,6 @@ class _Marked(ast.NodeTransformer):
         call = ast.Expr(ast.Call(ast.Name(_MARK, ast.Load()), [ast.Constant(number)], []))
         placed = ast.fix_missing_locations(ast.copy_location(call, node.body[min(at, len(node.body) - 1)]))
         node.body.insert(at, placed)
-        return node
-
-    def _entered(self, node: ast.ClassDef, name: str) -> ast.AST:
-        self._within.append(name)
-        self.generic_visit(node)
-        self._within.pop()
         return node
 
 

@@ -187,7 +187,8 @@ class Noting:
         self._every = every
         self._rooms = rooms()
         self._checked = Checked.read()
-        self._reasons = dict.fromkeys((room.name for room in self._rooms), "all are run") if every else self._why()
+        all_of_them = dict.fromkeys((room.name for room in self._rooms), "all are run")
+        self._reasons = all_of_them if every else reasons(self._checked.rooms, self._rooms)
         self.left_out = left_out(self._reasons, self._rooms)
         os.environ[CHOSEN] = ",".join(room.name for room in self._rooms if room.pairs and room.name not in self._reasons)
         # Of what the tests are about to see, not of what somebody writes meanwhile.
@@ -198,9 +199,6 @@ class Noting:
         self._skipped: set[str] = set()
         self._red: set[str] = set()
         self._reporter: Any = None
-
-    def _why(self) -> Mapping[str, str]:
-        return reasons(self._checked.rooms, self._rooms)
 
     def pytest_sessionstart(self, session: pytest.Session) -> None:
         self._reporter = session.config.pluginmanager.get_plugin("terminalreporter")

@@ -13,14 +13,14 @@ from core.usecases.federation.proxy_checks import CheckedRequest
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import NO_BODY, Answer, NoBody
 from entrypoints.http.machinery.callers import ANYONE
-from entrypoints.http.machinery.calls import Call, Request
+from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.endpoints import Endpoint, Statement, declare
 from entrypoints.http.machinery.headers import AnswerHeader, RequestHeader
 from entrypoints.http.machinery.limits import AUTH, PAGE_SIGN_INS, UNLIMITED
 from entrypoints.http.pages import HTML
 from entrypoints.http.pages.declaring import PLAIN
 from entrypoints.http.pages.proxied.proxied_answers import REFUSED_HERE, SIGN_OUT_HERE, said_here, sign_in_at
-from entrypoints.http.proxied_requests import checked, is_for_page
+from entrypoints.http.proxied_requests import checked, is_for_page, sends_form
 
 CHECK: Final = "/proxy/check"
 # Whoever shows a key knows how, and a browser would ask people for a password: so no `Basic` here.
@@ -55,19 +55,13 @@ async def check_proxied_request(call: Call[None, ProxyQuestion], postern: Poster
         headers, assertion = await postern.federation.proxy_checks.told(found, asked.host)
         told = [(name.lower().encode(), value.encode()) for name, value in headers]
         return Answer(NO_BODY, 200, (*told, (ASSERTION_HEADER.lower().encode(), assertion.encode())))
-    sends_form = _sends_form(call.request)
-    plain = call.query.answer == "status" or not (sends_form or is_for_page(call.request))
+    is_form = sends_form(call.request)
+    plain = call.query.answer == "status" or not (is_form or is_for_page(call.request))
     if outcome is not ProxyOutcome.SIGN_IN:
         return _refused(call, found, plain=plain)
     if plain:
         return Answer(NO_BODY, 401, (_CHALLENGE,))
-    return _form_not_sent(call, found) if sends_form else _sign_in(asked)
-
-
-def _sends_form(request: Request) -> bool:
-    """Whether a person sends a form. A script that sends one reads the answer itself, and says so by its mode or by what it accepts."""
-    method = request.header(b"x-forwarded-method") or request.method.encode()
-    return method == b"POST" and request.accepts_pages and request.header(b"sec-fetch-mode") in {None, b"navigate"}
+    return _form_not_sent(call, found) if is_form else _sign_in(asked)
 
 
 def _sign_in(asked: ProxiedRequest) -> Answer[Any]:
