@@ -200,9 +200,12 @@ async def test_it_says_when_the_database_compiles_for_this_role() -> None:
         async def examined() -> Finding:
             return await checks.database(read({"POSTERN_DATABASE_URL": url, "POSTERN_ENCRYPTION_KEYS": KEY}))
 
+        async with await Connection.connect(url) as connection:
+            (can_compile,) = await (await connection.execute("select pg_jit_available()")).fetchone() or (False,)
         found = await examined()
-        assert found.verdict is Verdict.WARN
-        assert "alter role postgres set jit = off" in found.text
+        # A server that was built without a compiler (as the embedded one is) has `jit` on and compiles nothing.
+        assert found.verdict is (Verdict.WARN if can_compile else Verdict.OK)
+        assert ("alter role postgres set jit = off" in found.text) is can_compile
         async with await Connection.connect(url) as connection:
             await connection.execute("alter role postgres set jit = off")
         found = await examined()
