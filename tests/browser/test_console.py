@@ -3,7 +3,7 @@ nothing, nothing is wider than the window, nothing comes from elsewhere, and pag
 """
 
 import re
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping
 from typing import Final
 
 import pytest
@@ -63,13 +63,9 @@ class Town(Frozen):
     async def enter(self, cookie: str) -> None:
         await self.page.keep_cookie(COOKIE, cookie)
 
-    def addresses(self) -> Sequence[str]:
-        return [address(one, self.world, self.world.asked) for one in shown_in_windows()]
-
-    def named(self, at: str) -> str:
-        """The page at this address, by a name that is the same in the next world."""
-        (path,) = [one.path for one in shown_in_windows() if address(one, self.world, self.world.asked) == at]
-        return path
+    def pages(self) -> Mapping[str, str]:
+        """The pages by their addresses, each by a name that is the same in the next world."""
+        return {address(one, self.world, self.world.asked): one.path for one in shown_in_windows()}
 
 
 @pytest.fixture
@@ -123,12 +119,12 @@ async def test_every_page_of_an_organization_with_everything_is_sound_and_light(
     await town.enter(owner.cookies[COOKIE])
     faults: list[str] = []
     seen: set[bytes] = set()
-    for number, at in enumerate(town.addresses()):
+    for number, (at, named) in enumerate(town.pages().items()):
         body = (await owner.request("GET", at)).body
         if (weight := weight_of(body)) > MOST_BYTES:
             faults.append(f"{at}: {weight} bytes")
         # The forms of a record are shown on the record's page, at their own addresses, too.
-        if body not in seen and sweep.is_due(f"everything {town.named(at)}", looks_of(body)):
+        if body not in seen and sweep.is_due(f"everything {named}", looks_of(body)):
             faults += await faults_at(town.page, at, number)
         seen.add(body)
     assert faults == [], "\n".join(faults)
@@ -189,9 +185,9 @@ async def test_names_fit_into_the_narrowest_window(town: Town, name: str, sweep:
     await town.enter(owner.cookies[COOKIE])
     faults: list[str] = []
     # Each page under one of the names; `make check-all` visits it under both.
-    for number, at in enumerate(town.addresses()):
+    for number, (at, named) in enumerate(town.pages().items()):
         its_own = EVERY or NAMES[number % len(NAMES)] == name
-        if its_own and sweep.is_due(f"{name[:7]} {town.named(at)}", looks_of((await owner.request("GET", at)).body)):
+        if its_own and sweep.is_due(f"{name[:7]} {named}", looks_of((await owner.request("GET", at)).body)):
             faults += await faults_at(town.page, at, number, narrow_only=True)
     assert faults == [], "\n".join(faults)
     assert town.page.violations == []

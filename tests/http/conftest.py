@@ -43,7 +43,7 @@ async def postern_on(database_url: str, directory: Path, more: Mapping[str, str]
             # The key under which the signing keys of tests/signing.py are sealed.
             "POSTERN_ENCRYPTION_KEYS": EncryptionKey("test", b"k" * 32).line(),
             # Hashing as cheap as the settings allow. Tests of the hasher cover the real cost.
-            "POSTERN_ARGON2_MEMORY": "8MiB",
+            "POSTERN_ARGON2_MEMORY": "8KiB",
             "POSTERN_ARGON2_PASSES": "1",
             **more,
         }

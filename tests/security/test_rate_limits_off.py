@@ -36,7 +36,7 @@ async def postern(database_url: str, tmp_path: Path) -> AsyncIterator[Postern]:
             "POSTERN_DATA_DIR": str(tmp_path),
             "POSTERN_BASE_URL": BASE_URL,
             "POSTERN_ENCRYPTION_KEYS": EncryptionKey("test", b"k" * 32).line(),
-            "POSTERN_ARGON2_MEMORY": "8MiB",
+            "POSTERN_ARGON2_MEMORY": "8KiB",
             "POSTERN_ARGON2_PASSES": "1",
             "POSTERN_RATE_LIMITS": "off",
         }

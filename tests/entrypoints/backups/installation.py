@@ -53,7 +53,7 @@ def settings_for(url: str, directory: Path, *keys: EncryptionKey) -> Settings:
             "POSTERN_ENCRYPTION_KEYS": ",".join(key.line() for key in keys or (KEY,)),
             "POSTERN_OWNER_EMAIL": OWNER,
             "POSTERN_OWNER_PASSWORD": PASSWORD,
-            "POSTERN_ARGON2_MEMORY": "8MiB",
+            "POSTERN_ARGON2_MEMORY": "8KiB",
             "POSTERN_ARGON2_PASSES": "1",
         }
     )

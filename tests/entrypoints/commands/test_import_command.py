@@ -31,7 +31,7 @@ def settings(emptied_database_url: str, tmp_path: Path) -> Settings:
             "POSTERN_DATA_DIR": str(tmp_path / "data"),
             "POSTERN_BASE_URL": "https://id.example.org",
             "POSTERN_ENCRYPTION_KEYS": EncryptionKey("test", b"k" * 32).line(),
-            "POSTERN_ARGON2_MEMORY": "8MiB",
+            "POSTERN_ARGON2_MEMORY": "8KiB",
             "POSTERN_ARGON2_PASSES": "1",
         }
     )

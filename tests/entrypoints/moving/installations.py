@@ -47,7 +47,7 @@ def settings_for(url: str, directory: Path, key: EncryptionKey, host: str) -> Se
             "POSTERN_DATA_DIR": str(directory),
             "POSTERN_ENCRYPTION_KEYS": key.line(),
             "POSTERN_BASE_URL": f"https://{host}",
-            "POSTERN_ARGON2_MEMORY": "8MiB",
+            "POSTERN_ARGON2_MEMORY": "8KiB",
             "POSTERN_ARGON2_PASSES": "1",
         }
     )

@@ -34,7 +34,7 @@ def settings(database_url: str, directory: Path, **more: str) -> dict[str, str]:
         "POSTERN_DATABASE_URL": database_url,
         "POSTERN_DATA_DIR": str(directory),
         "POSTERN_ENCRYPTION_KEYS": EncryptionKey("test", b"k" * 32).line(),
-        "POSTERN_ARGON2_MEMORY": "8MiB",
+        "POSTERN_ARGON2_MEMORY": "8KiB",
         "POSTERN_ARGON2_PASSES": "1",
         **more,
     }
