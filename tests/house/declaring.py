@@ -25,6 +25,8 @@ class Noun(Frozen, kw_only=True):
     id: Any = None
     """The type of its id, from `core.domain.identifiers`."""
     table: str
+    column: str = ""
+    """The column of the table that holds it, as JSON, where the table is another noun's."""
     parts: Mapping[str, str] = _NOTHING
     """The tables that hold its parts: settings, used values, ties to another noun, its log. Each with what it holds."""
     part_ids: tuple[Any, ...] = ()
@@ -49,7 +51,7 @@ class Noun(Frozen, kw_only=True):
 
     @property
     def tables(self) -> tuple[str, ...]:
-        return (self.table, *self.parts)
+        return (*(() if self.column else (self.table,)), *self.parts)
 
     @property
     def bound(self) -> int | None:

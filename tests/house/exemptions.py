@@ -26,7 +26,13 @@ OWED: Final[Mapping[str, Exempt]] = {
     "an impersonation ends with its session or by its time, and the log has the beginning alone": {"audit": ("impersonation",)},
 }
 
+_OF_RISK: Final = ("rule for risk", "exception from rules for risk")
+
 EXEMPT: Final[Mapping[str, Exempt]] = {
+    "all of them are set together, in their order, by one request and on one page, and the log says which there were and are (0201)": {
+        **dict.fromkeys(("get", "change", "delete", "page", "audit"), _OF_RISK),
+    },
+    "there are few, on one page, and their order decides": {"search": _OF_RISK},
     "the list shows all of each, and there are few": {
         "get": (
             *("tier", "signing key", "SCIM token", "client secret", "plan", "claim", "permission", "invitation", "join request"),

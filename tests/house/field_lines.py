@@ -1,7 +1,7 @@
 """The lines on which a field of a noun is declared or copied.
 
-Counted are fields whose name the classes of one module of the domain have alone (a noun and its change), so that the word is the field. A
-line counts if it declares the field or hands it on: in the class, a body, a record, the columns, a change, a document, a form, a label. A
+Counted are fields whose name the classes of one noun have alone (the noun, its settings, its change), so that the word is the field. A line
+counts if it declares the field or hands it on: in the class, a body, a record, the columns, a change, a document, a form, a label. A
 line that works with the value (a check, a decision, a condition, a look at it, its end, a statement of another noun that reads it under a
 name of its own) is what the field is there for, and is not counted. Docstrings and comments are not counted either.
 
@@ -22,6 +22,8 @@ from pkgutil import walk_packages
 import core.domain
 from core.domain.languages import CONSOLE_LANGUAGES, Language
 from core.frozen import Frozen
+from tests.house.declaring import Noun
+from tests.house.nouns import NOUNS
 from tests.places import MIGRATIONS, ROOT
 
 # The demonstration asks the product by HTTP, as any program, and declares nothing of it.
@@ -57,21 +59,38 @@ class Line(Frozen):
 
 @cache
 def _declared() -> Mapping[str, frozenset[str]]:
-    """The modules of the domain whose classes have a field of this name."""
+    """The nouns, or modules without one, whose classes have a field of this name."""
     found: dict[str, set[str]] = defaultdict(set)
     for one in walk_packages(core.domain.__path__, "core.domain."):
         for value in vars(import_module(one.name)).values():
             if isinstance(value, type) and issubclass(value, Frozen) and value.__module__ == one.name:
                 for name in inspect.get_annotations(value):
-                    found[name].add(one.name)
-    return {name: frozenset(modules) for name, modules in found.items()}
+                    found[name].add(noun_of(value))
+    return {name: frozenset(nouns) for name, nouns in found.items()}
+
+
+def noun_of(kind: type[Frozen]) -> str:
+    """The noun that this class belongs to. In a file with several, a class says by its name, by what it extends or by what extends it which
+    one it belongs to, or a class of the noun has it as a field. A class of none of them belongs to its file.
+    """
+    here = [one for one in NOUNS if any(each.__module__ == kind.__module__ for each in _classes(one))]
+    if len(here) == 1:
+        return here[0].name
+    told = [one for one in here if any(issubclass(kind, each) or issubclass(each, kind) for each in _classes(one))]
+    told = told or sorted((one for one in here if one.of.__name__ in kind.__name__), key=lambda one: -len(one.of.__name__))[:1]
+    told = told or [one for one in here if any(kind.__name__ in str(inspect.get_annotations(each)) for each in _classes(one))]
+    return told[0].name if len(told) == 1 else kind.__module__
+
+
+def _classes(noun: Noun) -> tuple[type[Frozen], ...]:
+    return (noun.of, *noun.settings)
 
 
 def own_fields(kind: type[Frozen]) -> tuple[str, ...]:
-    """The fields that are told by their names, in order: classes of no other module have them, and they are more than one word. A single
+    """The fields that are told by their names, in order: classes of no other noun have them, and they are more than one word. A single
     word (`position`, `events`) is that of many things.
     """
-    own = (name for name in kind.__struct_fields__ if _declared()[name] == {kind.__module__})
+    own = (name for name in kind.__struct_fields__ if _declared()[name] == {noun_of(kind)})
     return tuple(name for name in own if "_" in name or name in _ONE_WORD)
 
 

@@ -3,6 +3,7 @@
 from typing import Final
 
 from core.domain import identifiers as ids
+from core.domain.identity.risk_policies.policies import RiskConditions, RiskException, RiskPolicy
 from core.domain.identity.upstream.identity_assertions import AssertionSettings
 from core.domain.platform.configuration.proposals import Proposal
 from core.domain.platform.searches import ThingKind
@@ -288,5 +289,30 @@ TENANCY: Final = (
         page=f"{_UI}/events/siem",
         document="siem",
         search=ThingKind.SIEM,
+    ),
+    Noun(
+        name="rule for risk",
+        of=RiskPolicy,
+        settings=(RiskConditions,),
+        table="all_organizations",
+        column="risk_policies",
+        at=f"{_API}/risk-policies",
+        events=("organization.risk_policies",),
+        page=f"{_UI}/sign-in/risk",
+        document="risk_policies",
+        most="MOST_POLICIES",
+        told_as=("rules for risk",),
+    ),
+    Noun(
+        name="exception from rules for risk",
+        of=RiskException,
+        table="all_organizations",
+        column="risk_exceptions",
+        at=f"{_API}/risk-policies",
+        events=("organization.risk_policies",),
+        page=f"{_UI}/sign-in/risk",
+        document="risk_policies",
+        most="MOST_EXCEPTIONS",
+        told_as=("exceptions",),
     ),
 )
