@@ -35,7 +35,6 @@ from core.usecases.platform.installation import Installation
 from core.usecases.platform.platform_owners import PlatformOwners
 from core.usecases.platform.platform_users import PlatformUsers
 from core.usecases.platform.proposals import Proposals
-from core.usecases.platform.risk_policies import InstallationRiskPolicies
 from core.usecases.platform.searches import Searches
 from core.usecases.platform.text_approvals import TextApprovals
 from core.usecases.platform.todos import OpenTodos
@@ -48,7 +47,6 @@ from ports.platform.storage import StorageSamples
 
 
 class Platform(Frozen, kw_only=True):
-    risk_policies: InstallationRiskPolicies
     months: Sequence[Partitions]
     """The tables that are cut by month."""
     imports: Imports
@@ -74,13 +72,6 @@ def assemble_platform(settings: Settings, foundation: Foundation, identity: Iden
     new_unit_of_work, pool, system, clock = foundation.unit_of_work, foundation.pool, foundation.system, foundation.clock
     searches_of_platform = FairTurns()
     return Platform(
-        risk_policies=InstallationRiskPolicies(
-            foundation.unit_of_work,
-            foundation.stores.risk_policies,
-            identity.devices.locations,
-            foundation.system,
-            knows_countries=settings.geoip_database is not None,
-        ),
         months=partitions(
             pool,
             clock,

@@ -51,7 +51,7 @@ from core.usecases.tenancy.ownerships import Ownerships
 from core.usecases.tenancy.profile_fields import ProfileFields
 from core.usecases.tenancy.profile_values import ProfileValues
 from core.usecases.tenancy.risk.owner_notices import OwnerNotices
-from core.usecases.tenancy.risk.risk_policies import OrganizationRiskPolicies
+from core.usecases.tenancy.risk.risk_policies import RiskPoliciesOfKeepers
 from core.usecases.tenancy.risk.ways_back import RiskWaysBack
 from core.usecases.tenancy.roles import Roles
 from core.usecases.tenancy.setup.activations import Activations
@@ -93,7 +93,7 @@ class Tenancy(Frozen, kw_only=True):
     teams: Teams
     sign_in_rules: OrganizationSignInRules
     terms: TermsVersions
-    risk_policies: OrganizationRiskPolicies
+    risk_policies: RiskPoliciesOfKeepers
     risk_ways_back: RiskWaysBack
     owner_notices: OwnerNotices
     access: AccessExplainer
@@ -247,7 +247,7 @@ def assemble_tenancy(settings: Settings, foundation: Foundation, identity: Ident
         owner_notices=OwnerNotices(
             new_unit_of_work, stores.risk_policies, identity.devices, foundation.shared_buckets, foundation.mail_templates
         ),
-        risk_policies=OrganizationRiskPolicies(
+        risk_policies=RiskPoliciesOfKeepers(
             new_unit_of_work, stores.risk_policies, identity.devices.locations, system, knows_countries=settings.geoip_database is not None
         ),
         sign_in_rules=OrganizationSignInRules(

@@ -18,7 +18,7 @@ from core.domain.record.events import Actor
 from core.domain.secrets import Token
 from core.frozen import Frozen, replace
 from core.usecases.identity.guards.sealed_texts import sealed_text
-from core.usecases.identity.risk.lifting import keep_lifted, lifted_by, opened_way_back
+from core.usecases.identity.risk.lifting import keep_changed, lifted_by, opened_way_back
 from ports.encryption import KeyRing
 from ports.mail_templates import MailTemplates
 from ports.rate_limits import SharedBuckets
@@ -66,7 +66,7 @@ class InstallationWayBack(Frozen):
             before = await _rules(uow)
             chosen = lifted_by(way, owner, before)
             after = lifted(before, chosen, self.system.clock.now())
-            await keep_lifted(uow, None, before, after, replace(actor, user=way.user))
+            await keep_changed(uow, None, before, after, replace(actor, user=way.user))
         return chosen
 
     def _read(self, token: Token) -> WayBack:

@@ -39,10 +39,13 @@ def lifted_by(way: WayBack, owner: Account, rules: RiskPolicies) -> Sequence[Ris
     return found
 
 
-async def keep_lifted(
+async def keep_changed(
     uow: UnitOfWork, organization: OrganizationId | None, before: RiskPolicies, after: RiskPolicies, actor: Actor
 ) -> None:
-    """Commits. None is the installation. The rules are held: of two requests, the second finds nothing to lift."""
-    await uow.risk_policies.save(organization, after)
-    await uow.record(risk_policies_updated(organization, before, after, actor))
-    await uow.commit()
+    """Commits, if anything has changed. None is the installation. The rules are held: of two requests, the second finds what the first has
+    kept.
+    """
+    if after != before:
+        await uow.risk_policies.save(organization, after)
+        await uow.record(risk_policies_updated(organization, before, after, actor))
+        await uow.commit()

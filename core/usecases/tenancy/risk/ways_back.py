@@ -20,7 +20,7 @@ from core.domain.secrets import Token
 from core.domain.tenancy.roles import BuiltInRole
 from core.frozen import Frozen
 from core.usecases.identity.guards.sealed_texts import sealed_text
-from core.usecases.identity.risk.lifting import keep_lifted, lifted_by, opened_way_back
+from core.usecases.identity.risk.lifting import keep_changed, lifted_by, opened_way_back
 from ports.encryption import KeyRing
 from ports.mail_templates import MailTemplates
 from ports.rate_limits import SharedBuckets
@@ -74,7 +74,7 @@ class RiskWaysBack(Frozen):
             before = await _rules(uow, organization)
             chosen = lifted_by(way, await _account(uow, caller), before)
             after = lifted(before, chosen, self.system.clock.now())
-            await keep_lifted(uow, organization, before, after, actor)
+            await keep_changed(uow, organization, before, after, actor)
         return chosen
 
     def _read(self, caller: Caller, organization: OrganizationId, token: Token) -> WayBack:

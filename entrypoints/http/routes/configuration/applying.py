@@ -283,9 +283,9 @@ class _Steps:
 
     async def risk_policies(self, organization: str) -> RiskPolicies:
         if not organization:
-            return await self._acting.postern.platform.risk_policies.get()
+            return await self._acting.postern.tenancy.risk_policies.get(None)
         member = await self._acting.caller_in(get_risk_policies, organization)
-        return await self._acting.postern.tenancy.risk_policies.get(member)
+        return await self._acting.postern.tenancy.risk_policies.get(member.organization)
 
 
 def endpoint_of(change: Change) -> Endpoint | None:

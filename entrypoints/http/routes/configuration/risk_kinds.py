@@ -29,7 +29,6 @@ from core.frozen import replace
 from entrypoints.http.machinery.fields import example
 from entrypoints.http.routes.configuration.entries import entry
 from entrypoints.http.routes.configuration.kinds import Fields, ObjectKind, References, Within
-from entrypoints.http.routes.platform import installation_risk
 from entrypoints.http.routes.tenancy.risk import risk_policies
 from entrypoints.http.routes.tenancy.risk.risk_policies import MOST_SERVICES, RiskConditionsBody, RiskPoliciesBody, RiskPolicyBody
 
@@ -175,8 +174,8 @@ PLATFORM_RISK_KIND: Final = ObjectKind(
     stored_as=PLATFORM_RISK,
     within=Within.PLATFORM,
     entry=entry("PlatformRiskPoliciesEntry", RiskPoliciesBody, more=_FIELDS),
-    shown_by=installation_risk.get_installation_risk_policies,
-    change=installation_risk.set_installation_risk_policies,
+    shown_by=risk_policies.get_installation_risk_policies,
+    change=risk_policies.set_installation_risk_policies,
     is_single=True,
     standing=_STANDING,
     stored=_STORED,

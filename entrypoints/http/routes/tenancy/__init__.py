@@ -62,4 +62,4 @@ ROUTES: Final = Endpoints.of(
     management_keys,
     trusted_issuers,
     setup_links,
-)
+).without(risk_policies.OF_INSTALLATION)

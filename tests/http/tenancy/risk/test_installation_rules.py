@@ -277,7 +277,7 @@ async def test_the_report_takes_the_newest_where_there_are_more(scene: RiskScene
 
 async def test_the_command_puts_them_in_shadow(scene: InstallationRulesScene) -> None:
     await scene.let_count(policy("refuse", name="Not from here"), policy("passkey", {"new_device": True}, name="New devices"))
-    rules = scene.postern.platform.risk_policies
+    rules = scene.postern.tenancy.risk_policies
     assert [one.name for one in await rules.put_in_shadow(Actor(operator="ada"), factors=False)] == ["Not from here"]
     assert scene.counting() == ["New devices"]
     assert [one.name for one in await rules.put_in_shadow(Actor(operator="ada"), factors=True)] == ["New devices"]

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from entrypoints.http.pages.console.organization.risk import risk_policies
 from entrypoints.http.pages.console.platform import (
     api_approvals,
     customer_links,
@@ -10,7 +11,6 @@ from entrypoints.http.pages.console.platform import (
     own_texts,
     provider_logo,
     providers,
-    risk_rules,
     search_pages,
     terms,
 )
@@ -38,7 +38,7 @@ PAGES: Final = (
     *providers.PAGES,
     *provider_logo.PAGES,
     *management_keys.PAGES,
-    *risk_rules.PAGES,
+    *risk_policies.PAGES_OF_INSTALLATION,
     *signing_key_pages.PAGES,
     *audit_log_pages.PAGES,
     *settings_pages.PAGES,

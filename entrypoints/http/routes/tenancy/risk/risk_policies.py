@@ -1,4 +1,4 @@
-"""Rules for risk of an organization, whom they would have met, and whom they have met."""
+"""Rules for risk of an organization and of the installation, whom they would have met, and whom they have met."""
 
 from collections.abc import Sequence
 from datetime import date, datetime
@@ -8,7 +8,7 @@ from uuid import UUID
 import msgspec
 
 from core.domain.errors import BadRequest
-from core.domain.identifiers import LoginEventId
+from core.domain.identifiers import LoginEventId, OrganizationId
 from core.domain.identity.proofs import StepUp
 from core.domain.identity.risk_policies.policies import (
     LONGEST_NAME,
@@ -29,15 +29,17 @@ from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
 from core.usecases.tenancy.risk.reports import RiskReport
 from entrypoints.bootstrap import Postern
-from entrypoints.http.machinery.callers import able
+from entrypoints.http.machinery.callers import PLATFORM_OWNER, able
 from entrypoints.http.machinery.calls import Call
-from entrypoints.http.machinery.endpoints import endpoint
+from entrypoints.http.machinery.endpoints import Endpoints, endpoint
 from entrypoints.http.machinery.fields import Id, OrganizationPath, WayIn, example
 from entrypoints.http.machinery.limits import UNLIMITED
 from ports.tenancy.risk.risk_policies import MetSignIn
 
 _TAGS = ("risk",)
+_TAGS_OF_INSTALLATION = ("installation",)
 _POLICIES = "/api/organizations/{org_slug}/risk-policies"
+_POLICIES_OF_INSTALLATION = "/api/platform/risk-policies"
 _ROLES = 50
 MOST_SERVICES: Final = 100
 
@@ -236,7 +238,7 @@ async def get_risk_policies(call: Call[None, None, OrganizationPath, Member], po
 
     They say what is done when somebody signs in to it, or to one of its services, under certain circumstances.
     """
-    return rules_record(await postern.tenancy.risk_policies.get(call.caller))
+    return _record(await postern.tenancy.risk_policies.get(call.caller.organization))
 
 
 @endpoint.put(
@@ -256,8 +258,8 @@ async def set_risk_policies(call: Call[RiskPoliciesBody, None, OrganizationPath,
     without `counts`, look at the report, and save it with `counts`. Rules apply from the next sign-in on. You need a recent proof of who
     you are.
     """
-    policies, exceptions = rules_of(call.body)
-    return rules_record(await postern.tenancy.risk_policies.change(call.caller, policies, exceptions, call.actor))
+    policies, exceptions = _rules_of(call.body)
+    return _record(await postern.tenancy.risk_policies.change(call.caller, policies, exceptions, call.actor))
 
 
 @endpoint.get(
@@ -270,7 +272,7 @@ async def get_risk_report(call: Call[None, None, OrganizationPath, Member], post
     not. Of people whom the organization merely lists, it judges by what it has seen of them itself. A sign-in that goes on from a session
     is not judged but counted apart: rules judge a session when it begins.
     """
-    return report_record(await postern.tenancy.risk_policies.report(call.caller, call.actor.address))
+    return _report(await postern.tenancy.risk_policies.report(call.caller, call.actor.address))
 
 
 @endpoint.get(
@@ -281,16 +283,70 @@ async def list_risk_events(call: Call[None, RiskEventsQuery, OrganizationPath, M
 
     They are sign-ins to the organization and its services. Sign-ins elsewhere are not among them.
     """
-    before = None if call.query.after is None else LoginEventId(call.query.after)
-    return event_list(await postern.tenancy.risk_policies.met(call.caller, before, call.query.limit + 1), call.query.limit)
+    return await _events(call.query, call.caller.organization, postern)
 
 
-def rules_of(body: RiskPoliciesBody) -> tuple[Sequence[RiskPolicy], Sequence[RiskException]]:
+@endpoint.get(_POLICIES_OF_INSTALLATION, caller=PLATFORM_OWNER, tags=_TAGS_OF_INSTALLATION)
+async def get_installation_risk_policies(_call: Call, postern: Postern) -> RiskPoliciesRecord:
+    """Get the rules for risk of the installation
+
+    They are asked at every sign-in, before those of organizations.
+    """
+    return _record(await postern.tenancy.risk_policies.get(None))
+
+
+@endpoint.put(
+    _POLICIES_OF_INSTALLATION,
+    caller=PLATFORM_OWNER,
+    limit=UNLIMITED,
+    step_up=StepUp.ACCOUNT,
+    refuses=(BadRequest,),
+    tags=_TAGS_OF_INSTALLATION,
+)
+async def set_installation_risk_policies(call: Call[RiskPoliciesBody], postern: Postern) -> RiskPoliciesRecord:
+    """Set the rules for risk of the installation
+
+    All rules and exceptions are replaced, and a new or changed rule stands in shadow first, as those of an organization do. These rules
+    name no services, and exceptions no teams; the roles are `platform_owner` and `none`. A refused person gets in nowhere. A platform
+    owner whom one refuses gets a link by mail, which puts the rules that refuse back in shadow; `postern risk-rules shadow` does, too. You
+    need a recent proof of who you are.
+    """
+    policies, exceptions = _rules_of(call.body)
+    return _record(await postern.tenancy.risk_policies.change_for_installation(policies, exceptions, call.actor))
+
+
+@endpoint.get(f"{_POLICIES_OF_INSTALLATION}/report", caller=PLATFORM_OWNER, tags=_TAGS_OF_INSTALLATION)
+async def get_installation_risk_report(call: Call, postern: Postern) -> RiskReportRecord:
+    """See whom the rules for risk of the installation would have met
+
+    All sign-ins of the last thirty days are judged by the rules as they are now, whether they count or not; the newest 200 000, if there
+    are more. One that goes on from a session is not judged but counted apart: rules judge a session when it begins.
+    """
+    return _report(await postern.tenancy.risk_policies.report_for_installation(call.caller, call.actor.address))
+
+
+@endpoint.get("/api/platform/risk-events", caller=PLATFORM_OWNER, tags=_TAGS_OF_INSTALLATION)
+async def list_installation_risk_events(call: Call[None, RiskEventsQuery], postern: Postern) -> RiskEventList:
+    """List the sign-ins that rules of the installation met, the newest first
+
+    A rule for risk that stands in shadow decides nothing, so its sign-ins are in the report. Rules of organizations decide apart: each
+    organization lists its own.
+    """
+    return await _events(call.query, None, postern)
+
+
+# The OpenAPI document has them among the endpoints of the installation.
+OF_INSTALLATION: Final = Endpoints(
+    [get_installation_risk_policies, set_installation_risk_policies, get_installation_risk_report, list_installation_risk_events]
+)
+
+
+def _rules_of(body: RiskPoliciesBody) -> tuple[Sequence[RiskPolicy], Sequence[RiskException]]:
     policies = [_policy(one) for one in body.policies]
     return policies, [RiskException(kind=one.kind, value=one.value, ends_at=one.ends_at) for one in body.exceptions]
 
 
-def report_record(report: RiskReport) -> RiskReportRecord:
+def _report(report: RiskReport) -> RiskReportRecord:
     return RiskReportRecord(
         judged=report.judged,
         policies=[_reported(one, report) for one in report.policies],
@@ -299,10 +355,12 @@ def report_record(report: RiskReport) -> RiskReportRecord:
     )
 
 
-def event_list(found: Sequence[MetSignIn], limit: int) -> RiskEventList:
-    """`found` is one longer than the limit if there are more."""
-    listed = found[:limit]
-    return RiskEventList([_event(one) for one in listed], listed[-1].event.id if len(found) > limit else None)
+async def _events(query: RiskEventsQuery, organization: OrganizationId | None, postern: Postern) -> RiskEventList:
+    """None: of the installation."""
+    before = None if query.after is None else LoginEventId(query.after)
+    found = await postern.tenancy.risk_policies.met(organization, before, query.limit + 1)
+    listed = found[: query.limit]
+    return RiskEventList([_event(one) for one in listed], listed[-1].event.id if len(found) > query.limit else None)
 
 
 def _policy(body: RiskPolicyBody) -> RiskPolicy:
@@ -329,7 +387,7 @@ def _policy(body: RiskPolicyBody) -> RiskPolicy:
     )
 
 
-def rules_record(rules: RiskPolicies) -> RiskPoliciesRecord:
+def _record(rules: RiskPolicies) -> RiskPoliciesRecord:
     return RiskPoliciesRecord(
         policies=[_shown(one) for one in rules.policies],
         exceptions=[RiskExceptionBody(kind=one.kind, value=one.value, ends_at=one.ends_at) for one in rules.exceptions],

@@ -14,17 +14,20 @@ from core.domain.identity.risk_policies.policies import RiskAction, SignInWay
 from core.domain.secrets import Token
 from core.domain.tenancy.upstream_providers import CHANGED_SINCE
 from core.frozen import Frozen, replace
+from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer, redirect
 from entrypoints.http.machinery.browsers import BoundForm
 from entrypoints.http.machinery.endpoints import Endpoint
 from entrypoints.http.machinery.errors import status_of
+from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.forms import Choice
+from entrypoints.http.pages.console.handlers import stated
 from entrypoints.http.pages.console.navigation import PagePosition
 from entrypoints.http.pages.console.organization.risk import exception_rows
 from entrypoints.http.pages.console.organization.risk.exception_rows import ExceptionRows
 from entrypoints.http.pages.console.organization.risk.rule_forms import ConditionMisfit, RiskPolicyForm, field_of, policy_of, said_misfit
 from entrypoints.http.pages.console.rows.rows import cut, filled, joined, pressed_on
-from entrypoints.http.pages.console.visit import NO_ERRORS, Head, Page, PageVisit
+from entrypoints.http.pages.console.visit import NO_ERRORS, AnyCall, Head, Page, PageVisit
 from entrypoints.http.routes.tenancy.risk.risk_policies import RiskConditionsBody, RiskPoliciesBody, RiskPoliciesRecord, RiskPolicyBody
 
 # The latest sign-ins about which a rule has decided.
@@ -38,11 +41,6 @@ class RiskPolicyAct(BoundForm, frozen=True, kw_only=True):
     act: Literal["count", "shadow", "first", "remove"]
 
 
-def exceptions_form(name: str, rows: ExceptionRows) -> Any:
-    """The form of the exceptions, with the digest of the rules that the page has shown."""
-    return msgspec.defstruct(name, [("seen", str, "")], bases=(rows.shape.form,), frozen=True, kw_only=True)
-
-
 class _Typed(Frozen, kw_only=True):
     """What somebody has typed into the page, and what is wrong with it."""
 
@@ -53,17 +51,47 @@ class _Typed(Frozen, kw_only=True):
 
 
 class RulesPage(Frozen, kw_only=True):
+    """The page of one keeper."""
+
+    name: str
+    """Of the rules, for the names of the handlers."""
     at: str
     position: PagePosition
     rules: Endpoint
     set_rules: Endpoint
     report: Endpoint
     events: Endpoint
+    asked: tuple[Endpoint, ...]
+    """Further endpoints that the page asks, for what a rule and an exception can name."""
     exceptions: ExceptionRows
     choices: Callable[[PageVisit], Awaitable[Mapping[str, Sequence[Choice]]]]
     """What a rule can choose among, by the condition, besides the ways to sign in."""
     whose: str = ""
     """Ends the text keys that say whose rules these are."""
+
+    def pages(self) -> Sequence[Endpoint]:
+        """See the rules and whom they would have met; add a rule in shadow; act on one; and set whom the rules leave out."""
+        seen, read = (self.report, self.events, *self.asked), self.rules
+        excepting: Any = msgspec.defstruct(
+            f"{self.name}_exceptions_form", [("seen", str, "")], bases=(self.exceptions.shape.form,), frozen=True, kw_only=True
+        )
+
+        async def show(call: AnyCall, postern: Postern) -> Page:
+            return await self.show(PageVisit(call, postern))
+
+        def sent(verb: str, step: str, form: Any, do: Callable[[PageVisit, Any], Awaitable[Page]]) -> Endpoint:
+            async def handler(call: AnyCall, postern: Postern) -> Page:
+                return await do(PageVisit(call, postern), call.body)
+
+            at = f"{self.at}{step}"
+            return console.post(at, of=self.set_rules, also=(read, *seen))(stated(handler, f"{verb}_{self.name}", at, body=form))
+
+        return (
+            console.get(self.at, of=read, also=seen)(stated(show, f"show_{self.name}", self.at)),
+            sent("add_to", "", RiskPolicyForm, self.add),
+            sent("act_on", "/act", RiskPolicyAct, self.act),
+            sent("except_from", "/exceptions", excepting, self.set_exceptions),
+        )
 
     async def show(self, visit: PageVisit) -> Page:
         return Answer(await self._shown(visit, _Typed()), 200)
@@ -78,6 +106,7 @@ class RulesPage(Frozen, kw_only=True):
         return await self._kept(visit, body, _Typed(form=form))
 
     async def act(self, visit: PageVisit, form: RiskPolicyAct) -> Page:
+        """Let a rule count, put it in shadow, move it to the front, or remove it. Rules that the page has not shown stay as they are."""
         record: RiskPoliciesRecord = await visit.ask(self.rules)
         if form.seen != _digest(record):
             return await self._overtaken(visit, _Typed())
@@ -85,6 +114,7 @@ class RulesPage(Frozen, kw_only=True):
         return await self._kept(visit, body, _Typed())
 
     async def set_exceptions(self, visit: PageVisit, form: Any) -> Page:
+        """`form` has the digest of the rules that the page has shown, too. A button that adds a row or takes one away saves nothing."""
         if (pressed := pressed_on(self.exceptions.rows, "exceptions", form)) is not None:
             return Answer(await self._shown(visit, _Typed(rows=pressed)), 200)
         record, rows = await visit.ask(self.rules), filled(self.exceptions.rows, form.exceptions)
