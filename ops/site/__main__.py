@@ -83,7 +83,7 @@ def index() -> str:
         listed.update(found)
         maxdepth = "" if caption == "Decisions" else ":titlesonly:\n"
         parts.append(f"```{{toctree}}\n:caption: {caption}\n:maxdepth: 1\n{maxdepth}\n" + "\n".join(dict.fromkeys(found)) + "\n```\n")
-    return "\n".join([*parts, "Summed up:\n", *(f"- {_sum(page)}" for page in pages_of_today(DECISIONS)), ""])
+    return "\n".join([*parts, "Decisions that pages of today sum up:\n", *(f"- {_sum(page)}" for page in pages_of_today(DECISIONS)), ""])
 
 
 def _sum(page: Path) -> str:
