@@ -13,12 +13,14 @@ from pathlib import Path
 from typing import Final
 
 from ops.release.version import current_version
+from ops.site.decisions import pages_of_today, summed_by, summed_up
 from ops.site.versions import lay_out, minor
 from ops.starts.guides import TESTED, UNTESTED
 
 ROOT: Final = Path(__file__).resolve().parent.parent.parent
 HERE: Final = Path(__file__).parent
 INSTALLED: Final = ROOT / ".venv" / "site"
+DECISIONS: Final = ROOT / "docs" / "decisions"
 # The pages, and what pages link to.
 _FILES: Final = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "LICENSE")
 _FOLDERS: Final = ("docs", "core", "ports", "adapters", "actors", "entrypoints", "tests", "ops")
@@ -44,7 +46,7 @@ _INDEX: Final = {
     "Directories": ("docs/guides/directories/*",),
     "Run it": ("docs/operations", "docs/settings", "docs/guides/running/*", "CHANGELOG", "SECURITY"),
     "Background": ("docs/architecture", "docs/security", "docs/personal-data", "docs/*", "CONTRIBUTING"),
-    "Decisions": ("docs/decisions/README", "docs/decisions/*"),
+    "Decisions": ("docs/decisions/README", "docs/decisions/*-today", "docs/decisions/*"),
 }
 
 
@@ -71,19 +73,32 @@ _OTHERS: Final = "Spring, Rails, Laravel, Go, ASP.NET, mobile"
 
 
 def index() -> str:
-    """The start page: what one has, and below it all pages, each once: under the first caption that fits."""
+    """The start page: what one has, and below it the menu, with each page once: under the first caption that fits. Decisions that a page of
+    today sums up are in no menu. The start page leads to them by their numbers.
+    """
     cards = "".join(f'<a href="docs/guides/start/{one.key}.html">{one.name}</a>\n' for one in TESTED)
-    parts, listed = [_FIRST.format(cards=cards, others=_OTHERS, untested=UNTESTED)], set[str]()
+    parts, listed = [_FIRST.format(cards=cards, others=_OTHERS, untested=UNTESTED)], {_name(page) for page in summed_up(DECISIONS)}
     for caption, names in _INDEX.items():
         found = [page for name in names for page in _pages(name) if page not in listed]
         listed.update(found)
         maxdepth = "" if caption == "Decisions" else ":titlesonly:\n"
         parts.append(f"```{{toctree}}\n:caption: {caption}\n:maxdepth: 1\n{maxdepth}\n" + "\n".join(dict.fromkeys(found)) + "\n```\n")
-    return "\n".join(parts)
+    return "\n".join([*parts, "Decisions that pages of today sum up:\n", *(f"- {_sum(page)}" for page in pages_of_today(DECISIONS)), ""])
+
+
+def _sum(page: Path) -> str:
+    """A page of today, and the numbers of the decisions that it sums up."""
+    _, _, title = page.read_text().partition("\n")[0].partition(": ")
+    numbers = " ".join(f"[{summed.name[:4]}]({_name(summed)}.md)" for summed in summed_by(page))
+    return f"[{title}]({_name(page)}.md): {numbers}"
 
 
 def _pages(name: str) -> list[str]:
-    return sorted(file.relative_to(ROOT).with_suffix("").as_posix() for file in ROOT.glob(f"{name}.md"))
+    return sorted(_name(file) for file in ROOT.glob(f"{name}.md"))
+
+
+def _name(file: Path) -> str:
+    return file.relative_to(ROOT).with_suffix("").as_posix()
 
 
 def build_site(folder: Path) -> None:
@@ -104,6 +119,9 @@ def build(target: Path) -> None:
         for name in _FILES:
             shutil.copy(ROOT / name, source)
         (source / "index.md").write_text(index())
+        for summed in summed_up(source / "docs" / "decisions"):
+            # Sphinx warns of a page that no menu has, unless the page says that it means it.
+            summed.write_text(f"---\norphan: true\n---\n\n{summed.read_text()}")
         command = [sys.executable, "-m", "sphinx", "--builder", "html", "--fail-on-warning", "--keep-going", "--quiet"]
         subprocess.run(
             [*command, "--conf-dir", HERE, "--doctree-dir", Path(workshop, "doctrees"), source, target],

@@ -4,6 +4,9 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
+import pytest
+
+from ops.site.__main__ import index
 from tests.ops.test_documents import CODE, DECISIONS
 from tests.places import ROOT
 
@@ -12,7 +15,7 @@ ENTRY: Final = re.compile(r"^- \[(\d{4})\]\(([^)]+)\):((?:.+\n(?:  .+\n)*))", re
 NAMED: Final = re.compile(r"\]\((\d{4})-")
 SENTENCE: Final = re.compile(r"(?<=[.:])\s+(?=[A-Z*-])|\n\n")
 PAGES: Final[Mapping[str, str]] = {page.name[:4]: page.read_text() for page in DECISIONS}
-TODAY: Final = "0175"
+TODAY: Final = tuple(page.name[:4] for page in DECISIONS if page.stem.endswith("-today"))
 
 
 def entries() -> list[tuple[str, str, str]]:
@@ -47,7 +50,30 @@ def test_a_page_that_says_it_is_superseded_and_names_no_successor_is_found() -> 
     }
 
 
-def test_the_pages_that_the_page_of_today_sums_up_begin_with_a_link_to_it() -> None:
-    summed = set(NAMED.findall(PAGES[TODAY]))
+@pytest.mark.parametrize("today", TODAY)
+def test_the_pages_that_a_page_of_today_sums_up_begin_with_a_link_to_it(today: str) -> None:
+    summed = set(NAMED.findall(PAGES[today]))
     assert summed
-    assert {number for number, text in PAGES.items() if f"[Today: {TODAY}]" in text.partition("## Decided")[0]} == summed
+    assert {number for number, text in PAGES.items() if f"[Today: {today}]" in text.partition("## Decided")[0]} == summed
+
+
+def test_a_page_is_of_today_by_its_name_and_by_its_title() -> None:
+    assert "0175" in TODAY
+    assert {number for number, text in PAGES.items() if text.partition("\n")[0].endswith(", today")} == {*TODAY}
+
+
+def menu(start: str) -> list[str]:
+    """The numbers of the decisions that the menu of the site has, from its start page."""
+    (shown,) = re.findall(r":caption: Decisions\n(.*?)```", start, re.DOTALL)
+    return re.findall(r"docs/decisions/(\d{4})-", shown)
+
+
+def test_a_decision_is_in_the_menu_of_the_site_or_a_page_of_today_sums_it_up() -> None:
+    shown, summed = menu(index()), {number for today in TODAY for number in NAMED.findall(PAGES[today])}
+    assert sorted(shown) == sorted({*PAGES} - summed)
+    assert shown[: len(TODAY)] == sorted(TODAY)
+
+
+def test_the_start_page_of_the_site_leads_to_every_decision() -> None:
+    start = index()
+    assert {*menu(start), *re.findall(r"\]\(docs/decisions/(\d{4})-", start)} == {*PAGES}
