@@ -52,6 +52,9 @@ def test_the_package_has_them_beside_it(tmp_path: Path) -> None:
         assert pattern == f"docs/guides{folder.removeprefix('share/postern/guides')}/*.md"
     (tmp_path / "alerts.yaml").write_text("groups: []")
     assert files._found("ops/prometheus/alerts.yaml", tmp_path / "none", [tmp_path]) == tmp_path / "alerts.yaml"
+    (tmp_path / "operations").mkdir()
+    (tmp_path / "operations" / "alerts.md").write_text("# Alerts")
+    assert files._found("docs/operations/alerts.md", tmp_path / "none", [tmp_path]) == tmp_path / "operations" / "alerts.md"
     with pytest.raises(StartFailed, match=r"operations\.md is neither in .* nor in a checkout"):
         files._found("docs/operations.md", tmp_path, [tmp_path])
 
