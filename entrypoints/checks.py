@@ -371,7 +371,7 @@ async def database(settings: Settings) -> Finding:
     kind = "embedded" if settings.embedded else masked_url(conninfo(settings))
     text = f"PostgreSQL {version.partition(' ')[0]}, {kind}"
     if compiles:
-        mend = f"alter role {role} set jit = off; docs/operations.md says what it costs"
+        mend = f"alter role {role} set jit = off; docs/operations/database.md says what it costs"
         return Finding(Verdict.WARN, f"{text}; it compiles long plans (jit), which takes longer than our statements run: {mend}")
     return Finding(Verdict.OK, text)
 
@@ -385,7 +385,7 @@ def grants(settings: Settings, found: Rights) -> Finding:
         return Finding(Verdict.OK, f"{found.role} owns the tables")
     return Finding(
         Verdict.WARN,
-        f"{found.role} owns the tables, so it can rewrite the audit log; docs/operations.md shows how to serve with another role",
+        f"{found.role} owns the tables, so it can rewrite the audit log; docs/operations/database.md shows how to serve with another role",
     )
 
 

@@ -590,7 +590,7 @@ class Settings:
         "off",
         _LIMITS,
         "Where a page would ask for that computation, it shows the widget of another maker instead, on a page of its own. The maker then "
-        "learns the network address of whoever is asked, and when; operations.md says more. `off` asks nobody else.",
+        "learns the network address of whoever is asked, and when; docs/operations/people.md says more. `off` asks nobody else.",
     )
     widget_site_key: str | None = _optional(
         forms.text,

@@ -447,7 +447,7 @@ def _explained(migration: Migration, connection: Connection) -> Iterator[None]:
         except errors.CheckViolation as error:
             raise MigrationFailed(
                 f"Migration {migration} {kept}: rows of {error.diag.table_name} contradict {error.diag.constraint_name}, and "
-                'docs/operations.md says under "Upgrade" what to do with them'
+                'docs/operations/upgrades-and-keys.md says under "Upgrade" what to do with them'
             ) from error
         except BegunOtherwise:
             raise MigrationFailed(

@@ -13,28 +13,44 @@ from entrypoints.failures import OK, StartFailed
 FILES: Final[Mapping[str, Sequence[str]]] = {
     "alerts": ("ops/prometheus/alerts.yaml", "ops/prometheus/service-levels.yaml"),
     "dashboard": ("ops/grafana/postern.json",),
-    "runbook": ("docs/operations.md",),
+    "runbook": (
+        "docs/operations.md",
+        "docs/operations/alerts.md",
+        "docs/operations/backups.md",
+        "docs/operations/database.md",
+        "docs/operations/install.md",
+        "docs/operations/monitoring.md",
+        "docs/operations/organizations.md",
+        "docs/operations/people.md",
+        "docs/operations/upgrades-and-keys.md",
+    ),
 }
 
 
+def place(path: str) -> str:
+    """Where a file stands in the folder of the package, and in the one that it is written to. The runbook's pages stand below its index,
+    which links to them.
+    """
+    return path.removeprefix("docs/") if path.startswith("docs/") else Path(path).name
+
+
 def run(arguments: argparse.Namespace) -> int:
-    written = [_write(_found(path), Path(arguments.to)) for path in FILES[arguments.kind]]
+    written = [_write(_found(path), Path(arguments.to, place(path))) for path in FILES[arguments.kind]]
     tell([{"path": str(path)} for path in written], *map(str, written), as_json=arguments.json)
     return OK
 
 
 def _found(path: str, repository: Path = REPOSITORY, installed: Sequence[Path] = INSTALLED) -> Path:
-    for one in (repository / path, *(folder / Path(path).name for folder in installed)):
+    for one in (repository / path, *(folder / place(path) for folder in installed)):
         if one.is_file():
             return one
     raise StartFailed(f"{Path(path).name} is neither in {installed[-1]} nor in a checkout: install the package as a whole")
 
 
-def _write(source: Path, folder: Path) -> Path:
+def _write(source: Path, target: Path) -> Path:
     """Replaces the file of another version, and no folder. Raises `StartFailed`."""
-    target = folder / source.name
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(source.read_bytes())
     except OSError as error:
         raise StartFailed(f"{target} cannot be written: {error.strerror}") from None

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Runs once, when the database's container makes its cluster. It makes two roles, neither of them a superuser: postern_owner owns the tables and
-# migrates; postern_app serves, and can neither change a table nor read another database (docs/operations.md, "Database roles").
+# migrates; postern_app serves, and can neither change a table nor read another database (docs/operations/database.md, "Database roles").
 set -eu
 
 psql --no-psqlrc --set=ON_ERROR_STOP=1 --username="${POSTGRES_USER:-postgres}" --dbname=postgres <<'SQL'

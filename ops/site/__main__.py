@@ -44,7 +44,15 @@ _INDEX: Final = {
         "docs/guides/programs/*",
     ),
     "Directories": ("docs/guides/directories/*",),
-    "Run it": ("docs/operations", "docs/settings", "docs/guides/running/*", "CHANGELOG", "SECURITY"),
+    "Run it": (
+        "docs/operations",
+        "docs/operations/install",
+        "docs/operations/*",
+        "docs/settings",
+        "docs/guides/running/*",
+        "CHANGELOG",
+        "SECURITY",
+    ),
     "Background": ("docs/architecture", "docs/security", "docs/personal-data", "docs/*", "CONTRIBUTING"),
     "Decisions": ("docs/decisions/README", "docs/decisions/*-today", "docs/decisions/*"),
 }

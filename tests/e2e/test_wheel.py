@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from entrypoints.cli.files import FILES
+from entrypoints.cli.files import FILES, place
 from ops.packaging.one_root import FLOORS
 from tests.e2e.conftest import Installation
 from tests.e2e.postern import Postern, copy
@@ -76,7 +76,8 @@ def test_the_wheel_and_a_neighbour_with_a_core_both_work(
 
     write = [*PYTHON, str(packages / "bin" / "postern"), "files", "runbook"]
     subprocess.run(write, cwd=tmp_path, env=environment, check=True, capture_output=True)
-    assert (tmp_path / "operations.md").read_bytes() == (ROOT / "docs" / "operations.md").read_bytes()
+    for page in FILES["runbook"]:
+        assert (tmp_path / place(page)).read_bytes() == (ROOT / page).read_bytes()
 
     # Two processes, because a parent starts its children by the name of a module.
     server = Postern(
@@ -113,7 +114,7 @@ def test_the_wheel_carries_every_file_and_two_builds_are_the_same(wheel: Path, t
 
     carried = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
     files = [file for floor in FLOORS for file in (ROOT / floor).rglob("*") if file.is_file() and "__pycache__" not in file.parts]
-    shown = [*(Path(path).name for path in beside), *(path.removeprefix("docs/") for path in guides)]
+    shown = [*map(place, beside), *(path.removeprefix("docs/") for path in guides)]
     data = {f"postern-{version('postern')}.data/data/share/postern/{path}" for path in shown}
     assert carried == {"postern/__init__.py", *data, *(f"postern/{file.relative_to(ROOT)}" for file in files)}
     assert "postern/adapters/postgres/migrations/0001_schema.sql" in carried

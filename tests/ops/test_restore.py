@@ -22,9 +22,9 @@ from core.domain.record.events import Actor, Event, Target
 from entrypoints.bootstrap import open_postern
 from entrypoints.first_start import complete
 from entrypoints.settings import Settings, read
+from tests.ops.operations.pages import RUNBOOK
 from tests.places import ROOT, open_directory
 
-RUNBOOK: Final = (ROOT / "docs" / "operations.md").read_text()
 KEYS: Final = EncryptionKey("test", b"k" * 32).line()
 OWNED, SERVING = "postern_owner", "postern_app"
 

@@ -26,9 +26,9 @@ from entrypoints.bootstrap import open_postern
 from entrypoints.cli.parsing.command_line import command_line
 from entrypoints.settings import CONFIG, DECLARATIONS, Settings, read
 from tests.e2e.postern import command
+from tests.ops.operations.pages import RUNBOOK
 from tests.places import ROOT
 
-RUNBOOK = (ROOT / "docs" / "operations.md").read_text()
 INLINE = re.findall(r"`([^`\n]+)`", RUNBOOK)
 
 

@@ -10,7 +10,7 @@ from entrypoints.cli.sizing.measured import MEASURED, Measurements
 RUSH: Final = 3.0
 # A core that is busier makes people wait.
 BUSY: Final = 0.6
-# The pool, a listener, and now and then a further connection or two: docs/operations.md, "Scale".
+# The pool, a listener, and now and then a further connection or two: docs/operations/install.md, "Scale".
 CONNECTIONS_OF_A_PROCESS: Final = 13
 # Migrations, backups, commands, a person with psql.
 FURTHER_CONNECTIONS: Final = 20

@@ -36,9 +36,9 @@ WALKS: Final = (
     ("nginx", ""),
     ("caddy", ""),
     ("haproxy", ""),
-    ("caddy", "operations.md, nginx"),
+    ("caddy", "operations/install.md, nginx"),
     ("haproxy", "ops/machines/haproxy.cfg"),
-    ("nginx", "operations.md, Caddy"),
+    ("nginx", "operations/install.md, Caddy"),
     ("caddy", "ops/machines/nginx.conf"),
 )
 

@@ -61,7 +61,8 @@ async def test_without_scripts_the_page_says_how_long_to_wait(plain_page: Page, 
 
 
 async def test_the_script_finds_what_the_server_takes(scripted_page: Page, postern: Postern) -> None:
-    # The browser of the tests runs without a compiler for scripts, so the twenty bits of docs/operations.md would take it half a minute.
+    # The browser of the tests runs without a compiler for scripts, so the twenty bits of docs/operations/people.md would take it half a
+    # minute.
     page = scripted_page
     await make_mails_busy(postern, HERE)
     await page.open("/ui/register")

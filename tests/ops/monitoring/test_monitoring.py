@@ -15,6 +15,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from adapters.metrics.prometheus import PrometheusMetrics
 from entrypoints.http.application import PAGES
 from entrypoints.http.routes import ROUTES
+from tests.ops.operations.pages import WHOLE, anchors
 from tests.places import ROOT
 from tests.tools import needs
 
@@ -22,7 +23,8 @@ PROMETHEUS = ROOT / "ops" / "prometheus"
 RULES = [PROMETHEUS / "alerts.yaml", PROMETHEUS / "service-levels.yaml"]
 CASES = sorted((ROOT / "tests" / "ops" / "monitoring").glob("*.yaml"))
 DASHBOARD = ROOT / "ops" / "grafana" / "postern.json"
-RUNBOOK = ROOT / "docs" / "operations.md"
+# The page of the runbook about alerts.
+RUNBOOK = ROOT / "docs" / "operations" / "alerts.md"
 # Prometheus itself makes these series.
 OF_PROMETHEUS = {"up", "ALERTS"}
 
@@ -107,7 +109,7 @@ def test_every_alert_says_what_is_wrong_and_where_to_read_on(rule: dict[str, Any
     page, _, anchor = rule["annotations"]["runbook_url"].partition("#")
     assert ROOT / page == RUNBOOK
     assert anchor == rule["alert"].lower()
-    assert anchor in anchors()
+    assert anchor in anchors(ROOT / page)
 
 
 @pytest.mark.parametrize("rule", rules(), ids=lambda rule: rule["alert"])
@@ -269,15 +271,10 @@ def test_panels_lie_side_by_side_and_have_numbers_of_their_own() -> None:
         taken |= cells
 
 
-def anchors() -> set[str]:
-    headings = re.findall(r"^#+ (.+)$", re.sub(r"```.*?```", "", RUNBOOK.read_text(), flags=re.DOTALL), re.MULTILINE)
-    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
-
-
-def test_every_link_in_the_runbook_leads_somewhere() -> None:
-    for target in re.findall(r"\]\(([^)]+)\)", RUNBOOK.read_text()):
+@pytest.mark.parametrize("page", WHOLE, ids=lambda page: page.stem)
+def test_every_link_in_the_runbook_leads_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)]+)\)", page.read_text()):
         path, _, anchor = target.partition("#")
-        if path:
-            assert (RUNBOOK.parent / path).resolve().exists(), target
-        else:
-            assert anchor in anchors(), target
+        led = (page.parent / path).resolve() if path else page
+        assert led.exists(), target
+        assert not anchor or anchor in anchors(led), target

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from ops.guides.__main__ import PRODUCTS
+from tests.ops.operations.pages import RUNBOOK
 from tests.places import ROOT
 from tests.tools import needs
 
@@ -75,9 +76,8 @@ def test_our_modules_are_compiled_before_anything_starts(target: str) -> None:
 def test_the_recipe_of_systemd_compiles_after_each_checkout() -> None:
     """The unit may not write where the modules are, and a changed module without a changed lock makes nothing new of `.venv/ready`."""
     assert any("-m compileall" in line for line in planned("ready"))
-    operations = (ROOT / "docs" / "operations.md").read_text()
-    assert ".venv/ready" not in operations
-    assert "cd /opt/postern && make ready\n" in operations
+    assert ".venv/ready" not in RUNBOOK
+    assert "cd /opt/postern && make ready\n" in RUNBOOK
 
 
 def test_check_all_runs_everything_once_and_again_what_one_visit_or_one_server_does_not_show() -> None:

@@ -301,7 +301,7 @@ async def before(recipe: str, base: Base, daemon: int) -> AsyncIterator[None]:
 
 
 def _operations(language: str) -> str:
-    text = (ROOT / "docs" / "operations.md").read_text()
+    text = (ROOT / "docs" / "operations" / "install.md").read_text()
     (found,) = (one for one in re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL) if urlsplit(BASE).netloc in one)
     return str(found)
 
@@ -335,8 +335,8 @@ def _machines(kind: str) -> Callable[[Path, Base, int], list[str]]:
 
 
 _RECIPES: Final[Mapping[str, Callable[[Path, Base, int], list[str]]]] = {
-    "operations.md, nginx": _nginx_before,
-    "operations.md, Caddy": _caddy_before,
+    "operations/install.md, nginx": _nginx_before,
+    "operations/install.md, Caddy": _caddy_before,
     "ops/machines/nginx.conf": _machines("nginx"),
     "ops/machines/haproxy.cfg": _machines("haproxy"),
 }
