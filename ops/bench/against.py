@@ -35,7 +35,7 @@ from ops.bench.paired import WITH_POSTGRES, Contestant, Turn, check, each_once, 
 from ops.bench.report import ROOT, Bar, Figure, at_most
 from ops.bench.shared_postgres import shared_postgres
 from ops.bench.upstream import make_accounts, sign_ins
-from tests.fake_providers import FakeWebSuite, settings_of
+from ops.stand_ins.fake_providers import FakeWebSuite, settings_of
 
 # Turns of the look-ups on one connection, for each turn of the others. On a quiet machine, both take equally long.
 BLOCKS: Final = 100
