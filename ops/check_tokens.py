@@ -18,10 +18,10 @@ import httpx
 
 from core.domain.federation.oauth.authorization_codes import code_challenge
 from core.domain.secrets import Token
+from ops.browser.page_reader import PageReader
 from ops.guides.pages import ROOT, Page
 from ops.guides.tenants import tenant
 from ops.guides.trying import Trial, node_packages, python_packages, require
-from tests.http.browsing import PageReader
 
 PAGE: Final = Page("check-access-tokens", ROOT / "docs" / "guides" / "programs")
 PYTHON_PACKAGES: Final = ("pyjwt[crypto]==2.15.1", "fastmcp==4.2.3")

@@ -2,6 +2,9 @@
 
 from typing import Final
 
-PATIENCE: Final = 120.0
+from ops import patience
+
+# As long as the browsers and servers of `ops` wait that tests start.
+PATIENCE: Final = patience.PATIENCE
 # For events that must come before the server's default settings would bring them by themselves, after ten seconds or more.
 SOONER: Final = 8.0

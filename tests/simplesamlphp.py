@@ -17,8 +17,8 @@ from urllib.parse import urljoin
 import httpx
 
 from adapters.saml import certificates
+from ops.browser.page_reader import PageReader
 from ops.free_ports import free_port
-from tests.http.browsing import PageReader
 from tests.patience import PATIENCE
 from tests.tools import place_of
 

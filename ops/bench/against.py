@@ -29,13 +29,13 @@ from ops.bench.cases.saml import provided
 from ops.bench.exchanges import exchanges
 from ops.bench.filling.fill import Person
 from ops.bench.filling.serving_people import ASKING, SIGNING_IN, Revised, credentials, serve_people, sign_in_all
-from ops.bench.harness import Case, Options, directory, generate
+from ops.bench.harness import Case, Options, directory, generate, tool
 from ops.bench.load import Target
 from ops.bench.paired import WITH_POSTGRES, Contestant, Turn, check, each_once, ratio, take_turns
 from ops.bench.report import ROOT, Bar, Figure, at_most
 from ops.bench.shared_postgres import shared_postgres
 from ops.bench.upstream import make_accounts, sign_ins
-from tests.fake_providers import FakeWebSuite, settings_of
+from ops.stand_ins.fake_providers import FakeWebSuite, settings_of
 
 # Turns of the look-ups on one connection, for each turn of the others. On a quiet machine, both take equally long.
 BLOCKS: Final = 100
@@ -67,6 +67,7 @@ async def latency(revision: str, turns: int, options: Options) -> Sequence[Figur
 
 async def lookups(revision: str, turns: int, options: Options) -> Sequence[Figure]:
     """GET /api/user on 16 and on 64 connections, by a thousand people: processor time of the server and of PostgreSQL."""
+    tool("wrk")
     figures: list[Figure] = []
     async with _pair(revision) as trees:
         for one in trees:
@@ -116,6 +117,7 @@ async def refresh(revision: str, turns: int, options: Options) -> Sequence[Figur
 
 async def userinfo(revision: str, turns: int, options: Options) -> Sequence[Figure]:
     """GET /oauth/userinfo on 16 connections, by a thousand people: processor time of the server and of PostgreSQL."""
+    tool("wrk")
     async with _pair(revision) as trees:
         for one in trees:
             persons = await people(one.server, ASKING)
@@ -129,6 +131,7 @@ async def userinfo(revision: str, turns: int, options: Options) -> Sequence[Figu
 
 async def introspection(revision: str, turns: int, options: Options) -> Sequence[Figure]:
     """An access token that its application asks about, on 16 connections: processor time of the server and of PostgreSQL."""
+    tool("wrk")
     async with _pair(revision) as trees:
         for one in trees:
             persons = await people(one.server, ASKING)
@@ -281,4 +284,4 @@ def taken_out(revision: str) -> Iterator[Path]:
 
 
 def _git(*words: str) -> bytes:
-    return subprocess.run(["git", *words], cwd=ROOT, capture_output=True, check=True).stdout
+    return subprocess.run([tool("git"), *words], cwd=ROOT, capture_output=True, check=True).stdout

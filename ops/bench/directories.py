@@ -28,9 +28,9 @@ from ops.bench.load import Answer, Client, Summary, Tally, Target
 from ops.bench.paired import Contestant, Side, ratio, take_turns
 from ops.bench.report import Figure, at_most, complain
 from ops.bench.shared_postgres import shared_postgres
-from tests.adapters.saml.answering import MAIL
-from tests.fake_providers import FakeProvider
-from tests.http.connections.fake_directory import SSO, FakeDirectory
+from ops.stand_ins.fake_directory import SSO, FakeDirectory
+from ops.stand_ins.fake_providers import FakeProvider
+from ops.stand_ins.saml import MAIL
 
 PEOPLE: Final = 100
 TURNS: Final = 5

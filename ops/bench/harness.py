@@ -28,6 +28,17 @@ from ops.free_ports import free_port
 COMMAND: Final = Path(sys.executable).parent / "postern"
 READY: Final = "/health/ready"
 _SCRIPT: Final = Path(__file__).with_name("wrk.lua")
+_BY_THE_SCRIPT: Final = "Run `ops/install-test-tools` as root, or install Debian's package {}."
+_NODE: Final = "Install Node.js 20.19 or later, which brings npm."
+_HOW: Final[Mapping[str, str]] = {
+    "wrk": _BY_THE_SCRIPT.format("wrk"),
+    "h2load": _BY_THE_SCRIPT.format("nghttp2-client"),
+    "openssl": _BY_THE_SCRIPT.format("openssl"),
+    "git": "Install git.",
+    "node": _NODE,
+    "npm": _NODE,
+}
+"""How to install each program that cases need besides Python."""
 
 
 class DidNotStart(Exception):
@@ -36,6 +47,23 @@ class DidNotStart(Exception):
 
 class Skipped(Exception):
     """The case cannot run here. The message says why."""
+
+
+def tool(name: str) -> str:
+    """The program's place. Raises `Skipped` if it is not installed."""
+    found = shutil.which(name)
+    if found is None:
+        raise Skipped(_sentence(name))
+    return found
+
+
+def absent() -> Sequence[str]:
+    """A sentence for each program that is not installed."""
+    return [_sentence(name) for name in _HOW if shutil.which(name) is None]
+
+
+def _sentence(name: str) -> str:
+    return f"{name} is not installed. {_HOW[name]}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,11 +303,9 @@ async def generate(
     requests needs our generator.
     """
     headers = [f"{name}: {value}" for name, value in target.headers.items()]
-    if not pause and (wrk := shutil.which("wrk")) is not None:
-        command = [wrk, f"-t{threads}", f"-c{connections}", f"-d{seconds:.0f}s" if seconds >= 1 else "-d1s", "-s", str(_SCRIPT)]
+    if tokens is not None or (not pause and shutil.which("wrk") is not None):
+        command = [tool("wrk"), f"-t{threads}", f"-c{connections}", f"-d{seconds:.0f}s" if seconds >= 1 else "-d1s", "-s", str(_SCRIPT)]
         command += [word for header in headers for word in ("-H", header)]
-    elif tokens is not None:
-        raise Skipped("wrk is not installed")
     else:
         command = [sys.executable, "-m", "ops.bench.load", "--connections", str(connections)]
         command += ["--seconds", str(seconds), "--pause", str(pause)]

@@ -11,7 +11,7 @@ from typing import Final
 
 import trio
 
-from ops.bench.harness import DidNotStart, Skipped
+from ops.bench.harness import DidNotStart, Skipped, tool
 from ops.bench.report import ROOT, complain
 from ops.free_ports import free_port
 
@@ -23,8 +23,8 @@ PATIENCE: Final = 120.0
 
 def node_version() -> str:
     """Raises `Skipped` if Node.js or npm is missing."""
-    if (node := shutil.which("node")) is None or shutil.which("npm") is None:
-        raise Skipped("Node.js or npm is not installed")
+    node = tool("node")
+    tool("npm")
     return subprocess.run([node, "--version"], capture_output=True, text=True, check=True).stdout.strip()
 
 

@@ -2,6 +2,7 @@
 
 import os
 import platform
+import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -127,6 +128,8 @@ def _processor() -> str:
 
 def commit() -> str:
     """Its short id. A plus behind it says that something was changed since, and not committed."""
+    if shutil.which("git") is None:
+        return "unknown"
 
     def git(*words: str) -> str:
         return subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True, check=False).stdout.strip()

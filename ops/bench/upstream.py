@@ -23,8 +23,8 @@ from ops.bench.load import Answer, Client, Summary, Tally, Target
 from ops.bench.paired import Contestant, Side, ratio, take_turns
 from ops.bench.report import Figure, at_most, complain
 from ops.bench.shared_postgres import shared_postgres
+from ops.stand_ins.fake_providers import FakeWebSuite, settings_of
 from ports.outbound import OutboundRequest
-from tests.fake_providers import FakeWebSuite, settings_of
 
 PEOPLE: Final = 200
 TURNS: Final = 5

@@ -1,9 +1,8 @@
 """`python -m ops.drill failover [fault …]` takes the database away under load, as Patroni or an operator would. It prints a table, and
 keeps its figures in docs/benchmarks.md, like `python -m ops.drill endurance`: half an hour of all actors and routes, with a fault every
-minute. `python -m ops.drill migration` changes a large table under load,
-`python -m ops.drill import` imports a crowd of people, `python -m ops.drill machines` takes one part after the other of the recipe for
-three machines away, `python -m ops.drill alerts` fires each alert by its fault, and `python -m ops.drill sizing` measures what
-`postern size` reckons with. Exit status 1 when a bar did not hold.
+minute. `python -m ops.drill migration` changes a large table under load, `python -m ops.drill machines` takes one part after the other of
+the recipe for three machines away, `python -m ops.drill alerts` fires each alert by its fault, and `python -m ops.drill sizing` measures
+what `postern size` reckons with. Exit status 1 when a bar did not hold.
 """
 
 import argparse
@@ -20,7 +19,7 @@ import trio
 
 from ops.bench.record import record
 from ops.bench.report import Figure, Outcome, busyness, complain, machine, table
-from ops.drill import endurance, importing, machines, migration, sizing
+from ops.drill import endurance, machines, migration, sizing
 from ops.drill.alerts import drill as alerts
 from ops.drill.failover import Plan, failover
 from ops.drill.faults import FAULTS
@@ -29,11 +28,11 @@ PATIENCE: Final = 3600.0
 # These print and judge for themselves.
 _OTHERS: Final[Mapping[str, Callable[[Sequence[str]], int]]] = {
     "migration": migration.main,
-    "import": importing.main,
     "machines": machines.main,
     "sizing": sizing.main,
     "alerts": alerts.main,
 }
+DRILLS: Final = ("failover", "endurance", *_OTHERS)
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -13,10 +13,11 @@ from typing import IO, Final, cast
 
 import httpx
 
+from ops.browser.chromium import PROGRAM
+from ops.browser.signing import SigningBrowser, browser
 from ops.free_ports import free_port
 from ops.guides.pages import Page
 from ops.guides.tenants import PASSWORD, Person, Tenant
-from tests.e2e.browser import SigningBrowser, browser
 
 _PATIENCE: Final = 180.0
 
@@ -164,6 +165,13 @@ def node_packages(place: Path, packages: Sequence[str]) -> None:
     if not (place / "node_modules").exists():
         place.mkdir(parents=True, exist_ok=True)
         subprocess.run(["npm", "install", "--silent", "--no-audit", "--no-fund", "--prefix", place, *packages], check=True)
+
+
+def chromium_program() -> str:
+    found = shutil.which(PROGRAM)
+    if found is None:
+        raise SystemExit(f"{PROGRAM} is missing: ops/install-test-tools installs it")
+    return found
 
 
 def debian_packages(place: Path, packages: Sequence[str]) -> None:

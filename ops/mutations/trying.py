@@ -22,7 +22,7 @@ from typing import Any, Final
 import pytest
 
 from ops.mutations.places import ROOT, Mutation
-from tests.patience import PATIENCE
+from ops.patience import PATIENCE
 
 # Lines of JSON: the mutations to try, and what came of them.
 WANTED: Final = "MUTATIONS_WANTED"

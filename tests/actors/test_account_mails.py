@@ -23,8 +23,8 @@ from core.domain.secrets import Token
 from core.frozen import replace
 from entrypoints.bootstrap import Postern, open_postern
 from entrypoints.settings import read
+from ops.stand_ins.mail_server import mail_server
 from tests.conftest import CapturedLog
-from tests.mail_server import mail_server
 from tests.patience import PATIENCE
 
 BASE_URL = "https://id.example.org"

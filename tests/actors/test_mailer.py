@@ -13,10 +13,10 @@ from core.domain.identifiers import JobId
 from core.domain.jobs import NewJob
 from core.domain.mail import MAIL_JOB, Mail
 from ops.free_ports import free_port
+from ops.stand_ins.mail_server import MailServer, mail_server
 from tests.actors.observed import RememberedMetrics, no_spread
 from tests.adapters.postgres.conftest import Rows, Store
 from tests.conftest import CapturedLog
-from tests.mail_server import MailServer, mail_server
 from tests.patience import PATIENCE
 
 LINK = "https://id.example.org/reset?token=very-secret-token"

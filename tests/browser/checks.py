@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import pytest
 
-from tests.browser.page import Page
+from ops.browser.page import Page
 
 # `make` puts the package that contains axe-core there, without the package's dependencies.
 AXE: Final = Path(sys.prefix) / "axe" / "axe_playwright_python" / "axe.min.js"

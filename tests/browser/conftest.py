@@ -17,8 +17,8 @@ from entrypoints.http.application import build_application
 from entrypoints.http.server.protocol import Message
 from entrypoints.http.server.request_heads import Scope
 from entrypoints.http.server.settings import ServerSettings
-from tests.browser.chromium import PROGRAM, Chromium, started
-from tests.browser.page import Page, new_page
+from ops.browser.chromium import PROGRAM, Chromium, started
+from ops.browser.page import Page, new_page
 from tests.http.conftest import SETTINGS, client, database_url, people, postern
 from tests.http.people import BASE_URL
 from tests.http.running_server import Certificate, Receive, Send, running

@@ -3,8 +3,8 @@
 import pyotp
 import pytest
 
+from ops.browser.page import NARROW, WIDE, Page
 from tests.browser.checks import enter, require_keyboard, require_sound, tab_to
-from tests.browser.page import NARROW, WIDE, Page
 from tests.http.pages.account.conftest import COOKIE, AccountPagesScene, home
 from tests.http.people import BASE_URL
 from tests.http.signing_in import PASSWORD

@@ -7,10 +7,10 @@ import pytest
 
 from entrypoints.bootstrap import Postern
 from entrypoints.http.server.request_heads import Scope
+from ops.browser.chromium import Chromium
+from ops.browser.page import Page, new_page
 from tests.browser.checks import enter, require_keyboard, tab_to
-from tests.browser.chromium import Chromium
 from tests.browser.conftest import Site
-from tests.browser.page import Page, new_page
 from tests.conftest import CapturedLog
 from tests.http.client import Client
 from tests.http.federation.arriving import CALLBACK, VERIFIER, Arriving

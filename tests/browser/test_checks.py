@@ -8,10 +8,10 @@ import pytest
 from entrypoints.http.machinery.headers import PagePolicy, answer_headers
 from entrypoints.http.server.request_heads import Scope
 from entrypoints.http.server.settings import ServerSettings
+from ops.browser.chromium import Chromium
+from ops.browser.page import NARROW, Page, new_page
 from tests.browser.checks import findings, require_keyboard, require_sound
-from tests.browser.chromium import Chromium
 from tests.browser.conftest import ADDRESS
-from tests.browser.page import NARROW, Page, new_page
 from tests.http.people import BASE_URL
 from tests.http.running_server import Certificate, Receive, Send, application, running
 

@@ -14,10 +14,10 @@ from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.endpoints import parameters
 from entrypoints.http.pages import shipped_pages
 from entrypoints.http.server.settings import ServerSettings
+from ops.browser.chromium import Chromium
+from ops.browser.page import NARROW, WIDE, Page, new_page
 from tests.browser.checks import EVERY, contrast_findings, findings, require_keyboard
-from tests.browser.chromium import Chromium
 from tests.browser.conftest import ADDRESS
-from tests.browser.page import NARROW, WIDE, Page, new_page
 from tests.http.browsing import Tabs
 from tests.http.people import BASE_URL, People
 from tests.http.running_server import Certificate, running

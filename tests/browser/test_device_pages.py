@@ -1,8 +1,8 @@
 """A device without a browser asks for somebody's account, and they decide about it in theirs."""
 
 from entrypoints.bootstrap import Postern
+from ops.browser.page import Page
 from tests.browser.checks import enter, require_keyboard, require_sound, tab_to
-from tests.browser.page import Page
 from tests.conftest import CapturedLog
 from tests.http.federation.arriving import SESSION_COOKIE
 from tests.http.federation.devices import Sets

@@ -5,8 +5,8 @@ from collections import Counter
 import pytest
 
 from entrypoints.http.routes import ROUTES
+from ops.browser.page import WIDE, Page
 from tests.browser.checks import contrast_findings, require_keyboard, require_sound, tab_to
-from tests.browser.page import WIDE, Page
 
 TAGS = sorted({one.tags[0] for one in ROUTES})
 NARROWEST = 320

@@ -19,10 +19,10 @@ from core.domain.federation.oauth.metadata import TOKEN_ENDPOINT
 from core.domain.secrets import Password
 from entrypoints.bootstrap import Postern
 from entrypoints.http.server.settings import ServerSettings
+from ops.browser.chromium import Chromium
+from ops.browser.page import NARROW, WIDE, Page, new_page
 from tests.browser.checks import enter, require_sound
-from tests.browser.chromium import Chromium
 from tests.browser.conftest import ADDRESS, Site
-from tests.browser.page import NARROW, WIDE, Page, new_page
 from tests.e2e.postern import Postern as Server
 from tests.e2e.postern import remove
 from tests.http.client import Client

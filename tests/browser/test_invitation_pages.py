@@ -4,8 +4,8 @@ import pytest
 
 from entrypoints.bootstrap import Postern
 from entrypoints.http.application import build_application
+from ops.browser.page import Page
 from tests.browser.checks import require_keyboard, require_sound, tab_to
-from tests.browser.page import Page
 from tests.conftest import CapturedLog
 from tests.http.client import Client
 from tests.http.conftest import SETTINGS

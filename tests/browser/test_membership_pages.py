@@ -5,8 +5,8 @@ their account is theirs.
 import pytest
 
 from entrypoints.bootstrap import Postern
+from ops.browser.page import Page
 from tests.browser.checks import enter, require_keyboard, require_sound, tab_to
-from tests.browser.page import Page
 from tests.conftest import CapturedLog
 from tests.http.people import BASE_URL, People, Person
 from tests.http.postbox import Postbox, token_in

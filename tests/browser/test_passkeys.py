@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 import trio
 
+from ops.browser.page import Page
 from tests.browser.checks import enter, require_keyboard, require_sound, tab_to
-from tests.browser.page import Page
 from tests.http.pages.account.conftest import COOKIE, AccountPagesScene, home
 from tests.http.people import BASE_URL
 from tests.http.signing_in import PASSWORD

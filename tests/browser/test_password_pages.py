@@ -3,8 +3,8 @@
 import pytest
 
 from entrypoints.bootstrap import Postern
+from ops.browser.page import Page
 from tests.browser.checks import require_keyboard, require_sound, tab_to
-from tests.browser.page import Page
 from tests.conftest import CapturedLog
 from tests.http.client import Client
 from tests.http.identity.test_account_passwords import NEW, OLD, ada, forgotten, password_is, postbox

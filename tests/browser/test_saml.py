@@ -8,9 +8,9 @@ from urllib.parse import parse_qs
 import pytest
 
 from entrypoints.bootstrap import Postern
+from ops.browser.page import Page
 from tests.browser.checks import require_keyboard
 from tests.browser.conftest import Site
-from tests.browser.page import Page
 from tests.conftest import CapturedLog
 from tests.http.client import Client
 from tests.http.federation.providing import (

@@ -7,12 +7,12 @@ import pytest
 import trio
 
 from entrypoints.bootstrap import Postern
+from ops.browser.page import Page
+from ops.stand_ins.saml import pair
 from tests.browser.checks import require_sound
 from tests.browser.conftest import Site
-from tests.browser.page import Page
 from tests.conftest import CapturedLog
 from tests.http.federation.arriving import SESSION_COOKIE
-from tests.http.federation.providing import pair
 from tests.http.people import People
 from tests.http.tenancy.proving import proving
 from tests.http.tenancy.setup.scene import SetupScene

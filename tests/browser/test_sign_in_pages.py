@@ -3,8 +3,8 @@
 import pytest
 
 from entrypoints.bootstrap import Postern
+from ops.browser.page import Page
 from tests.browser.checks import enter, require_keyboard, require_sound
-from tests.browser.page import Page
 from tests.http.client import Client
 from tests.http.people import BASE_URL, People, Person
 from tests.http.postbox import Postbox, code_in

@@ -19,11 +19,11 @@ from core.domain.languages import Language
 from entrypoints.http import pages
 from entrypoints.http.pages import shipped_pages
 from entrypoints.http.server.settings import ServerSettings
+from ops.browser.chromium import Chromium
+from ops.browser.page import NARROW, WIDE, Page, same_page
 from tests.browser.checks import EVERY, contrast_findings, require_keyboard, require_sound
-from tests.browser.chromium import Chromium
 from tests.browser.conftest import ADDRESS
 from tests.browser.gallery import gallery, place
-from tests.browser.page import NARROW, WIDE, Page, same_page
 from tests.browser.states import State, states
 from tests.http.pages.test_look import MOST_BYTES
 from tests.http.people import BASE_URL

@@ -13,11 +13,11 @@ import pytest
 
 from entrypoints.cli.demo import application, require_trial
 from entrypoints.failures import StartFailed
+from ops.browser.page_reader import PageReader
+from ops.browser.signing import browser
 from ops.free_ports import free_port
-from tests.e2e.browser import browser
 from tests.e2e.postern import Postern, environment, until
 from tests.e2e.warm.processes import COMMAND, PosternProcess
-from tests.http.browsing import PageReader
 from tests.places import ROOT
 
 

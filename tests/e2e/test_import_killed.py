@@ -1,4 +1,4 @@
-"""An import that is killed in the middle, and run again. `python -m ops.drill import --kills 100` does it many times."""
+"""An import that is killed in the middle, and run again."""
 
 import signal
 import subprocess

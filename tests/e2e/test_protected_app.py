@@ -9,12 +9,12 @@ from pathlib import Path
 
 import httpx
 
+from ops.browser.page_reader import PageReader
+from ops.browser.signing import browser
 from ops.free_ports import free_port
-from tests.e2e.browser import browser
 from tests.e2e.conftest import Installation
 from tests.e2e.postern import environment, until
 from tests.e2e.test_guides import GUIDES, blocks, served
-from tests.http.browsing import PageReader
 from tests.patience import PATIENCE
 from tests.tools import needs
 

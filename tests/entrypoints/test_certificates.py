@@ -22,8 +22,8 @@ from entrypoints.checks import certificate as certificate_check
 from entrypoints.cli.main import main
 from entrypoints.failures import USAGE
 from entrypoints.settings import SettingsError, read
+from ops.stand_ins.mail_server import Certificates, make_certificates
 from tests.actors.observed import RememberedMetrics
-from tests.mail_server import Certificates, make_certificates
 
 
 @pytest.fixture(scope="module")

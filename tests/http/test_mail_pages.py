@@ -13,7 +13,7 @@ from entrypoints.daemon import http_settings
 from entrypoints.http.application import build_application
 from entrypoints.http.pages.development.mail_pages import mail_pages_directory, parts
 from entrypoints.settings import Settings, read
-from tests.http.browsing import PageReader
+from ops.browser.page_reader import PageReader
 from tests.http.client import Client, Pairs, Received
 from tests.http.conftest import SETTINGS
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.browser.chromium import PROGRAM
+from ops.browser.chromium import PROGRAM
 from tests.places import ROOT
 from tests.tools import NOT_OURS_TO_INSTALL, needs, place_of
 

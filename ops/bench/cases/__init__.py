@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
-from ops.bench import answers, console, directories, exchanges, furnished, in_step, proxied, resources, upstream
+from ops.bench import answers, console, directories, exchanges, furnished, proxied, resources, upstream
 from ops.bench.cases import (
     aftermath,
     analytics,
@@ -74,7 +74,6 @@ CASES: Final[Mapping[str, Case]] = {
     "pages": pages.pages,
     "upstream": upstream.upstream,
     "directories": directories.directories,
-    "in_step": in_step.in_step,
     "scim": scim.scim,
     "saml": saml.saml,
     "peers": peers.peers,

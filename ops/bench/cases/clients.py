@@ -1,7 +1,6 @@
 """Clients that idle, leave or send slowly must not cost the others much."""
 
 import resource
-import shutil
 import signal
 import subprocess
 from collections.abc import Sequence
@@ -11,7 +10,7 @@ from typing import Final
 import trio
 
 from ops.bench import processes
-from ops.bench.harness import Options, Server, Skipped, directory, serving
+from ops.bench.harness import Options, Server, Skipped, directory, serving, tool
 from ops.bench.load import Broken, Client, Tally, drive, percentile
 from ops.bench.report import Figure, at_least, at_most
 
@@ -47,8 +46,8 @@ async def h2(_options: Options) -> Sequence[Figure]:
     """Kills h2load in the middle of its requests, ten times each with HTTP/2 and HTTP/1.1 in turns, on the plain port and over TLS. The
     next request wants an answer.
     """
-    if shutil.which("h2load") is None:
-        raise Skipped("h2load is not installed (Debian: nghttp2-client)")
+    tool("h2load")
+    tool("openssl")
     figures = []
     for name in ("plain", "TLS"):
         with directory() as place:

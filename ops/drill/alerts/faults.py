@@ -20,7 +20,7 @@ from ops.bench.inside import queue_mails
 from ops.bench.load import fetch
 from ops.drill.alerts.site import Site
 from ops.drill.faults import fill
-from tests.fake_providers import FakeProvider
+from ops.stand_ins.fake_providers import FakeProvider
 
 Fault = Callable[[Site], AbstractAsyncContextManager[None]]
 # Sign-ins, and other requests, at once.

@@ -27,7 +27,7 @@ from ops.drill.cluster import Cluster, running
 from ops.drill.machines import Daemon
 from ops.drill.proxies import program
 from ops.free_ports import free_port
-from tests.mail_server import MailServer, mail_server
+from ops.stand_ins.mail_server import MailServer, mail_server
 
 PEOPLE: Final = 400
 _PATIENCE: Final = 120.0

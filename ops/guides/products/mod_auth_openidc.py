@@ -2,11 +2,11 @@
 
 from typing import Final
 
+from ops.browser.page_reader import PageReader
+from ops.browser.signing import SigningBrowser
 from ops.guides.products import Product
 from ops.guides.tenants import Person
 from ops.guides.trying import Trial, require, until
-from tests.e2e.browser import SigningBrowser
-from tests.http.browsing import PageReader
 
 # Of the trial alone: a server with two pages, which tells what a site learns. Debian's packages are unpacked and not installed.
 _SERVER: Final = """

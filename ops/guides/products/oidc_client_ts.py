@@ -5,12 +5,11 @@ from typing import Final
 
 import trio
 
+from ops.browser.chromium import Chromium, Refused, started
+from ops.browser.page import Page, new_page
 from ops.guides.products import Product
 from ops.guides.tenants import PASSWORD, Person
-from ops.guides.trying import Trial, require
-from tests.browser.chromium import PROGRAM, Chromium, Refused, started
-from tests.browser.page import Page, new_page
-from tests.tools import place_of
+from ops.guides.trying import Trial, chromium_program, require
 
 _PATIENCE: Final = 60.0
 
@@ -20,7 +19,7 @@ def _attempt(trial: Trial) -> None:
     print(f"oidc-client-ts {trial.node_version('oidc-client-ts')}")
     vite = trial.installed / "node_modules" / ".bin" / "vite"
     trial.start(vite, "--host", "127.0.0.1", "--port", str(trial.port), "--strictPort")
-    with started(place_of(PROGRAM), trial.place / "chromium", examples_at="127.0.0.1:9") as chromium:
+    with started(chromium_program(), trial.place / "chromium", examples_at="127.0.0.1:9") as chromium:
         trio.run(_look, trial, chromium)
 
 

@@ -4,10 +4,10 @@ import re
 import secrets
 import shutil
 
+from ops.browser.signing import SigningBrowser
 from ops.guides.products import Product
 from ops.guides.tenants import Person
 from ops.guides.trying import Trial, require
-from tests.e2e.browser import SigningBrowser
 
 
 def _attempt(trial: Trial) -> None:

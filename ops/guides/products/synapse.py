@@ -6,10 +6,10 @@ from urllib.parse import parse_qs, urlencode, urljoin, urlsplit
 
 import httpx
 
+from ops.browser.page_reader import PageReader
 from ops.guides.products import Product
 from ops.guides.tenants import Person
 from ops.guides.trying import Trial, require, until
-from tests.http.browsing import PageReader
 
 _CLIENT: Final = "http://client.example.org/back"
 _MOST_PAGES: Final = 6

@@ -24,11 +24,11 @@ from core.domain.outbound.addresses import Address
 from core.domain.secrets import Secret
 from core.domain.tenancy.mail_servers import MailServer
 from ops.free_ports import free_port
+from ops.stand_ins.mail_server import MailServer as Receiver
+from ops.stand_ins.mail_server import mail_server, scripted_server
 from ports.mail import MailDelayed, MailRefused
 from tests.conftest import CapturedLog
 from tests.hostile_addresses import HOSTILE_ADDRESSES
-from tests.mail_server import MailServer as Receiver
-from tests.mail_server import mail_server, scripted_server
 from tests.patience import PATIENCE
 
 HOST: Final = "smtp.acme.example"

@@ -16,10 +16,10 @@ from adapters.mail.transports import smtp_server, transport_for
 from core.domain.mail import Mail
 from core.domain.secrets import Secret
 from ops.free_ports import free_port
+from ops.stand_ins.mail_server import LOOPBACK, MailServer, mail_server, scripted_server
 from ports.mail import MailDelayed, MailRefused, MailTransport
 from tests.adapters.mail.letters import ID, LINK, SENDER, FixedClock, mail
 from tests.conftest import CapturedLog
-from tests.mail_server import LOOPBACK, MailServer, mail_server, scripted_server
 from tests.patience import PATIENCE, SOONER
 
 PASSWORD = "pä/#ss:w@rd"

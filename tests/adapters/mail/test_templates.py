@@ -20,7 +20,7 @@ from core.domain.identity.locking.account_locks import LOCKING_MAILS, LockedBy
 from core.domain.languages import Language
 from core.domain.texts.open_texts import FOOTER
 from core.domain.texts.own_texts import OwnTexts
-from tests.mail_server import mail_server
+from ops.stand_ins.mail_server import mail_server
 
 TEMPLATES = ShippedMailTemplates(ShippedTexts(), "https://id.example.org")
 LINK = "https://id.example.org/auth/verify-email?token=2b1c6c1e-7b7e-4a2e-9a8b-0f3a5f1c9d10"

@@ -12,35 +12,34 @@ from cryptography.hazmat.primitives.asymmetric.padding import MGF1, OAEP
 
 from core.domain.identity.upstream.saml.examinations import CheckName
 from core.domain.identity.upstream.saml.requests import LONGEST_RESPONSE
-from tests.adapters.saml import wrapping
-from tests.adapters.saml.answering import (
+from ops.stand_ins.saml import (
     ACS,
     CONNECTION,
     DIRECTORY,
+    DS,
     ENVELOPED,
     EXCLUSIVE,
+    SAML,
+    SAMLP,
     XENC,
-    XENC11,
-    answer,
     assertion,
     at,
     conditions,
     confirmation,
     directory,
     document,
-    encrypted,
-    expected,
     made,
     name_id,
+    pair,
     response,
     sign,
     signed_assertion,
-    signed_response,
     statement,
     template,
     written,
 )
-from tests.http.federation.providing import DS, SAML, SAMLP, pair
+from tests.adapters.saml import wrapping
+from tests.adapters.saml.answering import XENC11, answer, encrypted, expected, signed_response
 
 Attack = tuple[str, str, dict[str, Any], CheckName, str]
 """Its name, the answer, what else is expected than usually, and the check and fault that refuse it."""

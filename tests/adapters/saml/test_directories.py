@@ -26,28 +26,29 @@ from core.domain.identity.upstream.saml.mappings import PRESETS, AttributeMappin
 from core.domain.identity.upstream.saml.requests import OurAuthnRequest, ServiceProviderMetadata
 from core.domain.saml.messages import Envelope, NameId, NameIdFormat, OurLogoutRequest, RequestedContext, SamlBinding, Status
 from core.frozen import replace
-from ports.identity.upstream.saml import ServiceProviderDocuments
-from tests.adapters.saml.answering import (
+from ops.stand_ins.saml import (
     ACS,
     CONNECTION,
     DIRECTORY,
+    DS,
     ENVELOPED,
     EXCLUSIVE,
     NOW,
     REQUEST,
     RSA_SHA256,
+    SAML,
+    SAMLP,
     SHA256,
     XENC,
     at,
     directory,
     document,
-    encrypted,
-    expected,
-    key_pair,
     packed,
+    pair,
     written,
 )
-from tests.http.federation.providing import DS, SAML, SAMLP, pair
+from ports.identity.upstream.saml import ServiceProviderDocuments
+from tests.adapters.saml.answering import encrypted, expected, key_pair
 from tests.simplesamlphp import EMAIL, SimpleSamlPhp, simplesamlphp
 from tests.tools import needs
 

@@ -13,8 +13,8 @@ from core.domain.errors import BadRequest
 from core.domain.identity.upstream.saml.metadata import DirectoryEndpoint
 from core.domain.saml.entities import fingerprint
 from core.domain.saml.messages import SamlBinding
-from tests.adapters.saml.answering import DIRECTORY, directory, document, made, sign, template, written
-from tests.http.federation.providing import DS, MD, SAMLP, Pair, metadata, pair
+from ops.stand_ins.saml import DIRECTORY, DS, SAMLP, Pair, directory, document, made, pair, sign, template, written
+from tests.http.federation.providing import MD, metadata
 
 _SSO: Final = f"{DIRECTORY}/sso"
 _POST: Final = "urn:oasis:names:tc:SAML:2.0:bindings:HTTP-POST"

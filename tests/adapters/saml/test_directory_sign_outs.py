@@ -24,22 +24,27 @@ from core.domain.saml.messages import (
     SamlBinding,
     Status,
 )
-from tests.adapters.saml.answering import (
+from ops.stand_ins.saml import (
     CONNECTION,
     DIRECTORY,
+    DS,
     NOW,
     PERSISTENT,
     RSA_SHA256,
+    SAML,
+    SAMLP,
+    Pair,
     at,
     directory,
     document,
-    key_pair,
     made,
     name_id,
+    pair,
     sign,
     written,
 )
-from tests.http.federation.providing import DS, SAML, SAMLP, Pair, deflated, pair
+from tests.adapters.saml.answering import key_pair
+from tests.http.federation.providing import deflated
 
 _SLO: Final = f"{DIRECTORY}/slo"
 _MORE: Final = "http://www.w3.org/2001/04/xmldsig-more#"

@@ -19,7 +19,7 @@ from adapters.saml.documents import XmlDocuments
 from adapters.saml.threads import XmlThreads
 from core.domain.errors import Overloaded
 from core.domain.saml.messages import Envelope, MessageRefused, SamlBinding
-from tests.http.federation.providing import pair
+from ops.stand_ins.saml import pair
 
 T = TypeVar("T")
 

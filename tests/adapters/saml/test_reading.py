@@ -11,7 +11,8 @@ from adapters.saml.reading import read_authn_request, read_logout_response
 from adapters.saml.service_provider_metadata import read_metadata
 from core.domain.errors import BadRequest
 from core.domain.saml.messages import Envelope, MessageRefused, SamlBinding
-from tests.http.federation.providing import ACS, MD, SAMLP, SP, authn_request, metadata
+from ops.stand_ins.saml import SAMLP
+from tests.http.federation.providing import ACS, MD, SP, authn_request, metadata
 
 _BOM = b"\xef\xbb\xbf"
 _DECLARATION = b"<?xml version='1.0' encoding='UTF-8'?>"

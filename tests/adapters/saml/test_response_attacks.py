@@ -14,32 +14,29 @@ from hypothesis import strategies as st
 
 from adapters.saml.responses import read_response
 from core.domain.identity.upstream.saml.examinations import CheckName, CheckState
-from tests.adapters.saml.answering import (
+from ops.stand_ins.saml import (
     DIRECTORY,
+    DS,
     REQUEST,
+    SAML,
     SHA256,
     XENC,
-    XENC11,
-    answer,
     assertion,
     at,
     conditions,
     confirmation,
     directory,
     document,
-    encrypted,
-    expected,
-    key_pair,
     name_id,
     packed,
+    pair,
     response,
     sign,
     signed_assertion,
-    signed_response,
     written,
 )
+from tests.adapters.saml.answering import XENC11, answer, encrypted, expected, key_pair, signed_response
 from tests.adapters.saml.attacks import OTHER_REQUEST, attacks, changed, formed
-from tests.http.federation.providing import DS, SAML, pair
 
 
 def test_every_attack_is_refused_by_its_check_and_in_words() -> None:

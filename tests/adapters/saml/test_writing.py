@@ -26,7 +26,8 @@ from core.domain.federation.saml.messages import OurMetadata, Response, SamlAsse
 from core.domain.saml.entities import KeyPair
 from core.domain.saml.messages import NameId, NameIdFormat, OurLogoutRequest, OurLogoutResponse, RequestDeclined, Status
 from core.domain.secrets import Secret
-from tests.http.federation.providing import ACS, DS, SLO, SP, pair
+from ops.stand_ins.saml import DS, pair
+from tests.http.federation.providing import ACS, SLO, SP
 
 _AT: Final = datetime(2026, 1, 31, 12, 0, 5, 999, tzinfo=UTC)
 _TEXT: Final = st.text(st.characters(exclude_categories=["Cs", "Cc"], exclude_characters="\ufffe\uffff", include_characters="\t\n\r"))

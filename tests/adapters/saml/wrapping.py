@@ -8,20 +8,8 @@ from typing import Any, Final
 
 from lxml import etree
 
-from tests.adapters.saml.answering import (
-    answer,
-    assertion,
-    directory,
-    document,
-    encrypted,
-    name_id,
-    response,
-    sign,
-    signed_assertion,
-    signed_response,
-    written,
-)
-from tests.http.federation.providing import DS, SAML, SAMLP
+from ops.stand_ins.saml import DS, SAML, SAMLP, assertion, directory, document, name_id, response, sign, signed_assertion, written
+from tests.adapters.saml.answering import answer, encrypted, signed_response
 
 EVIL: Final = "p-666"
 _NAMES: Final = {"a": SAML, "p": SAMLP, "ds": DS}

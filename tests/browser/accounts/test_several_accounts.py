@@ -2,8 +2,8 @@
 
 import pytest
 
+from ops.browser.page import Page, tab_beside
 from tests.browser.checks import enter, require_keyboard, require_sound, tab_to
-from tests.browser.page import Page, tab_beside
 from tests.http.people import BASE_URL, People, Person
 from tests.http.signing_in import PASSWORD
 

@@ -9,7 +9,7 @@ from typing import Final
 
 import trio
 
-from tests.browser.page import Page
+from ops.browser.page import Page
 from tests.patience import PATIENCE
 
 # A count beside a name, such as that of what needs a hand, is no part of the name.

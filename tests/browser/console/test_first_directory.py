@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from entrypoints.bootstrap import Postern
-from tests.browser.chromium import Chromium
-from tests.browser.page import WIDE, Page, new_page
+from ops.browser.chromium import Chromium
+from ops.browser.page import WIDE, Page, new_page
 from tests.browser.test_first_application import Walk
 from tests.conftest import CapturedLog
 from tests.http.ldap.scene import LdapScene

@@ -3,9 +3,9 @@
 from typing import Final
 from urllib.parse import urlsplit
 
-from tests.browser.chromium import Chromium
+from ops.browser.chromium import Chromium
+from ops.browser.page import WIDE, new_page
 from tests.browser.conftest import Site
-from tests.browser.page import WIDE, new_page
 from tests.browser.test_first_application import Walk, elsewhere, server  # noqa: F401 - fixtures
 from tests.e2e.postern import Postern as Server
 from tests.http.federation.proxied.behind_proxies import COOKIE, PAGE

@@ -1,9 +1,9 @@
 """The lines for a framework, in a browser with scripts: a choice fills the address in, and all lines are copied as one paste."""
 
 from entrypoints.http.pages.console.organization.applications.making.lines import CHOSEN
+from ops.browser.page import NARROW, WIDE, Page
 from ops.starts.pasting import script
 from tests.browser.checks import require_sound
-from tests.browser.page import NARROW, WIDE, Page
 from tests.browser.test_invitation_pages import scene
 from tests.e2e.starts.shown import shown_on
 from tests.http.inviting import Inviting

@@ -11,8 +11,8 @@ import pyotp
 import pytest
 
 from core.domain.secrets import Password
+from ops.browser.page import WIDE
 from tests.browser.console.clicking import CountedClicks, told
-from tests.browser.page import WIDE
 from tests.browser.test_console import Town, town
 from tests.http.people import Person
 from tests.http.signing_in import PASSWORD, unlimited

@@ -1,8 +1,8 @@
 """Own texts in Chromium, with scripts and without: an owner changes what people meet first in two languages and sees it."""
 
+from ops.browser.page import NARROW, WIDE, Page
 from tests.browser.checks import require_keyboard, require_sound, tab_to
 from tests.browser.console.clicking import CountedClicks, told
-from tests.browser.page import NARROW, WIDE, Page
 from tests.browser.test_invitation_pages import scene
 from tests.http.inviting import Inviting
 from tests.security.organizations.console import COOKIE, signed_in

@@ -6,9 +6,9 @@ import pytest
 
 from core.frozen import replace
 from entrypoints.bootstrap import Postern
+from ops.browser.page import WIDE, Page
 from tests.browser.checks import require_keyboard, require_sound, tab_to
 from tests.browser.console.clicking import CountedClicks, told
-from tests.browser.page import WIDE, Page
 from tests.browser.test_invitation_pages import scene
 from tests.http.inviting import Inviting
 from tests.security.organizations.console import COOKIE, signed_in

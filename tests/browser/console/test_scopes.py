@@ -2,8 +2,8 @@
 
 from contextlib import AsyncExitStack
 
+from ops.browser.page import Page
 from tests.browser.checks import require_sound, tab_to
-from tests.browser.page import Page
 from tests.browser.test_invitation_pages import scene
 from tests.http.inviting import Inviting
 from tests.security.organizations.console import COOKIE, signed_in

@@ -1,7 +1,7 @@
 """Settings that are put back, in a browser without scripts, by keyboard."""
 
+from ops.browser.page import Page
 from tests.browser.checks import require_sound, tab_to
-from tests.browser.page import Page
 from tests.browser.test_invitation_pages import scene
 from tests.http.inviting import Inviting
 from tests.security.organizations.console import COOKIE, signed_in

@@ -8,10 +8,10 @@ from typing import Any, Final
 
 from core.domain.federation.oauth.metadata import TOKEN_ENDPOINT
 from entrypoints.bootstrap import Postern
+from ops.browser.chromium import Chromium
+from ops.browser.page import Page, new_page
 from tests.browser.checks import enter
-from tests.browser.chromium import Chromium
 from tests.browser.conftest import Site
-from tests.browser.page import Page, new_page
 from tests.conftest import CapturedLog
 from tests.http.client import Client
 from tests.http.federation.arriving import CALLBACK, VERIFIER, Arriving, answer_in

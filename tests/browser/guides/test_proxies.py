@@ -14,10 +14,10 @@ import trio
 from core.domain.secrets import Password
 from entrypoints.bootstrap import Postern
 from entrypoints.http.server.settings import ServerSettings
+from ops.browser.chromium import PROGRAM, Chromium, started
+from ops.browser.page import Page, new_page, tab_beside
 from ops.free_ports import free_port
 from tests.browser.checks import enter
-from tests.browser.chromium import PROGRAM, Chromium, started
-from tests.browser.page import Page, new_page, tab_beside
 from tests.conftest import CapturedLog
 from tests.http.client import Client
 from tests.http.people import People

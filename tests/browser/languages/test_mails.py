@@ -13,11 +13,11 @@ import pytest
 from core.domain.languages import Language
 from entrypoints.http.pages import HTML
 from entrypoints.http.server.settings import ServerSettings
+from ops.browser.chromium import Chromium
+from ops.browser.page import Page, same_page
 from tests.adapters.mail.test_templates import TEMPLATES, VALUES
 from tests.browser.checks import EVERY, contrast_findings, findings
-from tests.browser.chromium import Chromium
 from tests.browser.conftest import ADDRESS
-from tests.browser.page import Page, same_page
 from tests.browser.states import ENDLESS, FROM_THE_RIGHT
 from tests.browser.test_states import LANGUAGES, NARROWEST, WIDTHS
 from tests.http.people import BASE_URL

@@ -4,8 +4,8 @@ from typing import Any, Final
 
 from core.domain.identity.guards.puzzles import Puzzle, is_solved
 from entrypoints.bootstrap import Postern
+from ops.browser.page import Page
 from tests.browser.checks import enter, require_keyboard, require_sound
-from tests.browser.page import Page
 from tests.http.pages.test_puzzles import make_mails_busy, make_sign_ins_busy
 from tests.http.people import BASE_URL, People
 from tests.http.postbox import Postbox

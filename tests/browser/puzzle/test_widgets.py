@@ -10,10 +10,10 @@ import pytest
 import trio
 
 from entrypoints.bootstrap import Postern
+from ops.browser.page import Page
 from tests.adapters.widgets.maker_server import widget_maker, with_widget
 from tests.browser.checks import enter, require_keyboard, require_sound
 from tests.browser.conftest import Site
-from tests.browser.page import Page
 from tests.browser.puzzle.test_puzzles import HERE
 from tests.http.conftest import postern_on, with_keys
 from tests.http.pages.test_puzzles import make_mails_busy

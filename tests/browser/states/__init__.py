@@ -1,4 +1,4 @@
-"""Every page in every state, for axe-core in the tests, and for the pictures of `python -m ops.contact_sheet`.
+"""Every page in every state, for axe-core in the tests, and for the pictures of `python -m tests.browser.contact_sheet`.
 
 A state is a template with made-up values. Other tests cover the flows. These states show a page with empty and long lists, with a wrong
 field, and with names that are long or written from right to left.

@@ -11,13 +11,13 @@ from urllib.parse import parse_qsl
 
 import pytest
 
+from ops.stand_ins.mail_server import Certificates
 from tests.conformance.kit import id_tokens
 from tests.conformance.kit import metadata as conditions
 from tests.conformance.kit.installation import SIGNED_OUT, AskedServer
 from tests.conformance.kit.metadata import WELL_KNOWN
 from tests.conformance.kit.relying import Suite
 from tests.conformance.rp_logout.test_logouts import end_session_state
-from tests.mail_server import Certificates
 from tests.patience import PATIENCE
 
 

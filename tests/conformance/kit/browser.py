@@ -7,7 +7,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 import httpx
 
-from tests.http.browsing import PageReader
+from ops.browser.page_reader import PageReader
 
 APPLICATION: Final = "https://app.example/"
 """Nothing listens here, since the browser stops before it."""

@@ -12,9 +12,9 @@ from typing import Any, Final
 import httpx
 
 from ops.free_ports import free_port
+from ops.stand_ins.mail_server import Certificates, make_certificates
 from tests.conformance.kit.browser import APPLICATION, PersonsBrowser
 from tests.e2e.postern import Postern, until
-from tests.mail_server import Certificates, make_certificates
 from tests.patience import PATIENCE
 from tests.pictures import drawn_png
 

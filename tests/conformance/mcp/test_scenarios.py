@@ -12,12 +12,12 @@ from typing import Final
 import pytest
 import trio
 
+from ops.browser.chromium import PROGRAM, Chromium
+from ops.browser.page import Page, new_page
 from ops.conformance.plans import ROOT
 from ops.free_ports import free_port
 from ops.guides.tenants import Tenant, tenant
-from tests.browser.chromium import PROGRAM, Chromium
 from tests.browser.conftest import browser_process, chromium
-from tests.browser.page import Page, new_page
 from tests.e2e.mcp.test_walks import sign_in
 from tests.patience import PATIENCE
 from tests.tools import needs

@@ -24,10 +24,10 @@ from ops.guides.pages import ROOT, Page
 from ops.guides.tenants import Person, Tenant, tenant
 from ops.middleware.clients_of_others import CLIENTS
 from ops.middleware.installed import INSTALLED
+from ops.stand_ins.mail_server import make_certificates
 from tests.browser.conftest import browser_process, chromium
 from tests.e2e.mcp.fronts import front, publishing
 from tests.e2e.postern import until
-from tests.mail_server import make_certificates
 from tests.patience import PATIENCE
 
 __all__ = ["browser_process", "chromium"]  # fixtures

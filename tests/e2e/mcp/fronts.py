@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from threading import Thread
 from typing import Any
 
-from tests.mail_server import Certificates
+from ops.stand_ins.mail_server import Certificates
 
 Handle = Callable[[socket.socket], None]
 

@@ -8,9 +8,9 @@ from typing import Final
 
 import pytest
 
+from ops.browser.chromium import Chromium
+from ops.browser.page import Page, new_page
 from ops.middleware.clients_of_others import CLIENTS
-from tests.browser.chromium import Chromium
-from tests.browser.page import Page, new_page
 from tests.e2e.mcp.conftest import Workshop
 from tests.e2e.mcp.test_walks import asked, change, sign_in
 

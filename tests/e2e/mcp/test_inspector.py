@@ -14,9 +14,9 @@ from subprocess import PIPE
 import pytest
 import trio
 
+from ops.browser.chromium import Chromium
+from ops.browser.page import new_page
 from ops.middleware.clients_of_others import CLIENTS, inspector
-from tests.browser.chromium import Chromium
-from tests.browser.page import new_page
 from tests.e2e.mcp.conftest import PAGE, Workshop
 from tests.e2e.mcp.test_walks import asked, change, sign_in
 from tests.patience import PATIENCE

@@ -14,9 +14,9 @@ from typing import Any, Final
 import pytest
 import trio
 
+from ops.browser.chromium import Chromium
+from ops.browser.page import new_page
 from ops.middleware.installed import INSTALLED
-from tests.browser.chromium import Chromium
-from tests.browser.page import new_page
 from tests.e2e.mcp.conftest import Workshop
 from tests.e2e.mcp.test_walks import asked, change, sign_in
 from tests.patience import PATIENCE

@@ -13,10 +13,10 @@ import psycopg
 import pytest
 import trio
 
+from ops.browser.chromium import Chromium
+from ops.browser.page import Page, new_page
 from ops.guides.tenants import PASSWORD, Person
 from tests.browser.checks import enter
-from tests.browser.chromium import Chromium
-from tests.browser.page import Page, new_page
 from tests.e2e.mcp.conftest import IN_NODE, Program, Workshop
 from tests.e2e.postern import until
 from tests.patience import PATIENCE

@@ -11,7 +11,7 @@ import pytest
 from joserfc.jwk import ECKey
 
 from adapters.postgres.embedded import EmbeddedPostgres
-from tests.e2e.browser import SigningBrowser, browser
+from ops.browser.signing import SigningBrowser, browser
 from tests.e2e.conftest import Installation
 from tests.e2e.postern import Postern, copy
 

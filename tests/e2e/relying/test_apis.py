@@ -21,8 +21,8 @@ from joserfc.jwk import KeySet
 
 from core.domain.federation.oauth.exchanges import ACCESS_TOKEN_TYPE
 from core.domain.federation.oauth.grants import TOKEN_EXCHANGE
+from ops.browser.signing import SigningBrowser
 from ops.middleware.installed import INSTALLED
-from tests.e2e.browser import SigningBrowser
 from tests.e2e.relying.conftest import API, CALLBACK, EMAIL, OTHER_API, PASSWORD, RunningProvider
 from tests.e2e.relying.nodes import run_in_node, with_packages
 from tests.patience import PATIENCE

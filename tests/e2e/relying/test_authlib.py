@@ -15,7 +15,7 @@ from authlib.oidc.core import CodeIDToken
 from joserfc import jwt
 from joserfc.jwk import KeySet
 
-from tests.e2e.browser import SigningBrowser
+from ops.browser.signing import SigningBrowser
 from tests.e2e.relying.conftest import CALLBACK, EMAIL, SIGNED_OUT, RunningProvider
 from tests.patience import PATIENCE
 

@@ -14,8 +14,8 @@ import httpx
 import jwt
 import pytest
 
+from ops.browser.signing import SigningBrowser
 from ops.middleware.installed import INSTALLED
-from tests.e2e.browser import SigningBrowser
 from tests.e2e.conftest import Installation
 from tests.e2e.relying.conftest import CALLBACK, EMAIL, RunningProvider, provider_on
 from tests.e2e.relying.nodes import run_in_node

@@ -16,14 +16,14 @@ from urllib.parse import urlsplit
 import pytest
 import trio
 
+from ops.browser.chromium import PROGRAM, Chromium, Refused
+from ops.browser.page import Page, new_page
 from ops.guides.pages import ROOT
 from ops.guides.pages import Page as Guide
 from ops.guides.tenants import PASSWORD, Tenant, tenant
 from ops.middleware.installed import INSTALLED
 from tests.browser.checks import enter
-from tests.browser.chromium import PROGRAM, Chromium, Refused
 from tests.browser.conftest import browser_process, chromium
-from tests.browser.page import Page, new_page
 from tests.patience import PATIENCE
 from tests.tools import needs
 

@@ -6,7 +6,7 @@ from urllib.parse import parse_qsl, urlsplit
 import pytest
 from idpyoidc.client.rp_handler import RPHandler
 
-from tests.e2e.browser import SigningBrowser
+from ops.browser.signing import SigningBrowser
 from tests.e2e.relying.conftest import CALLBACK, EMAIL, RunningProvider
 
 _S256 = {"code_challenge_length": 64, "code_challenge_method": "S256"}

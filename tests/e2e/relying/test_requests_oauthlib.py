@@ -15,7 +15,7 @@ from joserfc.jwk import KeySet
 from requests.auth import HTTPBasicAuth
 from requests_oauthlib import OAuth2Session
 
-from tests.e2e.browser import SigningBrowser
+from ops.browser.signing import SigningBrowser
 from tests.e2e.relying.conftest import CALLBACK, EMAIL, SIGNED_OUT, RunningProvider, ShownApplication
 from tests.patience import PATIENCE
 

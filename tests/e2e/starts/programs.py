@@ -17,14 +17,14 @@ from urllib.parse import urljoin
 import httpx
 
 from entrypoints.http.pages.console.organization.applications.making.lines import CHOSEN, Framework, LinesBlock
+from ops.browser.page_reader import PageReader
+from ops.browser.signing import SigningBrowser
 from ops.free_ports import free_port
 from ops.guides.tenants import PASSWORD, Tenant
 from ops.starts.installed import NIGHTLY, QUICK
 from ops.starts.pasting import script
-from tests.e2e.browser import SigningBrowser
 from tests.e2e.postern import until
 from tests.e2e.starts.shown import shown_on
-from tests.http.browsing import PageReader
 from tests.patience import PATIENCE
 from tests.places import ROOT
 

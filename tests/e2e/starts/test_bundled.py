@@ -11,12 +11,12 @@ import httpx
 import pytest
 import trio
 
+from ops.browser.chromium import PROGRAM, Chromium, Refused
+from ops.browser.page import Page, new_page
 from ops.guides.tenants import PASSWORD, Tenant, tenant
 from ops.starts.installed import NIGHTLY
 from tests.browser.checks import enter
-from tests.browser.chromium import PROGRAM, Chromium, Refused
 from tests.browser.conftest import browser_process, chromium
-from tests.browser.page import Page, new_page
 from tests.e2e.starts.programs import SIGN_IN, SIGN_OUT, console_of, running
 from tests.patience import PATIENCE
 from tests.tools import needs

@@ -9,12 +9,12 @@ from core.domain.platform.configuration.planning import LACKS, NEEDED, NEVER_CHA
 from entrypoints.cli.configuration.operators import DocumentOperator
 from entrypoints.http.routes.configuration.applying import Applied, Configuring, Planned
 from entrypoints.http.routes.configuration.exporting import exported
+from ops.stand_ins.saml import pair
 from tests.http.client import refused
 from tests.http.configuration.documents import CERTIFICATE, resolve
 from tests.http.connections import conftest as connections
 from tests.http.connections.refreshing import ADDRESS, NEW, NEXT, OLD, fingerprint, metadata, refreshing_of
 from tests.http.connections.scene import PATH, ConnectionScene
-from tests.http.federation.providing import pair
 
 postern, scene, fakes, quick_keys = connections.postern, connections.scene, connections.fakes, connections.quick_keys
 NAME: Final = "Acme directory"

@@ -8,7 +8,7 @@ from uuid import UUID, uuid4
 import jwt
 from psycopg.types.json import Jsonb
 
-from tests.fake_providers import KEY, FakeProvider, public_jwk
+from ops.stand_ins.fake_providers import KEY, FakeProvider, public_jwk
 from tests.http.client import Received
 from tests.http.federation.relying import Application
 from tests.http.federation.resources.asking import ORDERS, Asking

@@ -7,10 +7,10 @@ import pytest
 
 from adapters.saml import certificates
 from entrypoints.bootstrap import Postern
+from ops.stand_ins.fake_directory import FakeDirectory
+from ops.stand_ins.fake_providers import FakeProvider
 from tests.conftest import CapturedLog
-from tests.fake_providers import FakeProvider
 from tests.http.conftest import postern_on, with_keys
-from tests.http.connections.fake_directory import FakeDirectory
 from tests.http.connections.scene import ConnectionScene
 from tests.http.federation.providing import kept_pairs
 from tests.http.people import People

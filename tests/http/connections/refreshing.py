@@ -15,12 +15,12 @@ from core.domain.saml.entities import fingerprint as of_pem
 from core.frozen import replace
 from core.usecases.tenancy.connections.metadata import DirectoryMetadataReader
 from core.usecases.tenancy.connections.refreshes import ConnectionRefreshes
+from ops.stand_ins.fake_directory import ENTITY, SSO
+from ops.stand_ins.saml import DS, SAMLP, document, pair, template, written
 from ports.outbound import NO_HEADERS, Failure, OutboundAnswer, OutboundFailed, OutboundRequest
 from tests.actors.observed import RememberedMetrics
-from tests.adapters.saml import answering
-from tests.http.connections.fake_directory import ENTITY, SSO
 from tests.http.connections.scene import PATH, ConnectionScene
-from tests.http.federation.providing import DS, MD, SAMLP, pair
+from tests.http.federation.providing import MD
 from tests.http.postbox import Postbox
 from tests.usecases.set_clock import SetClock
 
@@ -42,14 +42,14 @@ def metadata(*names: str, signer: str = "", entity: str = ENTITY, until: str = "
     )
     if not signer:
         return text.encode()
-    root = answering.document(text)
-    signature = answering.template("#_m", certificate=pair(signer))
+    root = document(text)
+    signature = template("#_m", certificate=pair(signer))
     root.insert(0, signature)
     context = xmlsec.SignatureContext()
     context.key = xmlsec.Key.from_memory(pair(signer).key, xmlsec.constants.KeyDataFormatPem)
     context.register_id(root, "ID")
     context.sign(signature)
-    return answering.written(root).encode()
+    return written(root).encode()
 
 
 def fingerprint(name: str) -> str:

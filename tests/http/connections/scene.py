@@ -4,10 +4,11 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 from urllib.parse import urlencode, urlsplit
 
-from tests.adapters.saml.answering import MAIL
-from tests.http.browsing import PageReader, Tabs
+from ops.browser.page_reader import PageReader
+from ops.stand_ins.fake_directory import FakeDirectory
+from ops.stand_ins.saml import MAIL
+from tests.http.browsing import Tabs
 from tests.http.client import Received
-from tests.http.connections.fake_directory import FakeDirectory
 from tests.http.people import BASE_URL, Person
 from tests.http.upstream.scene import UpstreamScene
 

@@ -4,10 +4,10 @@ from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from typing import Any
 
-from tests.http.browsing import PageReader
+from ops.browser.page_reader import PageReader
+from ops.stand_ins.saml import pair
 from tests.http.client import Received, refused
 from tests.http.connections.scene import PATH, ConnectionScene, place_of
-from tests.http.federation.providing import pair
 from tests.http.upstream.scene import ADA
 
 # What the directory sends, and the kind of failure in the recorder.

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.http.browsing import PageReader
+from ops.browser.page_reader import PageReader
 from tests.http.connections.refreshing import NEW, NEXT, OLD, Refreshing, fingerprint, metadata, refreshing_of
 from tests.http.connections.scene import PATH, ConnectionScene
 

@@ -16,8 +16,8 @@ import trio
 from entrypoints.bootstrap import Postern
 from entrypoints.http.application import build_application
 from ops.free_ports import free_port
+from ops.stand_ins.fake_providers import FakeProvider
 from tests.conftest import CapturedLog
-from tests.fake_providers import FakeProvider
 from tests.http import conftest as http
 from tests.http.connections.asserting import Asserting
 from tests.http.federation.relying import claims_of

@@ -11,8 +11,8 @@ import pytest
 from core.domain.identity.upstream.identity_assertions import DRAFT
 from entrypoints.bootstrap import Postern
 from entrypoints.http.pages.console.organization.organization_tabs import DIRECTORIES
+from ops.stand_ins.fake_providers import KEY, FakeProvider, public_jwk
 from tests.conftest import CapturedLog
-from tests.fake_providers import KEY, FakeProvider, public_jwk
 from tests.http import conftest as http
 from tests.http.client import Received, refused
 from tests.http.connections.asserting import PROVIDERS, Asserting

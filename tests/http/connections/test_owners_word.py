@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from tests.http.browsing import PageReader
+from ops.browser.page_reader import PageReader
+from ops.stand_ins.saml import pair
 from tests.http.cast import all_at_once
 from tests.http.client import Received, refused
 from tests.http.connections.scene import PATH, ConnectionScene
-from tests.http.federation.providing import pair
 from tests.http.people import Person
 
 PAGES = "/ui/o/acme/directories"

@@ -8,10 +8,10 @@ import pytest
 import trio
 
 from core.frozen import replace
+from ops.stand_ins.saml import pair
 from ports.outbound import Failure, OutboundAnswer, OutboundFailed
 from tests.http.connections.refreshing import ADDRESS, NEW, NEXT, OLD, Answer, Refreshing, fingerprint, leading, metadata, refreshing_of
 from tests.http.connections.scene import PATH, ConnectionScene
-from tests.http.federation.providing import pair
 from tests.meanwhile import meanwhile
 from tests.patience import PATIENCE
 from tests.receiver import answering as answers

@@ -8,14 +8,15 @@ import pytest
 from core.domain.errors import BadRequest
 from core.domain.saml.entities import LONGEST_METADATA
 from core.frozen import replace
+from ops.browser.page_reader import PageReader
+from ops.stand_ins.fake_directory import SLO, SSO
+from ops.stand_ins.saml import pair
 from ports.outbound import NO_HEADERS, Failure, OutboundAnswer, OutboundFailed
-from tests.http.browsing import PageReader, Tabs
+from tests.http.browsing import Tabs
 from tests.http.client import refused
-from tests.http.connections.fake_directory import SLO, SSO
 from tests.http.connections.refreshing import ADDRESS, Answer, FakeOutbound
 from tests.http.connections.scene import PATH, XML, ConnectionScene, place_of
 from tests.http.connections.test_sign_outs import request
-from tests.http.federation.providing import pair
 from tests.http.people import BASE_URL
 from tests.meanwhile import meanwhile
 

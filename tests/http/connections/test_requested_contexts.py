@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from tests.http.connections.fake_directory import PASSWORD_CONTEXT
+from ops.stand_ins.fake_directory import PASSWORD_CONTEXT
 from tests.http.connections.scene import PATH, ConnectionScene
 
 MFA: Final = "https://refeds.org/profile/mfa"

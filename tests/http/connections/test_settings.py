@@ -7,10 +7,11 @@ from lxml import etree
 
 from adapters.saml import certificates
 from core.domain.identity.upstream.saml.mappings import PRESETS, DirectoryPreset
-from tests.http.browsing import PageReader, Tabs
+from ops.browser.page_reader import PageReader
+from ops.stand_ins.saml import pair
+from tests.http.browsing import Tabs
 from tests.http.client import refused
 from tests.http.connections.scene import PATH, ConnectionScene
-from tests.http.federation.providing import pair
 from tests.http.people import BASE_URL
 
 PAGES = "/ui/o/acme/directories"

@@ -24,10 +24,10 @@ from entrypoints.cli.backups.check import check_backup
 from entrypoints.cli.backups.create import create
 from entrypoints.cli.backups.report import CheckReport
 from entrypoints.failures import OK
+from ops.stand_ins.fake_directory import SLO
+from ops.stand_ins.saml import Pair, pair
 from tests.entrypoints.backups.installation import with_programs_of
-from tests.http.connections.fake_directory import SLO
 from tests.http.connections.scene import PATH, ConnectionScene
-from tests.http.federation.providing import Pair, pair
 from tests.http.people import BASE_URL
 from tests.meanwhile import meanwhile
 

@@ -22,7 +22,7 @@ from entrypoints.http.machinery.errors import header_named_by, headers_of
 from entrypoints.http.machinery.headers import LOCATION, AnswerHeader, RequestHeader
 from entrypoints.http.machinery.limits import UNLIMITED
 from entrypoints.http.routes import ROUTES
-from tests.fake_providers import settings_of
+from ops.stand_ins.fake_providers import settings_of
 from tests.http import described
 from tests.http.client import Client
 from tests.http.conftest import SETTINGS, postern_on, with_keys

@@ -8,7 +8,8 @@ from core.domain.federation.oauth.consents import ApplicationAccess
 from core.domain.identifiers import ServiceId, UserId
 from core.domain.record.events import Actor
 from core.domain.secrets import Token
-from tests.http.browsing import PageReader, Tab, Tabs
+from ops.browser.page_reader import PageReader
+from tests.http.browsing import Tab, Tabs
 from tests.http.cast import Cast
 from tests.http.client import Received
 from tests.http.people import BASE_URL, Person

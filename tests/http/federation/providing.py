@@ -10,7 +10,6 @@ from typing import Any, Final
 from urllib.parse import parse_qs, quote, urlencode, urlsplit
 from uuid import uuid4
 
-import pytest
 import signxml
 import xmlsec
 from cryptography.hazmat.primitives import hashes
@@ -19,8 +18,9 @@ from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey, generat
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from lxml import etree
 
-from adapters.saml import certificates
-from tests.http.browsing import PageReader, Tab, Tabs
+from ops.browser.page_reader import PageReader
+from ops.stand_ins.saml import DS, SAML, SAMLP, Pair
+from tests.http.browsing import Tab, Tabs
 from tests.http.cast import Cast
 from tests.http.client import Received
 from tests.http.people import BASE_URL, Person
@@ -32,10 +32,7 @@ ACS: Final = "https://crm.example.com/saml/acs"
 SLO: Final = "https://crm.example.com/saml/slo"
 RSA_SHA256: Final = "http://www.w3.org/2001/04/xmldsig-more#rsa-sha256"
 SESSION_COOKIE: Final = "__Host-postern_session"
-SAMLP: Final = "urn:oasis:names:tc:SAML:2.0:protocol"
-SAML: Final = "urn:oasis:names:tc:SAML:2.0:assertion"
 MD: Final = "urn:oasis:names:tc:SAML:2.0:metadata"
-DS: Final = "http://www.w3.org/2000/09/xmldsig#"
 NAMESPACES: Final = {"p": SAMLP, "a": SAML, "md": MD, "ds": DS}
 
 
@@ -44,31 +41,7 @@ def verifier() -> Any:
     return signxml.XMLVerifier()  # type: ignore[attr-defined]  # it has no __all__
 
 
-@dataclass(frozen=True)
-class Pair:
-    """A service provider's certificate and its key."""
-
-    certificate: str
-    key: str
-
-    @property
-    def bare(self) -> str:
-        return "".join(line for line in self.certificate.splitlines() if not line.startswith("-----"))
-
-
-_PAIRS: Final[dict[str, Pair]] = {}
 _OF_SERVICES: Final[list[RSAPrivateKey]] = []
-
-
-def pair(name: str = "sp") -> Pair:
-    """A pair that is made once in a run, since two primes take long. No two services have the same pair."""
-    if name not in _PAIRS:
-        now = int(datetime.now(UTC).timestamp())
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(certificates, "generate_private_key", generate_private_key)
-            certificate, key = certificates._made(name, 7, now - 3600, now + 10_000_000)
-        _PAIRS[name] = Pair(certificate, key.reveal())
-    return _PAIRS[name]
 
 
 def kept_pairs() -> Callable[[int, int], RSAPrivateKey]:

@@ -10,7 +10,8 @@ import pytest
 
 from adapters.postgres.upkeep.housekeeping import sweeps
 from core.domain.identity.sessions import TWO_FACTORS
-from tests.http.browsing import PageReader, Tab, choices
+from ops.browser.page_reader import PageReader
+from tests.http.browsing import Tab, choices
 from tests.http.cast import all_at_once
 from tests.http.federation.arriving import AUTHORIZE, CALLBACK, CHALLENGE, SESSION_COOKIE, Arriving, is_page, left, posted, told
 from tests.http.people import BASE_URL, Person

@@ -13,7 +13,7 @@ from core.domain.identity.devices import Client
 from core.domain.identity.flows import FlowOver
 from core.domain.record.events import Actor
 from core.domain.secrets import Token
-from tests.http.browsing import PageReader
+from ops.browser.page_reader import PageReader
 from tests.http.cast import all_at_once
 from tests.http.client import Received
 from tests.http.federation.arriving import CALLBACK, Arriving, answer_in, is_page, left, told

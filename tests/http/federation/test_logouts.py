@@ -7,7 +7,7 @@ import jwt
 import pytest
 
 from core.domain.signing_keys import TokenAlgorithm
-from tests.http.browsing import PageReader
+from ops.browser.page_reader import PageReader
 from tests.http.federation.arriving import CALLBACK, SESSION_COOKIE, Arriving, answer_in, is_page, told
 from tests.http.people import BASE_URL, Person
 

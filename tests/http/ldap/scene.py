@@ -4,7 +4,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 from urllib.parse import parse_qs, urlsplit
 
-from tests.http.browsing import PageReader, Tabs
+from ops.browser.page_reader import PageReader
+from tests.http.browsing import Tabs
 from tests.http.client import Received
 from tests.http.people import BASE_URL, Person
 from tests.http.upstream.scene import UpstreamScene

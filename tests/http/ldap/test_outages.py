@@ -7,7 +7,7 @@ import pytest
 
 from adapters.ldap.ber import SEQUENCE, encoded, integer, octets
 from core.domain.identity.realms import LoginPolicy
-from tests.http.browsing import PageReader
+from ops.browser.page_reader import PageReader
 from tests.http.ldap.scene import PASSWORD, LdapScene
 from tests.http.routing import route
 from tests.ldap.authority import Authority

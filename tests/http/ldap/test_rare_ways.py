@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.http.browsing import PageReader
+from ops.browser.page_reader import PageReader
 from tests.http.ldap.scene import PASSWORD, PATH, LdapScene, own
 from tests.http.people import BASE_URL
 from tests.ldap.fake import result

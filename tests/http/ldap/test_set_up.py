@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from entrypoints.bootstrap import Postern
+from ops.browser.page_reader import PageReader
 from tests.conftest import CapturedLog
-from tests.http.browsing import PageReader, Tab
+from tests.http.browsing import Tab
 from tests.http.ldap.scene import PASSWORD, PATH, own
 from tests.http.people import People
 from tests.http.tenancy.proving import proving

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.http.browsing import PageReader
+from ops.browser.page_reader import PageReader
 from tests.http.ldap.scene import PATH, LdapScene, own
 from tests.http.people import BASE_URL
 from tests.ldap.authority import Authority

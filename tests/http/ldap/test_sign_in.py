@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.http.browsing import PageReader
+from ops.browser.page_reader import PageReader
 from tests.http.ldap.scene import PASSWORD, LdapScene
 from tests.ldap.fake import BIND_DN, BIND_PASSWORD
 

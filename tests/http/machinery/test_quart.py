@@ -20,9 +20,10 @@ from entrypoints.http.machinery.callers import ANYONE
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.endpoints import Endpoint, Endpoints, endpoint, parameters
 from entrypoints.http.machinery.limits import UNLIMITED
+from ops.browser.page_reader import PageReader
 from tests.conftest import CapturedLog
 from tests.http import examples
-from tests.http.browsing import PageReader, Tabs
+from tests.http.browsing import Tabs
 from tests.http.client import Client, Received
 from tests.http.conftest import SETTINGS
 from tests.http.people import People, Person

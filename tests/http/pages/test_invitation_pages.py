@@ -10,8 +10,8 @@ from markupsafe import escape
 from core.domain.tenancy.roles import Capability
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.limits import AUTH
+from ops.browser.page_reader import PageReader
 from tests.conftest import CapturedLog
-from tests.http.browsing import PageReader
 from tests.http.client import Client, Received
 from tests.http.inviting import Inviting
 from tests.http.machinery.limited import until_refused

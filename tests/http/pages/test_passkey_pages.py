@@ -15,9 +15,10 @@ from core.domain.secrets import Token
 from entrypoints.bootstrap import Postern
 from entrypoints.http import pages
 from entrypoints.http.pages import shipped_pages
+from ops.browser.page_reader import PageForm
 from tests.authenticator import ELIGIBLE, GOOD, PRESENT, Passkey, b64
 from tests.changed_fields import put
-from tests.http.browsing import PageForm, Tab, Tabs
+from tests.http.browsing import Tab, Tabs
 from tests.http.client import Client
 from tests.http.people import People, Person
 from tests.http.signing_in import PASSWORD, enable_mfa, unlimited

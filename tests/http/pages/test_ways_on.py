@@ -10,7 +10,8 @@ from entrypoints.bootstrap import Postern
 from entrypoints.http.application import build_application
 from entrypoints.http.pages import shipped_pages
 from entrypoints.http.pages.declaring import PageErrors
-from tests.http.browsing import PageReader, Tabs
+from ops.browser.page_reader import PageReader
+from tests.http.browsing import Tabs
 from tests.http.client import Client
 from tests.http.conftest import SETTINGS
 from tests.http.people import BASE_URL

@@ -19,6 +19,7 @@ from core.domain.tenancy.mail_servers import ORGANIZATION_MAIL_JOB, Organization
 from core.domain.tenancy.roles import Capability
 from core.usecases.tenancy.mail_servers import AT_ONCE_OF_ONE, MailServers
 from entrypoints.bootstrap import Postern
+from ops.stand_ins.mail_server import MailServer, mail_server, scripted_server
 from ports.mail import MailDelayed, MailRefused
 from tests.conftest import CapturedLog
 from tests.hostile_addresses import HOSTILE_ADDRESSES
@@ -27,7 +28,6 @@ from tests.http.client import Received
 from tests.http.people import People, Person
 from tests.http.postbox import Postbox
 from tests.http.signing_in import unlimited
-from tests.mail_server import MailServer, mail_server, scripted_server
 from tests.meanwhile import meanwhile
 from tests.patience import PATIENCE
 

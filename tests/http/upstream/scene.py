@@ -7,8 +7,9 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from core.domain.identifiers import UserId
 from core.domain.secrets import Token
-from tests.fake_providers import PEOPLE, FakeProvider
-from tests.http.browsing import PageReader, Tabs
+from ops.browser.page_reader import PageReader
+from ops.stand_ins.fake_providers import PEOPLE, FakeProvider
+from tests.http.browsing import Tabs
 from tests.http.client import Received
 from tests.http.federation.arriving import CALLBACK, CHALLENGE, Arriving
 from tests.http.people import BASE_URL, Person

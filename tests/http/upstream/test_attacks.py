@@ -7,7 +7,7 @@ import pytest
 import trio
 
 from adapters.upstream import keys
-from tests.fake_providers import KEY, OTHER_KEY, WORK, public_jwk
+from ops.stand_ins.fake_providers import KEY, OTHER_KEY, WORK, public_jwk
 from tests.http.browsing import Tabs
 from tests.http.client import Received
 from tests.http.federation.arriving import answer_in, is_page

@@ -5,6 +5,7 @@ from urllib.parse import urlencode
 import pytest
 
 from adapters.saml import certificates
+from ops.stand_ins.saml import pair
 from tests.http.client import refused
 from tests.http.federation.arriving import is_page
 from tests.http.federation.providing import (
@@ -17,7 +18,6 @@ from tests.http.federation.providing import (
     kept_pairs,
     logout_request,
     metadata,
-    pair,
     sent,
     signed,
     slo,

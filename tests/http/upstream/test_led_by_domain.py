@@ -10,8 +10,8 @@ import trio
 import adapters.upstream
 from adapters.upstream import Upstreams, remembered
 from core.domain.identity.upstream.providers import ProviderSite
-from tests.fake_providers import PEOPLE, WORK
-from tests.http.browsing import PageReader
+from ops.browser.page_reader import PageReader
+from ops.stand_ins.fake_providers import PEOPLE, WORK
 from tests.http.cast import all_at_once
 from tests.http.client import refused
 from tests.http.federation.arriving import CALLBACK, is_page

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from entrypoints.bootstrap import Postern
-from tests.fake_providers import settings_of
+from ops.stand_ins.fake_providers import settings_of
 from tests.http.conftest import postern_on, with_keys
 from tests.http.upstream.linking.test_identities import Connecting
 from tests.http.upstream.scene import CONNECTIONS, Fakes, UpstreamScene, told_in

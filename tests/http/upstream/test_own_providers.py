@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.http.browsing import PageReader
+from ops.browser.page_reader import PageReader
 from tests.http.client import Received, refused
 from tests.http.federation.arriving import is_page
 from tests.http.people import BASE_URL

@@ -12,8 +12,8 @@ from core.domain.identity.upstream.link_requests import Asker
 from core.domain.identity.upstream.sign_in import ServicePlace
 from core.domain.secrets import Token
 from entrypoints.bootstrap import Postern
+from ops.stand_ins.fake_providers import FakeWebSuite, settings_of
 from tests.conftest import CapturedLog
-from tests.fake_providers import FakeWebSuite, settings_of
 from tests.http.client import Client, Received, refused
 from tests.http.conftest import postern_on
 from tests.http.federation.arriving import CALLBACK, VERIFIER, answer_in

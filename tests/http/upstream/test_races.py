@@ -13,8 +13,9 @@ from core.domain.identity.browser_sessions import MOST_ACCOUNTS
 from core.domain.identity.upstream.provider_tokens import LEASE
 from core.frozen import replace
 from core.usecases.identity.upstream import provider_tokens
+from ops.browser.page_reader import PageReader
 from tests.changed_fields import answer_by, put
-from tests.http.browsing import PageReader, Tabs
+from tests.http.browsing import Tabs
 from tests.http.cast import all_at_once
 from tests.http.client import Received, refused
 from tests.http.federation.arriving import SESSION_COOKIE, answer_in, is_page

@@ -11,12 +11,12 @@ from urllib.parse import quote, unquote, urljoin, urlsplit
 
 import pytest
 
+from ops.browser.chromium import PROGRAM, started
+from ops.browser.page import WIDE, Page, new_page
 from ops.release.archives import archive
 from ops.release.version import current_version
 from ops.site.__main__ import INSTALLED, build_site
 from ops.site.versions import LATEST, NOINDEX, lay_out, minor, unpack
-from tests.browser.chromium import PROGRAM, started
-from tests.browser.page import WIDE, Page, new_page
 from tests.patience import PATIENCE
 from tests.places import ROOT
 from tests.tools import needs, place_of

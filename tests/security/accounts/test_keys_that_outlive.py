@@ -14,8 +14,8 @@ from uuid import uuid4
 import pytest
 
 from entrypoints.bootstrap import Postern
+from ops.stand_ins.fake_providers import FakeProvider, FakeWebSuite, settings_of
 from tests.conftest import CapturedLog
-from tests.fake_providers import FakeProvider, FakeWebSuite, settings_of
 from tests.http import conftest as http
 from tests.http.browsing import Tab, Tabs
 from tests.http.cast import all_at_once

@@ -15,8 +15,8 @@ import pytest
 
 from core.domain.secrets import Password
 from entrypoints.bootstrap import Postern
+from ops.stand_ins.fake_providers import PEOPLE, FakeProvider, FakeWebSuite, settings_of
 from tests.conftest import CapturedLog
-from tests.fake_providers import PEOPLE, FakeProvider, FakeWebSuite, settings_of
 from tests.http import conftest as http
 from tests.http.browsing import Tabs
 from tests.http.conftest import postern_on, with_keys

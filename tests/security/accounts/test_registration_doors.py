@@ -14,8 +14,8 @@ from core.domain.email import Email
 from core.domain.identity.account_mails import AccountMail, AskedMail
 from core.domain.secrets import Password
 from entrypoints.bootstrap import Postern
+from ops.stand_ins.fake_providers import FakeProvider, FakeWebSuite, settings_of
 from tests.conftest import CapturedLog
-from tests.fake_providers import FakeProvider, FakeWebSuite, settings_of
 from tests.http.browsing import Tabs
 from tests.http.client import Received
 from tests.http.conftest import client, database_url, people, postern_on, with_keys

@@ -18,9 +18,9 @@ from core.domain.identity.callers import Caller
 from core.domain.identity.upstream.vouching import VOUCHED_COUNTS, AddressUse
 from core.domain.secrets import Password
 from entrypoints.bootstrap import Postern
+from ops.stand_ins.fake_providers import FakeProvider, FakeWebSuite, settings_of
 from tests.authenticator import Passkey
 from tests.conftest import CapturedLog
-from tests.fake_providers import FakeProvider, FakeWebSuite, settings_of
 from tests.http import conftest as http
 from tests.http.client import Client
 from tests.http.conftest import postern_on, with_keys

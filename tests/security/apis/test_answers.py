@@ -10,8 +10,8 @@ import pytest
 from core.domain.identifiers import ResourceServerId, ServiceId, UserId
 from core.domain.record.events import Actor
 from entrypoints.bootstrap import Postern
+from ops.stand_ins.fake_providers import FakeProvider
 from tests.conftest import CapturedLog
-from tests.fake_providers import FakeProvider
 from tests.http import conftest as http
 from tests.http.cast import all_at_once, served
 from tests.http.client import Received

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import pytest
 
 from entrypoints.bootstrap import Postern
+from ops.stand_ins.fake_providers import FakeProvider
 from tests.conftest import CapturedLog
-from tests.fake_providers import FakeProvider
 from tests.http.client import Received
 from tests.http.connections.asserting import GRANT, Asserting
 from tests.http.federation.bound.proving import ClientKey

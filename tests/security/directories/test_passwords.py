@@ -6,7 +6,7 @@ from uuid import UUID
 import pytest
 
 from core.domain.identity.realms import LoginPolicy
-from tests.http.browsing import PageReader
+from ops.browser.page_reader import PageReader
 from tests.http.ldap.scene import PASSWORD, LdapScene
 from tests.http.people import BASE_URL
 from tests.http.routing import route

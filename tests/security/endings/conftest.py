@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from entrypoints.bootstrap import Postern
+from ops.stand_ins.fake_providers import FakeCodeHost, FakeProvider, FakeWebSuite, settings_of
 from tests.conftest import CapturedLog
-from tests.fake_providers import FakeCodeHost, FakeProvider, FakeWebSuite, settings_of
 from tests.http import conftest as http
 from tests.http.conftest import postern_on, with_keys
 from tests.http.people import People

@@ -11,8 +11,8 @@ import pytest
 
 from core.domain.identity.endings.endings import ENDINGS, ENDS, Cause, CredentialKind, Ending, Stays
 from entrypoints.bootstrap import Postern
+from ops.stand_ins.fake_providers import FakeProvider
 from tests.conftest import CapturedLog
-from tests.fake_providers import FakeProvider
 from tests.http.browsing import Tab, Tabs
 from tests.http.client import Client
 from tests.http.people import BASE_URL, People

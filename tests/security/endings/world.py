@@ -22,10 +22,11 @@ from core.domain.mail import Mail
 from core.domain.secrets import Token
 from core.domain.services.services import purge_job
 from core.usecases.purge import Purge
+from ops.browser.page_reader import PageReader
+from ops.stand_ins.fake_providers import KEY, PEOPLE, FakeProvider, public_jwk
 from ports.deleted_rows import DeletedRows
 from tests.authenticator import Passkey
-from tests.fake_providers import KEY, PEOPLE, FakeProvider, public_jwk
-from tests.http.browsing import PageReader, Tab, Tabs
+from tests.http.browsing import Tab, Tabs
 from tests.http.client import Received
 from tests.http.connections.asserting import GRANT, TYPE
 from tests.http.federation.arriving import left, told

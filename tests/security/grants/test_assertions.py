@@ -19,8 +19,8 @@ from psycopg.types.json import Jsonb
 
 from core.domain.identity.sessions import TWO_FACTORS
 from entrypoints.bootstrap import Postern
+from ops.stand_ins.fake_providers import KEY, OTHER_KEY, FakeProvider, public_jwk
 from tests.conftest import CapturedLog
-from tests.fake_providers import KEY, OTHER_KEY, FakeProvider, public_jwk
 from tests.http import conftest as http
 from tests.http.cast import all_at_once
 from tests.http.connections.asserting import GRANT, PROVIDERS, TYPE, Asserting, pasted

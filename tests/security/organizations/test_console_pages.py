@@ -15,9 +15,10 @@ from core.frozen import Frozen
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.endpoints import Endpoint, parameters
 from entrypoints.http.pages.console.pages import CONSOLE
+from ops.browser.page_reader import PageReader
 from tests.conftest import CapturedLog
 from tests.http import conftest as http
-from tests.http.browsing import PageReader, Tabs
+from tests.http.browsing import Tabs
 from tests.http.client import Received
 from tests.http.people import People
 from tests.http.signing_in import unlimited

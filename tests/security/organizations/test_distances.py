@@ -9,8 +9,9 @@ from urllib.parse import urldefrag
 
 from core.frozen import Frozen
 from entrypoints.bootstrap import Postern
+from ops.browser.page_reader import PageReader
 from tests.http import conftest as http
-from tests.http.browsing import PageReader, Tabs
+from tests.http.browsing import Tabs
 from tests.http.people import People
 from tests.http.signing_in import unlimited
 from tests.security.organizations.console import FILES, OF_ORGANIZATION, Readers, address, pages_of

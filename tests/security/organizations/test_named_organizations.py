@@ -21,9 +21,10 @@ from entrypoints.http.application import PAGES
 from entrypoints.http.machinery.accepts import Form
 from entrypoints.http.machinery.endpoints import Endpoint, parameters
 from entrypoints.http.routes import ROUTES
+from ops.browser.page_reader import PageReader
 from tests.conftest import CapturedLog
 from tests.http import conftest as http
-from tests.http.browsing import PageReader, Tab, Tabs
+from tests.http.browsing import Tab, Tabs
 from tests.http.client import Received
 from tests.http.people import People, Person
 from tests.http.signing_in import PASSWORD, unlimited

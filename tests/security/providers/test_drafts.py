@@ -5,7 +5,8 @@ from typing import Any, Final
 import pytest
 
 from entrypoints import checks
-from tests.http.browsing import PageReader, Tabs
+from ops.browser.page_reader import PageReader
+from tests.http.browsing import Tabs
 from tests.http.client import Received, refused
 from tests.http.upstream.further.scene import ADDRESS, CODE, PROVIDERS, FurtherScene
 from tests.http.upstream.further.test_administration import PROFILE

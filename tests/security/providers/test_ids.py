@@ -6,7 +6,7 @@ import pytest
 import trio
 
 from adapters.postgres.driver.connection import Connection
-from tests.http.browsing import PageReader
+from ops.browser.page_reader import PageReader
 from tests.http.client import Received, refused
 from tests.http.upstream.further.scene import ADDRESS, CODE, PROVIDERS, FurtherScene
 from tests.http.upstream.further.test_administration import PROFILE

@@ -24,10 +24,10 @@ from core.frozen import replace
 from entrypoints.bootstrap import Postern
 from ops.drill.proxies import WAYS, replaced
 from ops.free_ports import free_port
+from ops.stand_ins.mail_server import Certificates, make_certificates
 from tests.http.conftest import postern_on, with_keys
 from tests.http.federation.proxied.behind_proxies import Proxied
 from tests.http.signing_in import UNLIMITED, unlimited
-from tests.mail_server import Certificates, make_certificates
 from tests.name_server import name_server
 from tests.patience import PATIENCE
 from tests.places import ROOT, open_directory

@@ -19,9 +19,9 @@ from core.domain.federation.oauth.grants import (
     TOKEN_EXCHANGE,
 )
 from entrypoints.bootstrap import Postern
+from ops.stand_ins.fake_providers import FakeProvider
 from tests.authenticator import Passkey
 from tests.conftest import CapturedLog
-from tests.fake_providers import FakeProvider
 from tests.http.cast import Cast
 from tests.http.client import Received
 from tests.http.connections.asserting import Asserting

@@ -16,6 +16,7 @@ from adapters.outbound.dialer import Dialer
 from core.domain.outbound.addresses import Address
 from core.frozen import replace
 from entrypoints.bootstrap import Postern
+from ops.stand_ins.mail_server import make_certificates
 from tests.conftest import CapturedLog
 from tests.http.browsing import Tab
 from tests.http.client import Received
@@ -25,7 +26,6 @@ from tests.http.federation.resources.asking import ORDERS, Asking
 from tests.http.people import People, Person
 from tests.http.signing_in import unlimited
 from tests.http.tenants import Tenant
-from tests.mail_server import make_certificates
 from tests.receiver import Answer, Call, Receiver, answering, receiving
 
 HOST: Final = "app.client.example"

@@ -12,7 +12,7 @@ from core.domain.federation.oauth import client_documents
 from core.domain.federation.oauth.client_documents import MOST_CLIENTS
 from core.domain.identifiers import ServiceId, UserId
 from core.domain.record.events import Actor
-from tests.http.browsing import PageReader
+from ops.browser.page_reader import PageReader
 from tests.http.cast import all_at_once
 from tests.http.client import Received
 from tests.http.federation.arriving import left, told

@@ -16,18 +16,17 @@ from lxml import etree
 from actors.sweepers.due_sweepers import saml_certificate_watcher
 from core.domain.federation.saml.certificates import sealing_context
 from core.domain.identifiers import SamlCertificateId
+from ops.stand_ins.saml import Pair, pair
 from tests.http.client import refused
 from tests.http.federation.providing import (
     ACS,
     NAMESPACES,
     SLO,
     SP,
-    Pair,
     Providing,
     asking,
     authn_request,
     metadata,
-    pair,
     redirect_logout,
     sent,
     verifier,

@@ -31,11 +31,9 @@ from core.domain.saml.entities import KeyPair
 from core.domain.saml.messages import Envelope, MessageRefused, NameId, NameIdFormat, RequestDeclined, SamlBinding, Status
 from core.domain.secrets import Secret
 from entrypoints.http.pages.saml import messages
+from ops.stand_ins.saml import DS, SAML, SAMLP, pair
 from tests.http.federation.providing import (
     ACS,
-    DS,
-    SAML,
-    SAMLP,
     SLO,
     SP,
     Providing,
@@ -47,7 +45,6 @@ from tests.http.federation.providing import (
     logout_request,
     metadata,
     now,
-    pair,
     sent,
     sign,
     signed,

@@ -9,12 +9,13 @@ import pytest
 import trio
 
 from core.domain.identifiers import first_id
-from tests.http.browsing import PageReader, Tabs
+from ops.browser.page_reader import PageReader
+from ops.stand_ins.saml import DS, pair
+from tests.http.browsing import Tabs
 from tests.http.client import Received
 from tests.http.federation.arriving import is_page
 from tests.http.federation.providing import (
     ACS,
-    DS,
     SLO,
     SP,
     Providing,
@@ -28,7 +29,6 @@ from tests.http.federation.providing import (
     logout_request,
     metadata,
     now,
-    pair,
     redirect_logout,
     redirected,
     sent,

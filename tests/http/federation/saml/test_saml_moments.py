@@ -17,6 +17,7 @@ from core.domain.identity.sign_in import Confirmed, LastLook
 from core.frozen import replace
 from core.usecases.federation.saml import sign_in as use_case
 from entrypoints.checks import Finding, Verdict, saml_certificates
+from ops.stand_ins.saml import pair
 from ports.federation.saml.configurations import Entering
 from tests.http.federation.arriving import is_page
 from tests.http.federation.providing import (
@@ -29,7 +30,6 @@ from tests.http.federation.providing import (
     in_query,
     logout_request,
     metadata,
-    pair,
     sent,
     slo,
     sso,

@@ -14,9 +14,11 @@ from saml2.response import StatusNoPassive, StatusRequestDenied
 from saml2.samlp import STATUS_SUCCESS
 from saml2.sigver import RSACrypto, verify_redirect_signature
 
-from tests.http.browsing import PageReader, Tabs
+from ops.browser.page_reader import PageReader
+from ops.stand_ins.saml import Pair, pair
+from tests.http.browsing import Tabs
 from tests.http.client import Received
-from tests.http.federation.providing import ACS, SLO, SP, Pair, Providing, pair, slo, sso
+from tests.http.federation.providing import ACS, SLO, SP, Providing, slo, sso
 from tests.http.people import BASE_URL, Person
 from tests.tools import needs, place_of
 

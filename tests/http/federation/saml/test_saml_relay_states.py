@@ -8,6 +8,7 @@ from urllib.parse import quote, urlencode
 import pytest
 from lxml import html
 
+from ops.stand_ins.saml import pair
 from tests.http.client import Received
 from tests.http.federation.providing import (
     ACS,
@@ -19,7 +20,6 @@ from tests.http.federation.providing import (
     in_query,
     logout_request,
     metadata,
-    pair,
     sent,
     signed,
     slo,

@@ -14,21 +14,10 @@ import trio
 from lxml import etree
 
 from adapters.postgres.federation.saml.lookup import PostgresSaml
+from ops.stand_ins.saml import pair
 from tests.http.cast import all_at_once
 from tests.http.federation.arriving import is_page
-from tests.http.federation.providing import (
-    ACS,
-    SP,
-    Providing,
-    asking,
-    authn_request,
-    in_form,
-    pair,
-    sent,
-    signed,
-    sso,
-    verifier,
-)
+from tests.http.federation.providing import ACS, SP, Providing, asking, authn_request, in_form, sent, signed, sso, verifier
 from tests.http.federation.providing import metadata as sp_metadata
 from tests.http.locks import behind
 from tests.http.people import BASE_URL

@@ -13,8 +13,9 @@ from core.domain.identity.devices import Client as Visitor
 from core.domain.record.events import Actor
 from core.domain.secrets import Token
 from entrypoints.bootstrap import Postern
+from ops.browser.page_reader import PageForm
 from tests.conftest import CapturedLog
-from tests.http.browsing import PageForm, Tab, Tabs
+from tests.http.browsing import Tab, Tabs
 from tests.http.cast import Cast
 from tests.http.client import Client, Received
 from tests.http.people import People, Person

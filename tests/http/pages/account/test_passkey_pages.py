@@ -8,9 +8,10 @@ from uuid import UUID, uuid4
 import pytest
 
 from core.domain.identity.passkeys import Obstacle
+from ops.browser.page_reader import PageForm
 from tests.authenticator import BACKED_UP, ELIGIBLE, GOOD, Passkey
 from tests.changed_fields import put
-from tests.http.browsing import PageForm, Tab
+from tests.http.browsing import Tab
 from tests.http.cast import all_at_once
 from tests.http.pages.account.conftest import AccountPagesScene, is_account_page
 from tests.http.signing_in import PASSWORD

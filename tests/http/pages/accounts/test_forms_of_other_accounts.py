@@ -13,8 +13,9 @@ from entrypoints.http.machinery.accepts import FormWithFile
 from entrypoints.http.machinery.browsers import BROWSER, IN_FLOW, BindsForms
 from entrypoints.http.machinery.endpoints import Endpoint, parameters
 from entrypoints.http.pages.console.pages import CONSOLE
+from ops.browser.page_reader import PageReader
 from tests.conftest import CapturedLog
-from tests.http.browsing import PageReader, Tab, Tabs, choices
+from tests.http.browsing import Tab, Tabs, choices
 from tests.http.federation.arriving import is_page, left
 from tests.http.federation.devices import Sets
 from tests.http.pages.accounts.conftest import ACCOUNTS, SeveralAccounts, Shared

@@ -5,8 +5,9 @@ from urllib.parse import urlencode, urlsplit
 import pytest
 
 from entrypoints.bootstrap import Postern
+from ops.browser.page_reader import PageReader
 from tests.conftest import CapturedLog
-from tests.http.browsing import PageReader, Tabs, choices
+from tests.http.browsing import Tabs, choices
 from tests.http.federation.arriving import is_page
 from tests.http.federation.front_channel.test_frames import ONWARD, frames_in, refresh_of, signed_in_to
 from tests.http.federation.providing import Providing, asking, authn_request, in_form, in_query, logout_request, sent, slo, sso

@@ -6,7 +6,8 @@ import pytest
 
 from core.domain.email import Email
 from core.domain.secrets import Token
-from tests.http.browsing import PageReader, choices
+from ops.browser.page_reader import PageReader
+from tests.http.browsing import choices
 from tests.http.cast import all_at_once
 from tests.http.federation.arriving import SESSION_COOKIE, is_page
 from tests.http.pages.accounts.conftest import ACCOUNTS, ACCOUNTS_COOKIE, Shared

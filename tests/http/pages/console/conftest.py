@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 import pytest
 
 from entrypoints.bootstrap import Postern
+from ops.browser.page_reader import PageForm
 from tests.conftest import CapturedLog
-from tests.http.browsing import PageForm, Tab
+from tests.http.browsing import Tab
 from tests.http.client import Client
 from tests.http.pages.account.conftest import AccountPagesScene
 from tests.http.people import People, Person

@@ -8,12 +8,13 @@ from typing import Any
 import pytest
 
 from entrypoints.bootstrap import Postern
+from ops.browser.page_reader import PageReader
+from ops.stand_ins.fake_directory import FakeDirectory
+from ops.stand_ins.saml import pair
 from tests.conftest import CapturedLog
-from tests.http.browsing import PageReader, Tab, Tabs
+from tests.http.browsing import Tab, Tabs
 from tests.http.client import Received, refused
-from tests.http.connections.fake_directory import FakeDirectory
 from tests.http.federation.arriving import SESSION_COOKIE
-from tests.http.federation.providing import pair
 from tests.http.people import BASE_URL, People
 from tests.http.signing_in import unlimited
 from tests.http.tenancy.proving import proving

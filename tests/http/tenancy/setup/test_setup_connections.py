@@ -12,11 +12,11 @@ from adapters.postgres.tenancy.setup.setup_links import SetupLinkRows
 from adapters.postgres.upkeep.housekeeping import sweep
 from core.domain.tenancy.upstream_providers import sealing_context
 from entrypoints.bootstrap import Postern
+from ops.stand_ins.fake_directory import ENTITY, FakeDirectory
+from ops.stand_ins.fake_providers import FakeProvider
 from tests.conftest import CapturedLog
-from tests.fake_providers import FakeProvider
 from tests.http.browsing import Tab
 from tests.http.client import refused
-from tests.http.connections.fake_directory import ENTITY, FakeDirectory
 from tests.http.people import BASE_URL, People
 from tests.http.postbox import Postbox
 from tests.http.tenancy.proving import proving

@@ -11,9 +11,9 @@ import pytest
 from adapters.saml import certificates
 from core.domain.errors import TermsRequired
 from entrypoints.bootstrap import Postern
+from ops.stand_ins.fake_providers import FakeProvider
 from tests.authenticator import Passkey
 from tests.conftest import CapturedLog
-from tests.fake_providers import FakeProvider
 from tests.http.browsing import Tabs
 from tests.http.cast import Cast
 from tests.http.client import refused

@@ -6,8 +6,8 @@ from contextlib import ExitStack
 import pytest
 
 from entrypoints.bootstrap import Postern
+from ops.stand_ins.fake_providers import FakeCodeHost, FakeOfficeSuite, FakeProvider, FakeWebSuite
 from tests.conftest import CapturedLog
-from tests.fake_providers import FakeCodeHost, FakeOfficeSuite, FakeProvider, FakeWebSuite
 from tests.http.people import People
 from tests.http.upstream.further.preset_providers import (
     FakeApple,

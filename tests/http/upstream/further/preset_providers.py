@@ -12,7 +12,7 @@ import jwt
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
-from tests.fake_providers import FakeProvider, Issued
+from ops.stand_ins.fake_providers import FakeProvider, Issued
 
 TEAM: Final = "TEAM123456"
 KEY_ID: Final = "KEY1234567"

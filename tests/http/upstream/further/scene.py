@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import parse_qsl, urlsplit
 
-from tests.fake_providers import FakeProvider
-from tests.http.browsing import PageReader, Tabs
+from ops.browser.page_reader import PageReader
+from ops.stand_ins.fake_providers import FakeProvider
+from tests.http.browsing import Tabs
 from tests.http.client import Received
 from tests.http.people import BASE_URL, Person
 from tests.http.postbox import Postbox

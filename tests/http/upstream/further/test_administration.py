@@ -5,7 +5,7 @@ from typing import Any, Final
 import pytest
 
 from core.domain.identity.upstream.providers import RESERVED_NAMES
-from tests.http.browsing import PageReader
+from ops.browser.page_reader import PageReader
 from tests.http.client import refused
 from tests.http.upstream.further.preset_providers import APPLE_PEM
 from tests.http.upstream.further.scene import PROVIDERS, FurtherScene

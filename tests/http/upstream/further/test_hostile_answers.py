@@ -6,7 +6,7 @@ from urllib.parse import urlencode
 import pytest
 
 from core.domain.identity.accounts import ACCOUNT_MAILS
-from tests.http.browsing import PageReader
+from ops.browser.page_reader import PageReader
 from tests.http.client import Received, refused
 from tests.http.upstream.further.scene import ADDRESS, CODE, PROVIDERS, FurtherScene
 from tests.http.upstream.further.test_administration import PROFILE

@@ -9,7 +9,8 @@ import httpx
 import pytest
 import trio
 
-from tests.http.browsing import PageReader, Tabs
+from ops.browser.page_reader import PageReader
+from tests.http.browsing import Tabs
 from tests.http.client import Received
 from tests.http.people import BASE_URL
 from tests.http.upstream.further.scene import FurtherScene

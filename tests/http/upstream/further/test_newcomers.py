@@ -1,6 +1,6 @@
 """Newcomers: what the page for the address refuses, and when the rules of others say no."""
 
-from tests.http.browsing import PageReader
+from ops.browser.page_reader import PageReader
 from tests.http.upstream.further.scene import ADDRESS, CODE, FurtherScene
 from tests.http.upstream.scene import ADA
 

@@ -10,8 +10,9 @@ from core.domain.identity.registering.registration_rules import RegistrationPoli
 from core.domain.identity.sign_in import account_key
 from core.domain.identity.upstream.newcomers import MOST_CODES
 from core.frozen import replace
+from ops.browser.page_reader import PageReader
 from tests.changed_fields import put
-from tests.http.browsing import PageReader, Tabs
+from tests.http.browsing import Tabs
 from tests.http.client import Received
 from tests.http.federation.arriving import is_page
 from tests.http.upstream.further.scene import ADDRESS, CODE, FurtherScene

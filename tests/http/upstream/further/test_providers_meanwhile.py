@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from ops.browser.page_reader import PageReader
 from tests.changed_fields import put
-from tests.http.browsing import PageReader
 from tests.http.client import refused
 from tests.http.upstream.further.preset_providers import FakeApple
 from tests.http.upstream.further.scene import PROVIDERS, FurtherScene

@@ -1,6 +1,6 @@
 """Providers of OAuth 2.0 whose issuer is stated, or is not: to whom people's ids belong, and which answers count."""
 
-from tests.fake_providers import FakeProvider
+from ops.stand_ins.fake_providers import FakeProvider
 from tests.http.upstream.further.preset_providers import FakeFacebook
 from tests.http.upstream.further.scene import PROVIDERS, FurtherScene
 from tests.http.upstream.further.test_administration import PROFILE

@@ -4,8 +4,8 @@ from typing import Final
 
 import pytest
 
-from tests.fake_providers import FakeProvider
-from tests.http.browsing import PageReader
+from ops.browser.page_reader import PageReader
+from ops.stand_ins.fake_providers import FakeProvider
 from tests.http.client import refused
 from tests.http.upstream.further.preset_providers import FakeApple
 from tests.http.upstream.further.scene import ADDRESS, CODE, PROVIDERS, FurtherScene

@@ -2,7 +2,8 @@
 
 import pytest
 
-from tests.http.browsing import PageReader, Tabs
+from ops.browser.page_reader import PageReader
+from tests.http.browsing import Tabs
 from tests.http.client import Received
 from tests.http.upstream.further.preset_providers import FakeApple
 from tests.http.upstream.further.scene import PROVIDERS, FurtherScene

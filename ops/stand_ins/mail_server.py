@@ -33,7 +33,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
 
-from tests.patience import PATIENCE
+from ops.patience import PATIENCE
 
 LOOPBACK = "127.0.0.1"
 

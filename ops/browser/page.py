@@ -12,10 +12,10 @@ from urllib.parse import urljoin
 
 import trio
 
-from tests.browser.chromium import Chromium
-from tests.browser.heard import BrowserEvents, Loaded
-from tests.browser.in_page import PROBES
-from tests.browser.keys import KEYS
+from ops.browser.chromium import Chromium
+from ops.browser.heard import BrowserEvents, Loaded
+from ops.browser.in_page import PROBES
+from ops.browser.keys import KEYS
 
 Scheme = Literal["light", "dark"]
 NARROW: Final = 390

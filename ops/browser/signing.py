@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 import httpx
 
-from tests.http.browsing import PageReader
-from tests.patience import PATIENCE
+from ops.browser.page_reader import PageReader
+from ops.patience import PATIENCE
 
 _MOST_PAGES = 12
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import trio
 
-from tests.patience import PATIENCE
+from ops.patience import PATIENCE
 
 # Chromium skips a page that leaves by itself when the reader goes back, and some builds report that it led to another site. Both are right.
 _AS_IT_SHOULD_BE: Final = ("NavigationEntryMarkedSkippable", "BounceTrackingIssue")

@@ -1,16 +1,16 @@
 """Takes pictures of every page in every state and puts them side by side, so that a person can compare how the pages look.
 
-    .venv/bin/python -m ops.contact_sheet [--of WORD] [--language de] [FOLDER]
+    .venv/bin/python -m tests.browser.contact_sheet [--of WORD] [--language de] [FOLDER]
 
 The command writes a few PNGs for each width and light to FOLDER, each with a dozen pages. Without a FOLDER, it writes to
 build/contact-sheet. `--of consent` takes only the states with that word in their name. `--of console` takes the pages of the console, which
 an application answers over a database of its own.
 
-    .venv/bin/python -m ops.contact_sheet --documents
+    .venv/bin/python -m tests.browser.contact_sheet --documents
 
 writes smaller sheets of the console to docs/console, for docs/console.md.
 
-    .venv/bin/python -m ops.contact_sheet --first-page
+    .venv/bin/python -m tests.browser.contact_sheet --first-page
 
 writes one window of the console and one of a sign-in to docs/pictures, for README.md.
 """
@@ -30,10 +30,10 @@ import trio
 
 from core.domain.languages import CONSOLE_LANGUAGES, Language
 from entrypoints.http.server.settings import ServerSettings
-from tests.browser.chromium import PROGRAM, started
+from ops.browser.chromium import PROGRAM, started
+from ops.browser.page import NARROW, WIDE, Page, Scheme, new_page
 from tests.browser.console_gallery import CONSOLE, ConsolePage, console_pages
 from tests.browser.gallery import gallery, place
-from tests.browser.page import NARROW, WIDE, Page, Scheme, new_page
 from tests.browser.states import State, states
 from tests.http.running_server import Certificate, application, running
 
@@ -46,7 +46,7 @@ class Purpose(Enum):
     FIRST_PAGE = "docs/pictures"
 
 
-ROOT: Final = Path(__file__).resolve().parent.parent
+ROOT: Final = Path(__file__).resolve().parents[2]
 _AT: Final = ("127.42.0.1", 8443)
 _BASE_URL: Final = "https://sheet.example"
 _ON_A_SHEET: Final = {NARROW: 12, WIDE: 9}

@@ -13,9 +13,8 @@ from uuid import uuid4
 
 from lxml import etree
 
-from tests.adapters.saml import answering
-from tests.adapters.saml.answering import MAIL, PERSISTENT, attribute
-from tests.http.federation.providing import DS, SAML, SAMLP, Pair, pair
+from ops.stand_ins import saml
+from ops.stand_ins.saml import DS, MAIL, PERSISTENT, SAML, SAMLP, Pair, attribute, pair
 
 SSO: Final = "https://login.acme.example/saml/sso"
 SLO: Final = "https://login.acme.example/saml/slo"
@@ -88,7 +87,7 @@ class FakeDirectory:
     def answer(self, location: str, **changes: Any) -> dict[str, str]:
         """The fields of the form that goes to our address. `changes` are those of `written`."""
         asked = self.asked(location)
-        return {"SAMLResponse": answering.packed(self.written(asked, **changes)), "RelayState": asked.relay_state}
+        return {"SAMLResponse": saml.packed(self.written(asked, **changes)), "RelayState": asked.relay_state}
 
     def written(
         self,
@@ -110,13 +109,13 @@ class FakeDirectory:
         attributes = "".join(attribute(name, value) for name, value in self.more.items())
         if self.email is not None:
             attributes += attribute(MAIL, self.email)
-        text = answering.assertion(
-            name=answering.name_id(self.subject, PERSISTENT),
-            confirmed=answering.confirmation(InResponseTo=request, NotOnOrAfter=at(minutes=5), Recipient=recipient),
-            conditioned=answering.conditions(
+        text = saml.assertion(
+            name=saml.name_id(self.subject, PERSISTENT),
+            confirmed=saml.confirmation(InResponseTo=request, NotOnOrAfter=at(minutes=5), Recipient=recipient),
+            conditioned=saml.conditions(
                 audience or asked.issuer, inside=self.restriction, NotBefore=at(minutes=-1), NotOnOrAfter=at(minutes=5)
             ),
-            stated=answering.statement(
+            stated=saml.statement(
                 AuthnInstant=(now - self.signed_in_ago).strftime("%Y-%m-%dT%H:%M:%SZ"),
                 SessionIndex=self.session_index,
                 SessionNotOnOrAfter=(now + self.ends_in).strftime("%Y-%m-%dT%H:%M:%SZ"),
@@ -127,7 +126,7 @@ class FakeDirectory:
             IssueInstant=at(),
         )
         if sign:
-            text = answering.signed_assertion(text, signer or self.signer)
-        return answering.response(
+            text = saml.signed_assertion(text, signer or self.signer)
+        return saml.response(
             text, issuer=self.issuer, ID=f"_r{uuid4().hex}", IssueInstant=at(), Destination=recipient, InResponseTo=request
         )

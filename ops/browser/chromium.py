@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import trio
 
-from tests.patience import PATIENCE
+from ops.patience import PATIENCE
 
 # The build without windows. It needs half the time of the other, with which some tests fail.
 PROGRAM: Final = "chromium-headless-shell"

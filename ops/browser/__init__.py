@@ -1,0 +1,1 @@
+"""Browsers of people: Chromium, and one without scripts. The tests use them, too."""
