@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -21,6 +21,7 @@ from tests.http import examples as examples_module
 from tests.http.client import Client
 from tests.http.people import BASE_URL, People
 from tests.kept_metrics import keep_metrics
+from tests.patience import PATIENCE
 from tests.signing import current_key
 
 SETTINGS = HttpSettings(base_url=BASE_URL, frontend_url=f"{BASE_URL}/ui", version="1.2.3")
@@ -48,8 +49,11 @@ async def postern_on(database_url: str, directory: Path, more: Mapping[str, str]
             **more,
         }
     )
-    async with open_postern(settings) as opened:
-        yield opened
+    with pytest.MonkeyPatch.context() as patched:
+        # Crowds of two hundred wait for ten connections, on a machine that may be busy.
+        patched.setitem(cast("dict[str, float]", pool.Pool.__init__.__kwdefaults__), "timeout", PATIENCE)
+        async with open_postern(settings) as opened:
+            yield opened
     keep_metrics(opened.foundation.metrics)
 
 
