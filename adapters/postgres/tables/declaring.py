@@ -13,13 +13,13 @@ Each question is asked of every table. Where the answer is no, a sentence says w
 and `tests/adapters/postgres/tables` compares the answers with PostgreSQL's catalogue.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import Final, LiteralString
 
 from adapters.postgres.tables.moving import Moved
 from core.domain.identity.endings.endings import CredentialKind
-from core.frozen import Frozen
+from core.frozen import Frozen, field
 
 
 class Whose(Frozen):
@@ -120,9 +120,21 @@ class Age(Frozen):
 
 
 class ExportPart(Frozen):
-    """The `part` of a person's export that shows what a table holds: a field of `core.domain.identity.privacy.Export`."""
+    """The `part` of a person's export that shows what a table holds: a field of `core.domain.identity.privacy.Export`. The part shows the
+    columns in `shows` by their own names, and those in `named` by the names there. `unshown` has the reasons why a person does not get the
+    other personal columns, and the columns of each. `beside` is a second part with columns of the same table.
+    """
 
     part: str
+    shows: tuple[LiteralString, ...] = ()
+    named: Mapping[LiteralString, LiteralString] = field(default_factory=dict)
+    unshown: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    beside: "ExportPart | None" = None
+
+    @property
+    def values(self) -> Mapping[LiteralString, LiteralString]:
+        """The columns, by the names that the part shows them by."""
+        return {column: column for column in self.shows} | dict(self.named)
 
 
 # What a table says whose rows let nobody in.
@@ -132,8 +144,8 @@ NO_CREDENTIAL: Final = "none"
 class Table(Frozen):
     """`opens` is the kind of credential or grant that the rows are (`core/domain/identity/endings`), or `NO_CREDENTIAL`. `moves` and `ends`
     are a sentence if the rows stay. `until` tells an operator what ends a row; without it, a row ends with the thing that it belongs to.
-    Tables that hold personal data say in `exported` where a person's export shows these, or by a sentence why it does not, and in
-    `forgotten` who changes these when the person is forgotten.
+    Tables that hold personal data say in `exported` which part of a person's export shows these, or by a sentence why none does, and in
+    `forgotten` who changes these when the person is forgotten. The export's statement is joined from `exported`.
     """
 
     name: LiteralString
@@ -164,6 +176,7 @@ class Table(Frozen):
         columns = [column for holding in self.holds for column in holding.columns]
         if len(set(columns)) != len(columns):
             raise TypeError(f"{self.name}: a column is said twice")
+        self._require_parts()
 
     @property
     def kinds(self) -> tuple[CredentialKind, ...]:
@@ -182,6 +195,34 @@ class Table(Frozen):
     @property
     def sealed(self) -> Mapping[LiteralString, Sealing]:
         return {column: holding.sealing for holding in self.holds if holding.sealing for column in holding.columns}
+
+    @property
+    def parts(self) -> Sequence[ExportPart]:
+        """The parts of a person's export that show the rows. None for a table whose sentence says why it is not exported."""
+        part = self.exported
+        if not isinstance(part, ExportPart):
+            return ()
+        return (part,) if part.beside is None else (part, part.beside)
+
+    @property
+    def unshown(self) -> Mapping[str, Sequence[str]]:
+        """The personal columns that no part shows, by the reason."""
+        return {reason: columns for part in self.parts for reason, columns in part.unshown.items()}
+
+    def _require_parts(self) -> None:
+        if not self.parts:
+            return
+        shown = {column for part in self.parts for column in part.values.values()}
+        unshown = [column for columns in self.unshown.values() for column in columns]
+        for column in self.personal:
+            if column not in shown and column not in unshown:
+                raise TypeError(
+                    f"{self.name}.{column} is personal, and in no part of a person's export: name it in `shows` of a part, or say by"
+                    " `unshown` why the person does not get it"
+                )
+        for column in unshown:
+            if column in shown or column not in self.personal:
+                raise TypeError(f"{self.name}.{column} is shown, or nothing personal: `unshown` need not name it")
 
     def _columns(self) -> Iterator[tuple[str, Personal | str]]:
         return ((column, holding.what) for holding in self.holds for column in holding.columns)
@@ -210,6 +251,10 @@ SHORT_LIVED: Final = "they are of one sign-in, and go soon after it"
 HIDDEN: Final = "they are secrets, or digests of these"
 LISTED: Final = "the person's own lists have them"
 ORGANIZATIONS_OWN: Final = "they are the organization's record"
+# Why a part of the export does not show some columns.
+SAME: Final = "they say the same again, for comparing"
+COMPARED: Final = "they say nothing to anybody but the program that compares them"
+WHAT_HAPPENED: Final = "the part says what happened, when, and whether it succeeded"
 
 WHILE_ACCOUNT: Final = "As long as the account."
 WHOLE_MONTHS: Final = "They go by whole months, so some stay up to a month longer."

@@ -5,6 +5,7 @@ from typing import Final
 from adapters.postgres.tables.declaring import (
     A_PERSONS,
     BY_STATEMENT,
+    COMPARED,
     FACT,
     HIDDEN,
     ID,
@@ -13,14 +14,17 @@ from adapters.postgres.tables.declaring import (
     NO_CREDENTIAL,
     OPAQUE,
     ORGANIZATION,
+    ORGANIZATIONS_OWN,
     OWN_ORGANIZATION,
     PERSON,
     PROVIDER,
+    SAME,
     SERVICE,
     SESSION,
     SHORT_LIVED,
     THE_INSTALLATIONS,
     UNREADABLE,
+    WHAT_HAPPENED,
     WHILE_ACCOUNT,
     WHOLE_MONTHS,
     WITH_SESSIONS,
@@ -75,7 +79,17 @@ TABLES: Final = (
         moves="The account itself, of which `people` takes what may leave",
         ends=Ends.OWN,
         until="when they are deleted; never proved and unused ones by POSTERN_UNVERIFIED_ACCOUNT_RETENTION",
-        exported=ExportPart("account"),
+        exported=ExportPart(
+            "account",
+            shows=("email", "language"),
+            unshown={
+                SAME: ("email_key", "pending_email_key"),
+                HIDDEN: ("password_hash",),
+                LISTED: ("pending_email",),
+                ORGANIZATIONS_OWN: ("address_vouched_by",),
+            },
+            beside=ExportPart("own_profile", shows=("name", "given_name", "family_name", "username", "zoneinfo")),
+        ),
         forgotten=BY_STATEMENT,
     ),
     Table(
@@ -85,7 +99,7 @@ TABLES: Final = (
         holds=(of_account("content", "The person's picture, without its metadata."), plain(WORD, "type")),
         moves=Moved(rows="row.id = (select picture_id from users where users.id = row.user_id)", of_people=True),
         ends=A_PERSONS,
-        exported=ExportPart("own_profile"),
+        exported=ExportPart("own_profile", shows=("type", "content")),
         forgotten=BY_STATEMENT,
     ),
     Table(
@@ -141,7 +155,11 @@ TABLES: Final = (
         ),
         moves=Moved(leaves=("made_in",), of_people=True, ids={"aaguid": IdMeaning.KEPT, "made_in": IdMeaning.KEPT}),
         ends=A_PERSONS,
-        exported=ExportPart("passkeys"),
+        exported=ExportPart(
+            "passkeys",
+            shows=("id", "name", "aaguid", "made_on", "backup_eligible", "created_at", "last_used_at"),
+            unshown={COMPARED: ("credential_id", "public_key", "user_handle")},
+        ),
         forgotten=BY_STATEMENT,
     ),
     Table(
@@ -180,7 +198,12 @@ TABLES: Final = (
             # The log of second factors is kept as long as the log of the sign-ins that it belongs to.
             Age("PastMfaEvents", "created_at < now() - %(retention)s::interval", oldest_first="created_at", kept=Setting.LOGIN_EVENTS),
         ),
-        exported=ExportPart("mfa_events"),
+        exported=ExportPart(
+            "mfa_events",
+            shows=("name", "success"),
+            named={"at": "created_at"},
+            unshown={WHAT_HAPPENED: ("address", "user_agent", "details")},
+        ),
         forgotten=BY_STATEMENT,
     ),
     Table(
@@ -213,7 +236,11 @@ TABLES: Final = (
                 oldest_first="last_used_week",
             ),
         ),
-        exported=ExportPart("devices"),
+        exported=ExportPart(
+            "devices",
+            shows=("name", "device_type", "browser", "os", "created_at", "last_used_at", "last_address", "trusted_until"),
+            unshown={LISTED: ("browser_version", "os_version", "last_country", "last_city")},
+        ),
         forgotten=BY_STATEMENT,
     ),
     Table(
@@ -392,7 +419,11 @@ TABLES: Final = (
             # little history.
             Age("PastLoginEvents", kept=Setting.LOGIN_EVENTS),
         ),
-        exported=ExportPart("login_events"),
+        exported=ExportPart(
+            "login_events",
+            shows=("id", "provider", "success", "risk_score", "risk_factors", "address", "user_agent", "country", "city", "spot"),
+            named={"at": "created_at"},
+        ),
         forgotten=BY_STATEMENT,
     ),
     Table(
@@ -424,7 +455,7 @@ TABLES: Final = (
         holds=(of_account("accepted_at", "When the person accepted a version of terms."),),
         moves=Moved(of_people=True, leaves=("session_id",)),
         ends=Ends.ROWS,
-        exported=ExportPart("terms"),
+        exported=ExportPart("terms", shows=("accepted_at",)),
         forgotten=BY_STATEMENT,
     ),
     Table(
@@ -659,7 +690,7 @@ TABLES: Final = (
             checks={"is of another provider than it says": "row.provider = row.upstream_provider_id::text"},
         ),
         ends=Ends.ROWS,
-        exported=ExportPart("identities"),
+        exported=ExportPart("identities", shows=("provider", "subject", "linked_at"), unshown={LISTED: ("email",)}),
         forgotten=BY_STATEMENT,
     ),
     Table(

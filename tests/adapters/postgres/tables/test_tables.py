@@ -8,6 +8,7 @@ from adapters.postgres.moving.catalogue import ORGANIZATIONS
 from adapters.postgres.tables.declaring import (
     A_PERSONS,
     BY_STATEMENT,
+    HIDDEN,
     INSTALLATION,
     NO_CREDENTIAL,
     ORGANIZATION,
@@ -145,6 +146,13 @@ def answers() -> Iterator[tuple[str, dict[str, object], str]]:
     yield "an age without words", {"holds": (), "ages": (Age("Past"),)}, "how long"
     yield "no word about what its rows open", {"holds": (), "opens": None}, "diaries: say by `opens` .* owes a line for each cause"
     yield "a word that is no kind", {"holds": (), "opens": "key of a diary"}, "which kind of credential or grant"
+    two = (of_account("name", "A name."), of_account("line", "What the person wrote."))
+    shows = {"holds": two, "forgotten": BY_STATEMENT}
+    yield "a column in no part", {**shows, "exported": ExportPart("devices", shows=("name",))}, "diaries.line is personal, and in no part"
+    shown = ExportPart("devices", shows=("name", "line"), unshown={HIDDEN: ("line",)})
+    yield "a reason for what is shown", {**shows, "exported": shown}, "diaries.line is shown"
+    told = ExportPart("devices", shows=("name", "line"), unshown={HIDDEN: ("created_at",)})
+    yield "a reason for nothing personal", {**shows, "exported": told}, "diaries.created_at is shown, or nothing personal"
     yield "a column twice", {"holds": (plain(WORD, "name"), plain(WORD, "name"))}, "twice"
 
 
