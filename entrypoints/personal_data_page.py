@@ -84,7 +84,11 @@ def render() -> str:
 
 def _said(table: Table) -> str:
     shown = f"as {_listed(part.part for part in table.parts)}" if table.parts else f"not, because {table.exported}"
-    exported = "; ".join((shown, *(f"{_listed(columns)} not, because {reason}" for reason, columns in table.unshown.items())))
+    unshown: dict[str, list[str]] = {}
+    for column, one in table.personal.items():
+        if one.unshown:
+            unshown.setdefault(one.unshown, []).append(column)
+    exported = "; ".join((shown, *(f"{_listed(columns)} not, because {reason}" for reason, columns in unshown.items())))
     return f"Exported: {exported}. Forgotten: {table.forgotten}."
 
 

@@ -73,12 +73,15 @@ class Eraser(StrEnum):
 
 
 class Personal(Frozen):
-    """`person` is the column of the same table that names the person; None if no column does."""
+    """`person` is the column of the same table that names the person; None if no column does. `unshown` is the reason why a person's
+    export does not show the column, where it shows others of the table.
+    """
 
     what: str
     person: str | None
     eraser: Eraser
     retention: str
+    unshown: str = ""
 
 
 class Sealing(Frozen):
@@ -121,14 +124,13 @@ class Age(Frozen):
 
 class ExportPart(Frozen):
     """The `part` of a person's export that shows what a table holds: a field of `core.domain.identity.privacy.Export`. The part shows the
-    columns in `shows` by their own names, and those in `named` by the names there. `unshown` has the reasons why a person does not get the
-    other personal columns, and the columns of each. `beside` is a second part with columns of the same table.
+    columns in `shows` by their own names, and those in `named` by the names there. `beside` is a second part with columns of the same
+    table.
     """
 
     part: str
     shows: tuple[LiteralString, ...] = ()
     named: Mapping[LiteralString, LiteralString] = field(default_factory=dict)
-    unshown: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     beside: "ExportPart | None" = None
 
     @property
@@ -204,25 +206,16 @@ class Table(Frozen):
             return ()
         return (part,) if part.beside is None else (part, part.beside)
 
-    @property
-    def unshown(self) -> Mapping[str, Sequence[str]]:
-        """The personal columns that no part shows, by the reason."""
-        return {reason: columns for part in self.parts for reason, columns in part.unshown.items()}
-
     def _require_parts(self) -> None:
-        if not self.parts:
-            return
         shown = {column for part in self.parts for column in part.values.values()}
-        unshown = [column for columns in self.unshown.values() for column in columns]
-        for column in self.personal:
-            if column not in shown and column not in unshown:
+        for column, one in self.personal.items():
+            if self.parts and column not in shown and not one.unshown:
                 raise TypeError(
                     f"{self.name}.{column} is personal, and in no part of a person's export: name it in `shows` of a part, or say by"
                     " `unshown` why the person does not get it"
                 )
-        for column in unshown:
-            if column in shown or column not in self.personal:
-                raise TypeError(f"{self.name}.{column} is shown, or nothing personal: `unshown` need not name it")
+            if one.unshown and (column in shown or not self.parts):
+                raise TypeError(f"{self.name}.{column}: `unshown` is for a column that no part shows, where a part shows others")
 
     def _columns(self) -> Iterator[tuple[str, Personal | str]]:
         return ((column, holding.what) for holding in self.holds for column in holding.columns)
@@ -274,9 +267,9 @@ def sealed(
     return Holding(columns, personal or OPAQUE, Sealing(context, key, key_type))
 
 
-def personal(column: LiteralString, what: str, eraser: Eraser, retention: str, person: str | None = None) -> Holding:
-    return Holding((column,), Personal(what, person, eraser, retention))
+def personal(column: LiteralString, what: str, eraser: Eraser, retention: str, person: str | None = None, *, unshown: str = "") -> Holding:
+    return Holding((column,), Personal(what, person, eraser, retention, unshown))
 
 
-def of_account(column: LiteralString, what: str, person: str = "user_id") -> Holding:
-    return personal(column, what, Eraser.ACCOUNT, WHILE_ACCOUNT, person)
+def of_account(column: LiteralString, what: str, person: str = "user_id", *, unshown: str = "") -> Holding:
+    return personal(column, what, Eraser.ACCOUNT, WHILE_ACCOUNT, person, unshown=unshown)
