@@ -9,14 +9,14 @@ from typing import Any, TypeVar
 from core.frozen import Frozen, names_of
 
 Family = TypeVar("Family", bound=Frozen)
-Parts = Mapping[str, Any]
+PartsByName = Mapping[str, Any]
 
 
 def assembled(
     family: type[Family],
     stores: object,
-    shared: Parts,
-    own: Mapping[str, Parts],
+    shared: PartsByName,
+    own: Mapping[str, PartsByName],
     *,
     made: Mapping[str, object],
     also_called: Mapping[str, str],

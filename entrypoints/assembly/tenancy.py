@@ -76,7 +76,7 @@ from core.usecases.tenancy.texts.spoken_languages import OrganizationLanguages
 from core.usecases.tenancy.upstream_providers import OrganizationUpstreamProviders
 from core.usecases.tenancy.webhook_deliveries import WebhookDeliveries, WebhookReceivers
 from core.usecases.tenancy.webhooks import Webhooks
-from entrypoints.assembly.by_name import Parts, assembled
+from entrypoints.assembly.by_name import PartsByName, assembled
 from entrypoints.assembly.configured import installed_providers, with_client
 from entrypoints.assembly.foundation import Foundation
 from entrypoints.assembly.identity import Identity
@@ -180,7 +180,7 @@ def assemble_tenancy(settings: Settings, foundation: Foundation, identity: Ident
             foundation.secrets.spread,
         ),
     }
-    own: Mapping[str, Parts] = {
+    own: Mapping[str, PartsByName] = {
         "callers": {"lookup": PostgresCallers(pool), "presence": identity.presence},
         "organizations": {"tiers": PostgresTiers(pool)},
         "members": {"turns": FairTurns()},
@@ -211,7 +211,7 @@ def assemble_tenancy(settings: Settings, foundation: Foundation, identity: Ident
     return assembled(Tenancy, stores, shared, own, made=made, also_called=_ALSO_CALLED)
 
 
-def _shared(settings: Settings, foundation: Foundation, identity: Identity) -> Parts:
+def _shared(settings: Settings, foundation: Foundation, identity: Identity) -> PartsByName:
     """What several use cases take by the same name."""
     return {
         "unit_of_work": foundation.unit_of_work,

@@ -10,7 +10,7 @@ import pytest
 
 from core.frozen import Frozen, names_of
 from entrypoints import bootstrap
-from entrypoints.assembly.by_name import Parts, assembled
+from entrypoints.assembly.by_name import PartsByName, assembled
 from entrypoints.settings import read
 from tests.conftest import CapturedLog
 
@@ -64,48 +64,50 @@ async def test_each_use_case_has_what_its_fields_declare(tmp_path: Path, log: Ca
     assert log.events("database_away")
 
 
-class Doors(Frozen):
+class Larder(Frozen):
     lookup: str
     colour: str
 
 
-class Windows(Frozen):
-    doors: Doors
-    tests: Doors
+class Shutters(Frozen):
+    larder: Larder
+    tests: Larder
 
 
-class House(Frozen):
-    windows: Windows
-    doors: Doors
+class Cottage(Frozen):
+    shutters: Shutters
+    larder: Larder
 
 
-class Stores:
-    doors = "the store of doors"
+class CottageStores:
+    larder = "the store of larder"
 
 
-def house(shared: Parts, own: Mapping[str, Parts], also_called: Mapping[str, str], **made: object) -> House:
-    return assembled(House, Stores(), shared, own, made=made, also_called=also_called)
+def cottage(shared: PartsByName, own: Mapping[str, PartsByName], also_called: Mapping[str, str], **made: object) -> Cottage:
+    return assembled(Cottage, CottageStores(), shared, own, made=made, also_called=also_called)
 
 
 def test_parts_are_found_by_their_names() -> None:
-    found = house({"colour": "red"}, {}, {"tests": "doors"})
-    assert found.doors == Doors("the store of doors", "red")
-    assert found.windows.doors is found.windows.tests is found.doors
-    assert house({"colour": "red"}, {"doors": {"lookup": "mine", "colour": "blue"}}, {"tests": "doors"}).doors == Doors("mine", "blue")
-    made = Doors("", "")
-    assert house({}, {}, {"tests": "doors"}, doors=made).windows.doors is made
+    found = cottage({"colour": "red"}, {}, {"tests": "larder"})
+    assert found.larder == Larder("the store of larder", "red")
+    assert found.shutters.larder is found.shutters.tests is found.larder
+    assert cottage({"colour": "red"}, {"larder": {"lookup": "mine", "colour": "blue"}}, {"tests": "larder"}).larder == Larder(
+        "mine", "blue"
+    )
+    made = Larder("", "")
+    assert cottage({}, {}, {"tests": "larder"}, larder=made).shutters.larder is made
 
 
 @pytest.mark.parametrize(
     ("own", "also_called", "told"),
     [
-        ({}, {"tests": "doors"}, r"House\.doors: nothing is named as its `colour`"),
-        ({"windows": {}}, {}, r"House\.doors: nothing is named as its `colour`"),
-        ({"doors": {"colour": "red"}}, {}, r"House\.windows: nothing is named as its `tests`"),
-        ({"gates": {}}, {"tests": "doors"}, "House has no gates"),
-        ({}, {"tests": "gates"}, "House has no gates"),
+        ({}, {"tests": "larder"}, r"Cottage\.larder: nothing is named as its `colour`"),
+        ({"shutters": {}}, {}, r"Cottage\.larder: nothing is named as its `colour`"),
+        ({"larder": {"colour": "red"}}, {}, r"Cottage\.shutters: nothing is named as its `tests`"),
+        ({"roofs": {}}, {"tests": "larder"}, "Cottage has no roofs"),
+        ({}, {"tests": "roofs"}, "Cottage has no roofs"),
     ],
 )
-def test_a_part_that_nobody_names_stops_the_start(own: Mapping[str, Parts], also_called: Mapping[str, str], told: str) -> None:
+def test_a_part_that_nobody_names_stops_the_start(own: Mapping[str, PartsByName], also_called: Mapping[str, str], told: str) -> None:
     with pytest.raises(TypeError, match=told):
-        house({}, own, also_called)
+        cottage({}, own, also_called)

@@ -32,7 +32,7 @@ from core.domain.record.audit import FORGOTTEN_ADDRESS, FORGOTTEN_USER_AGENT
 from core.frozen import Frozen, field, names_of
 
 
-class AsItStands(Frozen, kw_only=True):
+class PartAsItStands(Frozen, kw_only=True):
     """A `value` that the statement selects as it stands: it has a name for its column, and names the table's columns by the table."""
 
     part: str
@@ -46,7 +46,7 @@ class AsItStands(Frozen, kw_only=True):
         return self.value
 
 
-class Rows(Frozen, kw_only=True):
+class PartOfRows(Frozen, kw_only=True):
     """A list of objects in JSON, or one object, if there is no `order`. `rows` is what follows a `from`, and calls a row of the table
     `row`, or by the table's name. An object has the values that the table's declaration names, and those in `more`. `turned` has the
     expressions for columns that are not shown as they are. `thing` is the class that is made of an object. `column` is the name of the
@@ -84,7 +84,7 @@ class Rows(Frozen, kw_only=True):
            ) as {self.column or self.part}"""
 
 
-def joined(parts: Collection[AsItStands | Rows], tables: Mapping[str, Table]) -> LiteralString:
+def joined(parts: Collection[PartAsItStands | PartOfRows], tables: Mapping[str, Table]) -> LiteralString:
     """What the statement selects. Raises `TypeError`, with a sentence, when the tables name other parts than these, or other values."""
     named = {(table.name, part.part): part for table in tables.values() for part in table.parts}
     read = {(part.table, part.part) for part in parts if part.table}
@@ -103,7 +103,7 @@ _SERVICE: Final[Mapping[LiteralString, LiteralString]] = {"organization": "all_s
 GOING: Final[LiteralString] = f"(select {IS_BEING_FORGOTTEN.format(user='%(user)s')} as are) as going"
 
 # While the job anonymizes the person's rows, the export shows a row that the job has not reached yet as the job will leave that row.
-_LOGINS: Final = Rows(
+_LOGINS: Final = PartOfRows(
     part="login_events",
     table="login_events",
     row="page",
@@ -120,17 +120,17 @@ _LOGINS: Final = Rows(
     column="logins",
 )
 
-PARTS: Final[tuple[AsItStands | Rows, ...]] = (
-    AsItStands(part="account", table="users", value=ACCOUNT.names),
-    AsItStands(part="own_profile", table="users", value=f"case when {_WHOLE} then {AS_JSON} end as told"),
-    Rows(
+PARTS: Final[tuple[PartAsItStands | PartOfRows, ...]] = (
+    PartAsItStands(part="account", table="users", value=ACCOUNT.names),
+    PartAsItStands(part="own_profile", table="users", value=f"case when {_WHOLE} then {AS_JSON} end as told"),
+    PartOfRows(
         part="own_profile",
         table="pictures",
         rows=f"pictures where user_id = %(user)s and {_WHOLE}",
         turned={"content": "encode({}, 'base64')"},
         column="picture",
     ),
-    AsItStands(
+    PartAsItStands(
         part="login_events",
         value=f"""
            (
@@ -139,7 +139,7 @@ PARTS: Final[tuple[AsItStands | Rows, ...]] = (
                 where login_events.user_id = %(user)s and {_in_scope("login_events.organization_id")}
            ) as login_events""",
     ),
-    Rows(
+    PartOfRows(
         part="mfa_events",
         table="mfa_events",
         rows=f"""
@@ -149,7 +149,7 @@ PARTS: Final[tuple[AsItStands | Rows, ...]] = (
         order="id desc",
         thing=ExportedFactorEvent,
     ),
-    Rows(
+    PartOfRows(
         part="management_keys",
         rows=f"""
                       (
@@ -169,7 +169,7 @@ PARTS: Final[tuple[AsItStands | Rows, ...]] = (
         },
         thing=ExportedManagementKey,
     ),
-    Rows(
+    PartOfRows(
         part="user_keys",
         table="user_keys",
         rows=f"""
@@ -181,7 +181,7 @@ PARTS: Final[tuple[AsItStands | Rows, ...]] = (
         more=_SERVICE,
         thing=ExportedUserKey,
     ),
-    Rows(
+    PartOfRows(
         part="passkeys",
         table="passkeys",
         rows=f"passkeys where user_id = %(user)s and {_WHOLE}",
@@ -189,7 +189,7 @@ PARTS: Final[tuple[AsItStands | Rows, ...]] = (
         turned={"aaguid": "nullif({}, '00000000-0000-0000-0000-000000000000')"},
         thing=ExportedPasskey,
     ),
-    Rows(
+    PartOfRows(
         part="consents",
         rows=f"""
                       scope
@@ -215,7 +215,7 @@ PARTS: Final[tuple[AsItStands | Rows, ...]] = (
         },
         thing=ExportedConsent,
     ),
-    Rows(
+    PartOfRows(
         part="terms",
         table="terms_acceptances",
         row="accepted",
@@ -228,7 +228,7 @@ PARTS: Final[tuple[AsItStands | Rows, ...]] = (
         more={"organization": "terms.organization_id", "version": "terms.version", "address": "terms.address"},
         thing=ExportedTerms,
     ),
-    Rows(
+    PartOfRows(
         part="blocked_clients",
         table="afar_blocks",
         rows=f"""
@@ -239,7 +239,7 @@ PARTS: Final[tuple[AsItStands | Rows, ...]] = (
         more=_SERVICE,
         thing=ExportedBlockedClient,
     ),
-    Rows(
+    PartOfRows(
         part="devices",
         table="devices",
         rows=f"""
@@ -253,14 +253,14 @@ PARTS: Final[tuple[AsItStands | Rows, ...]] = (
         turned={"last_address": "host({})"},
         thing=ExportedDevice,
     ),
-    Rows(
+    PartOfRows(
         part="profiles",
         table="provisioned_users",
         rows=f"provisioned_users, scope where user_id = %(user)s and {_in_scope('org_id')}",
         order="org_id",
         thing=ExportedProfile,
     ),
-    Rows(
+    PartOfRows(
         part="service_roles",
         rows=f"""
                       scope
@@ -280,7 +280,7 @@ PARTS: Final[tuple[AsItStands | Rows, ...]] = (
         more={"organization": "services.org_id", "service_slug": "services.slug", "role": "service_roles.slug"},
         thing=ExportedServiceRole,
     ),
-    Rows(
+    PartOfRows(
         part="fields",
         table="profile_values",
         row="kept",
@@ -301,13 +301,13 @@ PARTS: Final[tuple[AsItStands | Rows, ...]] = (
         order="kept.org_id nulls first",
         thing=ExportedFields,
     ),
-    Rows(
+    PartOfRows(
         part="metadata",
         table="service_users",
         rows=f"service_users, scope where user_id = %(user)s and metadata <> '{{}}' and {_in_scope('org_id')}",
         order="service_id",
     ),
-    Rows(
+    PartOfRows(
         part="identities",
         table="identities",
         rows="""
