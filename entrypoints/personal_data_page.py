@@ -1,9 +1,10 @@
 """Writes `docs/personal-data.md`: `python -m entrypoints.personal_data_page > docs/personal-data.md`. A test keeps it current."""
 
 import sys
+from collections.abc import Iterable
 from typing import Final
 
-from adapters.postgres.tables.declaring import ExportPart, Personal, Table
+from adapters.postgres.tables.declaring import Personal, Table
 from adapters.postgres.tables.every import TABLES
 
 _HEAD: Final = """\
@@ -24,7 +25,8 @@ The third column names the eraser:
 - **with the organization**: Postern deletes the row together with the organization.
 - **by the janitor alone**: the janitor deletes the row, or empties the column, when its time is over.
 
-The line below each table says where a person's export shows its data, and who changes them when a person is forgotten.
+The line below each table says where a person's export shows its data, which columns it does not show, and who changes
+them when a person is forgotten.
 
 The janitor also deletes, in small batches, all data that the last column keeps for a shorter time than the account.
 
@@ -81,8 +83,18 @@ def render() -> str:
 
 
 def _said(table: Table) -> str:
-    exported = f"as `{table.exported.part}`" if isinstance(table.exported, ExportPart) else f"not, because {table.exported}"
+    shown = f"as {_listed(part.part for part in table.parts)}" if table.parts else f"not, because {table.exported}"
+    unshown: dict[str, list[str]] = {}
+    for column, one in table.personal.items():
+        if one.unshown:
+            unshown.setdefault(one.unshown, []).append(column)
+    exported = "; ".join((shown, *(f"{_listed(columns)} not, because {reason}" for reason, columns in unshown.items())))
     return f"Exported: {exported}. Forgotten: {table.forgotten}."
+
+
+def _listed(names: Iterable[str]) -> str:
+    *first, last = (f"`{name}`" for name in names)
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 def _row(column: str, one: Personal) -> str:

@@ -1,5 +1,8 @@
 """Tenancy: organizations, their members, and what each member may do."""
 
+from collections.abc import Mapping
+from typing import Final
+
 import trio
 
 from actors.presence import PresenceWriter
@@ -73,6 +76,7 @@ from core.usecases.tenancy.texts.spoken_languages import OrganizationLanguages
 from core.usecases.tenancy.upstream_providers import OrganizationUpstreamProviders
 from core.usecases.tenancy.webhook_deliveries import WebhookDeliveries, WebhookReceivers
 from core.usecases.tenancy.webhooks import Webhooks
+from entrypoints.assembly.by_name import PartsByName, assembled
 from entrypoints.assembly.configured import installed_providers, with_client
 from entrypoints.assembly.foundation import Foundation
 from entrypoints.assembly.identity import Identity
@@ -141,122 +145,23 @@ def assemble_ownerships(foundation: Foundation) -> Ownerships:
     )
 
 
+# Use cases that others take by a shorter name.
+_ALSO_CALLED: Final = {"answers": "directory_answers", "providers": "upstream_providers", "tests": "connection_tests"}
+
+
 def assemble_tenancy(settings: Settings, foundation: Foundation, identity: Identity, ownerships: Ownerships) -> Tenancy:
-    new_unit_of_work, pool, stores = foundation.unit_of_work, foundation.pool, foundation.stores
-    heads = Es256HeadSigner(foundation.server_secrets)
-    system, clock, ids, sessions = foundation.system, foundation.clock, foundation.ids, identity.sessions
-    key_presence: PresenceWriter[ManagementKeyId] = PresenceWriter(
+    """`own` is the table of what one use case takes; what it does not say is in `_shared`, a store, or another member."""
+    pool, stores, shared = foundation.pool, foundation.stores, _shared(settings, foundation, identity)
+    presence: PresenceWriter[ManagementKeyId] = PresenceWriter(
         PostgresKeyUse(pool, MANAGEMENT_KEYS), foundation.metrics, spread=foundation.secrets.spread, name="management_key_presence"
     )
-    management_keys = PostgresManagementKeys(pool)
-    proofs = DomainProofs(
-        new_unit_of_work,
-        foundation.outbound,
-        foundation.text_records,
-        templates=foundation.mail_templates,
-        metrics=foundation.metrics,
-        clock=clock,
-        text_hosts=settings.text_hosts,
-    )
-    connection_keys = ConnectionKeys(RsaCertificates(), foundation.keyring, system)
-    directory_surveys = DirectorySurveys(identity.connection_lookup, foundation.ldap_directories, foundation.keyring)
-    connection_tests = ConnectionTests(
-        new_unit_of_work,
-        identity.connection_lookup,
-        PostgresTestStarters(pool),
-        foundation.upstreams,
-        identity.journeys,
-        directory_surveys,
-        identity.connection_recorder,
-        keyring=foundation.keyring,
-        server_secrets=foundation.server_secrets,
-        metrics=foundation.metrics,
-        system=system,
-        base_url=settings.public_url,
-    )
-    directory_answers = DirectoryAnswers(
-        identity.connection_lookup,
-        connection_tests,
-        foundation.directory_documents,
-        identity.connection_recorder,
-        keyring=foundation.keyring,
-        server_secrets=foundation.server_secrets,
-        metrics=foundation.metrics,
-        system=system,
-        base_url=settings.public_url,
-    )
-    siem = Siem(new_unit_of_work, stores.siem, foundation.outbound, foundation.keyring, heads, system=system)
-    setup_lookup = stores.setup_links
-    upstream_providers = OrganizationUpstreamProviders(
-        new_unit_of_work,
-        stores.upstream_providers,
-        foundation.upstreams,
-        foundation.directory_documents,
-        connection_keys,
-        foundation.keyring,
-        system=system,
-        own_issuer=settings.public_url,
-    )
-    connections = Connections(
-        new_unit_of_work,
-        identity.connection_lookup,
-        foundation.directory_documents,
-        foundation.outbound,
-        connection_keys,
-        keyring=foundation.keyring,
-        clock=clock,
-        base_url=settings.public_url,
-    )
-    profile_values = ProfileValues(new_unit_of_work, stores.profile_values, clock)
-    return Tenancy(
-        callers=Callers(foundation.token_verifier, PostgresCallers(pool), identity.presence, clock),
-        organizations=Organizations(
-            new_unit_of_work,
-            stores.organizations,
-            PostgresTiers(pool),
-            sessions,
-            auto_approve=settings.org_auto_approve,
-            system=system,
-        ),
-        members=Members(new_unit_of_work, stores.members, sessions, identity.account_passwords, ownerships, clock=clock, turns=FairTurns()),
-        ownerships=ownerships,
-        member_factors=MemberFactors(new_unit_of_work, identity.mfa),
-        invitations=Invitations(
-            new_unit_of_work,
-            stores.invitations,
-            accounts=identity.accounts,
-            passwords=identity.account_passwords,
-            profiles=identity.profiles,
-            templates=foundation.mail_templates,
-            links=foundation.links,
-            server_secrets=foundation.server_secrets,
-            system=system,
-        ),
-        profile_fields=ProfileFields(new_unit_of_work, stores.profile_fields, system),
-        profile_values=profile_values,
-        roles=Roles(new_unit_of_work, stores.roles, system),
-        teams=Teams(new_unit_of_work, stores.teams, system),
-        risk_ways_back=RiskWaysBack(
-            new_unit_of_work,
-            foundation.keyring,
-            foundation.shared_buckets,
-            foundation.mail_templates,
-            foundation.links,
-            system,
-        ),
-        owner_notices=OwnerNotices(
-            new_unit_of_work, stores.risk_policies, identity.devices, foundation.shared_buckets, foundation.mail_templates
-        ),
-        risk_policies=RiskPoliciesOfKeepers(
-            new_unit_of_work, stores.risk_policies, identity.devices.locations, system, knows_countries=settings.geoip_database is not None
-        ),
-        sign_in_rules=OrganizationSignInRules(
-            new_unit_of_work, stores.sign_in_rules, PostgresSessionReach(foundation.pool), foundation.email_syntax, clock
-        ),
-        terms=TermsVersions(new_unit_of_work, stores.terms, system),
-        access=AccessExplainer(PostgresRelations(pool)),
-        mail_servers=MailServers(
-            new_unit_of_work,
+    keys = {"lookup": PostgresManagementKeys(pool), "presence": presence}
+    setups, connections = {"lookup": stores.setup_links}, {"lookup": identity.connection_lookup}
+    made: Mapping[str, object] = {
+        "ownerships": ownerships,
+        "management_key_presence": presence,
+        "mail_servers": MailServers(
+            foundation.unit_of_work,
             stores.mail_servers,
             foundation.organization_post,
             foundation.mail,
@@ -264,124 +169,95 @@ def assemble_tenancy(settings: Settings, foundation: Foundation, identity: Ident
             syntax=foundation.email_syntax,
             templates=foundation.mail_templates,
             metrics=foundation.metrics,
-            clock=clock,
-            ids=ids,
+            clock=foundation.clock,
+            ids=foundation.ids,
         ),
-        management_keys=ManagementKeys(new_unit_of_work, management_keys, key_presence, system=system),
-        key_tokens=KeyTokens(
-            management_keys,
-            foundation.token_signer,
-            foundation.token_verifier,
-            key_presence,
-            system=system,
-            issuer=settings.public_url,
-        ),
-        trusted_issuers=TrustedIssuers(
-            new_unit_of_work, stores.trusted_issuers, foundation.assertions, system=system, own_issuer=settings.public_url
-        ),
-        management_key_presence=key_presence,
-        mail_previews=MailPreviews(new_unit_of_work, foundation.brandings, foundation.mail_templates, foundation.links, foundation.clock),
-        notices=Notices(new_unit_of_work, stores.notices),
-        own_texts=OwnTextChanges(new_unit_of_work, stores.own_texts, foundation.shipped_words, system, settings.text_hosts),
-        branding=OrganizationBranding(new_unit_of_work, stores.looks, foundation.outbound, ids),
-        spoken_languages=OrganizationLanguages(new_unit_of_work, stores.spoken_languages),
-        domains=Domains(new_unit_of_work, stores.domains, proofs, system=system),
-        domain_routes=DomainRoutes(
-            new_unit_of_work,
-            stores.domain_routes,
-            proofs,
-            system=system,
-            configured=frozenset(with_client(installed_providers(settings))),
-        ),
-        join_requests=JoinRequests(new_unit_of_work, stores.join_requests, templates=foundation.mail_templates, system=system),
-        oauth_credentials=OrganizationOAuthCredentials(new_unit_of_work, stores.oauth_credentials, foundation.keyring, system=system),
-        upstream_providers=upstream_providers,
-        connections=connections,
-        connection_refreshes=ConnectionRefreshes(
-            new_unit_of_work,
-            stores.connection_refreshes,
-            DirectoryMetadataReader(foundation.outbound, foundation.directory_documents),
-            foundation.directory_documents,
-            foundation.upstreams,
-            templates=foundation.mail_templates,
-            metrics=foundation.metrics,
-            clock=clock,
-            spread=foundation.secrets.spread,
-            base_url=settings.public_url,
-        ),
-        connection_tests=connection_tests,
-        directory_answers=directory_answers,
-        directory_passwords=DirectoryPasswords(
-            identity.connection_lookup,
-            connection_tests,
-            directory_surveys,
-            foundation.ldap_directories,
-            PostgresDirectoryFailures(pool),
-            identity.journeys.outages,
-            FailedDirectorySignIns(identity.journeys.lookup, identity.devices, identity.login_events, system),
-            identity.connection_recorder,
-            keyring=foundation.keyring,
-            server_secrets=foundation.server_secrets,
-            metrics=foundation.metrics,
-            system=system,
-            base_url=settings.public_url,
-        ),
-        directory_logouts=DirectoryLogouts(
-            new_unit_of_work,
-            identity.connection_lookup,
-            foundation.directory_documents,
-            directory_answers,
-            identity.connection_recorder,
-            metrics=foundation.metrics,
-            system=system,
-            base_url=settings.public_url,
-        ),
-        webhooks=Webhooks(
-            new_unit_of_work,
-            stores.webhooks,
-            foundation.outbound,
-            foundation.keyring,
-            system=system,
-        ),
-        webhook_deliveries=WebhookDeliveries(new_unit_of_work, stores.webhook_deliveries, clock),
-        deliveries=Deliveries(
-            WebhookReceivers(new_unit_of_work, foundation.keyring, foundation.mail_templates, foundation.metrics, clock),
+        "deliveries": Deliveries(
+            WebhookReceivers(foundation.unit_of_work, foundation.keyring, foundation.mail_templates, foundation.metrics, foundation.clock),
             PostgresDeliveryQueue(pool, WEBHOOKS),
             foundation.outbound,
-            clock,
+            foundation.clock,
             foundation.secrets.spread,
         ),
-        setup_links=SetupLinks(
-            new_unit_of_work,
-            setup_lookup,
-            templates=foundation.mail_templates,
-            links=foundation.links,
-            system=system,
-        ),
-        setup_drafts=SetupDrafts(
-            new_unit_of_work,
-            setup_lookup,
-            Activations(proofs, foundation.keyring, clock),
-            templates=foundation.mail_templates,
-            links=foundation.links,
-            clock=clock,
-        ),
-        domain_drafts=DomainDrafts(new_unit_of_work, proofs, system=system),
-        scim_drafts=ScimDrafts(new_unit_of_work, system=system),
-        connection_drafts=ConnectionDrafts(
-            new_unit_of_work, setup_lookup, upstream_providers, connections, connection_tests, system=system
-        ),
-        siem_drafts=SiemDrafts(new_unit_of_work, setup_lookup, siem, foundation.keyring, system=system),
-        siem=siem,
-        siem_export=SiemExport(
-            PostgresSiemQueue(pool),
+    }
+    own: Mapping[str, PartsByName] = {
+        "callers": {"lookup": PostgresCallers(pool), "presence": identity.presence},
+        "organizations": {"tiers": PostgresTiers(pool)},
+        "members": {"turns": FairTurns()},
+        "sign_in_rules": {"session_reach": PostgresSessionReach(pool)},
+        "risk_policies": {"locations": identity.devices.locations, "knows_countries": settings.geoip_database is not None},
+        "owner_notices": {"lookup": stores.risk_policies},
+        "access": {"lookup": PostgresRelations(pool)},
+        "management_keys": keys,
+        "key_tokens": keys,
+        "branding": {"lookup": stores.looks},
+        "domain_routes": {"configured": frozenset(with_client(installed_providers(settings)))},
+        "connections": connections,
+        "connection_refreshes": {"reader": DirectoryMetadataReader(foundation.outbound, foundation.directory_documents)},
+        "connection_tests": {**connections, "starters": PostgresTestStarters(pool)},
+        "directory_answers": connections,
+        "directory_passwords": {
+            **connections,
+            "failures": PostgresDirectoryFailures(pool),
+            "outages": identity.journeys.outages,
+            "failed_sign_ins": FailedDirectorySignIns(identity.journeys.lookup, identity.devices, identity.login_events, foundation.system),
+        },
+        "directory_logouts": connections,
+        "setup_drafts": {**setups, "activations": Activations(shared["proofs"], foundation.keyring, foundation.clock)},
+        "connection_drafts": setups,
+        "siem_drafts": setups,
+        "siem_export": {"queue": PostgresSiemQueue(pool), "breathe": trio.lowlevel.checkpoint},
+    }
+    return assembled(Tenancy, stores, shared, own, made=made, also_called=_ALSO_CALLED)
+
+
+def _shared(settings: Settings, foundation: Foundation, identity: Identity) -> PartsByName:
+    """What several use cases take by the same name."""
+    return {
+        "unit_of_work": foundation.unit_of_work,
+        "system": foundation.system,
+        "clock": foundation.clock,
+        "ids": foundation.ids,
+        "spread": foundation.secrets.spread,
+        "metrics": foundation.metrics,
+        "keyring": foundation.keyring,
+        "server_secrets": foundation.server_secrets,
+        "outbound": foundation.outbound,
+        "buckets": foundation.shared_buckets,
+        "templates": foundation.mail_templates,
+        "links": foundation.links,
+        "syntax": foundation.email_syntax,
+        "brandings": foundation.brandings,
+        "shipped": foundation.shipped_words,
+        "signer": foundation.token_signer,
+        "verifier": foundation.token_verifier,
+        "signatures": foundation.assertions,
+        "protocols": foundation.upstreams,
+        "documents": foundation.directory_documents,
+        "directories": foundation.ldap_directories,
+        "accounts": identity.accounts,
+        "passwords": identity.account_passwords,
+        "profiles": identity.profiles,
+        "mfa": identity.mfa,
+        "devices": identity.devices,
+        "sessions": identity.sessions,
+        "journeys": identity.journeys,
+        "recorder": identity.connection_recorder,
+        "base_url": settings.public_url,
+        "issuer": settings.public_url,
+        "own_issuer": settings.public_url,
+        "hosts": settings.text_hosts,
+        "auto_approve": settings.org_auto_approve,
+        "heads": Es256HeadSigner(foundation.server_secrets),
+        "keys": ConnectionKeys(RsaCertificates(), foundation.keyring, foundation.system),
+        "surveys": DirectorySurveys(identity.connection_lookup, foundation.ldap_directories, foundation.keyring),
+        "proofs": DomainProofs(
+            foundation.unit_of_work,
             foundation.outbound,
-            foundation.keyring,
-            heads,
-            issuer=settings.public_url,
+            foundation.text_records,
+            templates=foundation.mail_templates,
             metrics=foundation.metrics,
-            clock=clock,
-            spread=foundation.secrets.spread,
-            breathe=trio.lowlevel.checkpoint,
+            clock=foundation.clock,
+            text_hosts=settings.text_hosts,
         ),
-    )
+    }

@@ -13,13 +13,13 @@ Each question is asked of every table. Where the answer is no, a sentence says w
 and `tests/adapters/postgres/tables` compares the answers with PostgreSQL's catalogue.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import Final, LiteralString
 
 from adapters.postgres.tables.moving import Moved
 from core.domain.identity.endings.endings import CredentialKind
-from core.frozen import Frozen
+from core.frozen import Frozen, field
 
 
 class Whose(Frozen):
@@ -73,12 +73,15 @@ class Eraser(StrEnum):
 
 
 class Personal(Frozen):
-    """`person` is the column of the same table that names the person; None if no column does."""
+    """`person` is the column of the same table that names the person; None if no column does. `unshown` is the reason why a person's
+    export does not show the column, where it shows others of the table.
+    """
 
     what: str
     person: str | None
     eraser: Eraser
     retention: str
+    unshown: str = ""
 
 
 class Sealing(Frozen):
@@ -120,9 +123,20 @@ class Age(Frozen):
 
 
 class ExportPart(Frozen):
-    """The `part` of a person's export that shows what a table holds: a field of `core.domain.identity.privacy.Export`."""
+    """The `part` of a person's export that shows what a table holds: a field of `core.domain.identity.privacy.Export`. The part shows the
+    columns in `shows` by their own names, and those in `named` by the names there. `beside` is a second part with columns of the same
+    table.
+    """
 
     part: str
+    shows: tuple[LiteralString, ...] = ()
+    named: Mapping[LiteralString, LiteralString] = field(default_factory=dict)
+    beside: "ExportPart | None" = None
+
+    @property
+    def values(self) -> Mapping[LiteralString, LiteralString]:
+        """The columns, by the names that the part shows them by."""
+        return {column: column for column in self.shows} | dict(self.named)
 
 
 # What a table says whose rows let nobody in.
@@ -132,8 +146,8 @@ NO_CREDENTIAL: Final = "none"
 class Table(Frozen):
     """`opens` is the kind of credential or grant that the rows are (`core/domain/identity/endings`), or `NO_CREDENTIAL`. `moves` and `ends`
     are a sentence if the rows stay. `until` tells an operator what ends a row; without it, a row ends with the thing that it belongs to.
-    Tables that hold personal data say in `exported` where a person's export shows these, or by a sentence why it does not, and in
-    `forgotten` who changes these when the person is forgotten.
+    Tables that hold personal data say in `exported` which part of a person's export shows these, or by a sentence why none does, and in
+    `forgotten` who changes these when the person is forgotten. The export's statement is joined from `exported`.
     """
 
     name: LiteralString
@@ -164,6 +178,7 @@ class Table(Frozen):
         columns = [column for holding in self.holds for column in holding.columns]
         if len(set(columns)) != len(columns):
             raise TypeError(f"{self.name}: a column is said twice")
+        self._require_parts()
 
     @property
     def kinds(self) -> tuple[CredentialKind, ...]:
@@ -182,6 +197,25 @@ class Table(Frozen):
     @property
     def sealed(self) -> Mapping[LiteralString, Sealing]:
         return {column: holding.sealing for holding in self.holds if holding.sealing for column in holding.columns}
+
+    @property
+    def parts(self) -> Sequence[ExportPart]:
+        """The parts of a person's export that show the rows. None for a table whose sentence says why it is not exported."""
+        part = self.exported
+        if not isinstance(part, ExportPart):
+            return ()
+        return (part,) if part.beside is None else (part, part.beside)
+
+    def _require_parts(self) -> None:
+        shown = {column for part in self.parts for column in part.values.values()}
+        for column, one in self.personal.items():
+            if self.parts and column not in shown and not one.unshown:
+                raise TypeError(
+                    f"{self.name}.{column} is personal, and in no part of a person's export: name it in `shows` of a part, or say by"
+                    " `unshown` why the person does not get it"
+                )
+            if one.unshown and (column in shown or not self.parts):
+                raise TypeError(f"{self.name}.{column}: `unshown` is for a column that no part shows, where a part shows others")
 
     def _columns(self) -> Iterator[tuple[str, Personal | str]]:
         return ((column, holding.what) for holding in self.holds for column in holding.columns)
@@ -210,6 +244,10 @@ SHORT_LIVED: Final = "they are of one sign-in, and go soon after it"
 HIDDEN: Final = "they are secrets, or digests of these"
 LISTED: Final = "the person's own lists have them"
 ORGANIZATIONS_OWN: Final = "they are the organization's record"
+# Why a part of the export does not show some columns.
+SAME: Final = "they say the same again, for comparing"
+COMPARED: Final = "they say nothing to anybody but the program that compares them"
+WHAT_HAPPENED: Final = "the part says what happened, when, and whether it succeeded"
 
 WHILE_ACCOUNT: Final = "As long as the account."
 WHOLE_MONTHS: Final = "They go by whole months, so some stay up to a month longer."
@@ -229,9 +267,9 @@ def sealed(
     return Holding(columns, personal or OPAQUE, Sealing(context, key, key_type))
 
 
-def personal(column: LiteralString, what: str, eraser: Eraser, retention: str, person: str | None = None) -> Holding:
-    return Holding((column,), Personal(what, person, eraser, retention))
+def personal(column: LiteralString, what: str, eraser: Eraser, retention: str, person: str | None = None, *, unshown: str = "") -> Holding:
+    return Holding((column,), Personal(what, person, eraser, retention, unshown))
 
 
-def of_account(column: LiteralString, what: str, person: str = "user_id") -> Holding:
-    return personal(column, what, Eraser.ACCOUNT, WHILE_ACCOUNT, person)
+def of_account(column: LiteralString, what: str, person: str = "user_id", *, unshown: str = "") -> Holding:
+    return personal(column, what, Eraser.ACCOUNT, WHILE_ACCOUNT, person, unshown=unshown)

@@ -132,7 +132,7 @@ TABLES: Final = (
         holds=(of_account("blocked_at", "When the person has said that an application may no longer ask them from afar."),),
         moves="At the other installation nobody has asked the person yet",
         ends=Ends.ROWS,
-        exported=ExportPart("blocked_clients"),
+        exported=ExportPart("blocked_clients", shows=("blocked_at",)),
         forgotten=BY_STATEMENT,
     ),
     Table(
@@ -425,7 +425,11 @@ TABLES: Final = (
         # The token is one of the other installation.
         moves=Moved(leaves=("scim_token_id",)),
         ends=Ends.PEOPLE,
-        exported=ExportPart("profiles"),
+        exported=ExportPart(
+            "profiles",
+            shows=("external_id", "work_email", "formatted_name", "given_name", "family_name", "display_name"),
+            named={"organization": "org_id"},
+        ),
         forgotten=BY_STATEMENT,
     ),
     Table(

@@ -145,7 +145,7 @@ TABLES: Final = (
             # Expired keys stay listed for thirty days, so that people see why a program stopped.
             Age("ExpiredUserKeys", "expires_at < now() - interval '30 days'", oldest_first="expires_at"),
         ),
-        exported=ExportPart("user_keys"),
+        exported=ExportPart("user_keys", shows=("name", "prefix", "scopes", "created_at", "expires_at", "last_used_at")),
         forgotten=BY_STATEMENT,
     ),
     Table("proxies", opens=NO_CREDENTIAL, whose=SERVICE, holds=(plain(FACT, "rules", "headers"),), moves=Moved(), ends=Ends.ONE),
@@ -230,7 +230,7 @@ TABLES: Final = (
         ),
         moves=Moved(sets={"own_since": OWN_TIE}),
         ends=Ends.OWN,
-        exported=ExportPart("metadata"),
+        exported=ExportPart("metadata", shows=("metadata",), named={"service": "service_id"}),
         forgotten=BY_STATEMENT,
     ),
     Table(

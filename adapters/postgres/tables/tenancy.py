@@ -211,7 +211,7 @@ TABLES: Final = (
         ),
         moves=Moved(ids={"asked": IdMeaning.KEPT}),
         ends=Ends.PEOPLE,
-        exported=ExportPart("fields"),
+        exported=ExportPart("fields", shows=("values",), named={"organization": "org_id"}),
         forgotten=BY_STATEMENT,
     ),
     Table(

@@ -8,7 +8,7 @@ and refusals, which name the rule.
 Where an open text holds a name, its placeholder is required, and the name stays.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
@@ -55,231 +55,187 @@ class OpenText(Frozen):
         return self.key not in _OF_NO_ORGANIZATION
 
 
-def _listed(place: TextPlace, page: str, **keys: str) -> Iterator[OpenText]:
-    """`keys` has the keys of one kind, by the kind's name, with spaces between them."""
-    for kind, named in keys.items():
-        for key in named.split():
-            yield OpenText(key, place, page, TextKind(kind))
+# By place, by page or mail, and by kind: the keys, with spaces between them, in the order in which people meet them.
+_TABLE: Final[Mapping[TextPlace, Mapping[str, Mapping[TextKind, str]]]] = {
+    TextPlace.EVERYWHERE: {
+        "sign_in": {TextKind.FOOTER: FOOTER, TextKind.NOTICE: NOTICE},
+    },
+    TextPlace.SIGN_IN: {
+        "sign_in": {
+            TextKind.TITLE: "sign_in.page sign_in.title sign_in.title_to",
+            TextKind.HINT: "sign_in.email sign_in.new_here sign_in.or",
+            TextKind.BUTTON: "sign_in.next sign_in.by_passkey sign_in.register sign_in.with",
+        },
+        "password": {
+            TextKind.TITLE: "password.page password.title",
+            TextKind.HINT: "password.password",
+            TextKind.BUTTON: "password.sign_in password.other password.link password.forgotten",
+        },
+        "providers": {TextKind.TITLE: "providers.title providers.title_at", TextKind.BUTTON: "providers.sign_in providers.sign_in_at"},
+        "sign_in_link": {TextKind.TITLE: "sign_in_link.page", TextKind.BUTTON: "sign_in_link.sign_in"},
+        "choose_account": {TextKind.TITLE: "choose_account.title", TextKind.BUTTON: "choose_account.another"},
+        "choose_organization": {
+            TextKind.TITLE: "choose_organization.page choose_organization.title choose_organization.empty",
+            TextKind.HINT: "choose_organization.empty_hint",
+            TextKind.BUTTON: "choose_organization.none",
+        },
+        "leaving": {TextKind.TITLE: "leaving.title leaving.title_to"},
+        "saml_open": {TextKind.TITLE: "saml.open_page saml.open_title"},
+        "turned_away": {TextKind.BUTTON: "turned_away.back"},
+        "directory_password": {
+            TextKind.HINT: "directory_password.name",
+            TextKind.BUTTON: "directory_password.sign_in directory_password.cancel",
+        },
+    },
+    TextPlace.SECOND_FACTOR: {
+        "second_factor": {
+            TextKind.TITLE: "second_factor.page second_factor.title",
+            TextKind.PARAGRAPH: "second_factor.explained second_factor.explained_passkey",
+            TextKind.HINT: "second_factor.code second_factor.hint second_factor.hint_backup",
+            TextKind.BUTTON: "second_factor.sign_in second_factor.other second_factor.by_passkey second_factor.lost",
+        },
+        "lost_factor": {
+            TextKind.TITLE: "lost_factor.title",
+            TextKind.PARAGRAPH: "lost_factor.backup_code lost_factor.passkey lost_factor.trusted lost_factor.administrator"
+            " lost_factor.then",
+            TextKind.BUTTON: "lost_factor.back",
+        },
+        "second_factor_required": {TextKind.BUTTON: "second_factor_required.later second_factor_required.go_on"},
+    },
+    TextPlace.REGISTRATION: {
+        "register": {
+            TextKind.TITLE: "register.page register.title",
+            TextKind.HINT: "register.password register.have_one",
+            TextKind.BUTTON: "register.create register.sign_in",
+        },
+        "no_registration": {
+            TextKind.TITLE: "no_registration.page no_registration.title",
+            TextKind.PARAGRAPH: "no_registration.by_invitation no_registration.closed",
+        },
+        "newcomer": {
+            TextKind.TITLE: "newcomer.page newcomer.title",
+            TextKind.PARAGRAPH: "newcomer.have_account",
+            TextKind.BUTTON: "newcomer.send newcomer.sign_in",
+        },
+        "newcomer_code": {TextKind.TITLE: "newcomer.code_page", TextKind.BUTTON: "newcomer.go_on newcomer.again"},
+        "answers": {TextKind.TITLE: "answers.page answers.title", TextKind.BUTTON: "answers.later"},
+    },
+    TextPlace.PASSWORD: {
+        "forgotten": {
+            TextKind.TITLE: "forgotten.page forgotten.title",
+            TextKind.PARAGRAPH: "forgotten.explained",
+            TextKind.BUTTON: "forgotten.send forgotten.back",
+        },
+        "check_mail": {
+            TextKind.TITLE: "check_mail.page check_mail.title",
+            TextKind.PARAGRAPH: "check_mail.spam check_mail.later",
+            TextKind.HINT: "check_mail.code",
+            TextKind.BUTTON: "check_mail.code_send check_mail.again check_mail.retry check_mail.sign_in",
+        },
+        "choose_password": {
+            TextKind.TITLE: "choose_password.title_reset choose_password.title_first",
+            TextKind.HINT: "choose_password.new choose_password.hint choose_password.repeated",
+        },
+        "password_chosen": {TextKind.TITLE: "password_chosen.title"},
+        "password_set": {TextKind.TITLE: "password_set.title", TextKind.PARAGRAPH: "password_set.text"},
+    },
+    TextPlace.ADDRESS: {
+        "address_confirmed": {TextKind.TITLE: "address_confirmed.title", TextKind.PARAGRAPH: "address_confirmed.text"},
+        "verify_email": {TextKind.TITLE: "verify_email.page"},
+    },
+    TextPlace.INVITATION: {
+        "invitation": {
+            TextKind.TITLE: "accept_invitation.page accept_invitation.title",
+            TextKind.PARAGRAPH: "accept_invitation.here accept_invitation.existing accept_invitation.new_account",
+            TextKind.HINT: "accept_invitation.name accept_invitation.expired accept_invitation.full accept_invitation.otherwise",
+        },
+        "invitation_accepted": {
+            TextKind.TITLE: "invitation_accepted.title invitation_accepted.title_of",
+            TextKind.PARAGRAPH: "invitation_accepted.text",
+        },
+    },
+    TextPlace.DEVICE: {
+        "enter_code": {
+            TextKind.TITLE: "enter_code.page enter_code.title",
+            TextKind.PARAGRAPH: "enter_code.explained",
+            TextKind.HINT: "enter_code.code enter_code.hint",
+            TextKind.BUTTON: "enter_code.next",
+        },
+    },
+    TextPlace.SIGN_OUT: {
+        "sign_out": {
+            TextKind.TITLE: "logout.page logout.title",
+            TextKind.PARAGRAPH: "logout.ends",
+            TextKind.BUTTON: "logout.yes logout.no",
+        },
+        "signed_out": {TextKind.TITLE: "signed_out.title", TextKind.PARAGRAPH: "signed_out.text signed_out.telling"},
+        "stale": {TextKind.PARAGRAPH: "stale.text stale.again"},
+    },
+    TextPlace.MAIL_REGISTRATION: {
+        "verification": {
+            TextKind.SUBJECT: "mail_verification.subject mail_verification.subject_for mail_verification.preview",
+            TextKind.PARAGRAPH: "mail_verification.text mail_verification.text_at",
+            TextKind.BUTTON: "mail_verification.button",
+        },
+        "newcomer_code": {TextKind.SUBJECT: "mail_newcomer_code.subject"},
+    },
+    TextPlace.MAIL_PASSWORD: {
+        "reset": {
+            TextKind.SUBJECT: "mail_reset.subject mail_reset.subject_for",
+            TextKind.PARAGRAPH: "mail_reset.text mail_reset.text_at",
+            TextKind.BUTTON: "mail_reset.button",
+        },
+        "set_password": {
+            TextKind.SUBJECT: "mail_set_password.subject mail_set_password.subject_for mail_set_password.preview",
+            TextKind.PARAGRAPH: "mail_set_password.text mail_set_password.text_at",
+            TextKind.BUTTON: "mail_set_password.button",
+        },
+    },
+    TextPlace.MAIL_SIGN_IN: {
+        "sign_in_link": {
+            TextKind.SUBJECT: "mail_sign_in_link.subject mail_sign_in_link.subject_for",
+            TextKind.PARAGRAPH: "mail_sign_in_link.text mail_sign_in_link.text_at",
+            TextKind.BUTTON: "mail_sign_in_link.button",
+        },
+    },
+    TextPlace.MAIL_WELCOME: {
+        "welcome": {
+            TextKind.SUBJECT: "mail_welcome.subject mail_welcome.preview",
+            TextKind.PARAGRAPH: "mail_welcome.text mail_welcome.note",
+            TextKind.BUTTON: "mail_welcome.button",
+        },
+        "joined": {
+            TextKind.SUBJECT: "mail_joined.subject mail_joined.preview",
+            TextKind.PARAGRAPH: "mail_joined.text mail_joined.note",
+            TextKind.BUTTON: "mail_joined.button",
+        },
+    },
+    TextPlace.MAIL_INVITATION: {
+        "invitation": {
+            TextKind.SUBJECT: "mail_invitation.subject",
+            TextKind.TITLE: "mail_invitation.title",
+            TextKind.PARAGRAPH: "mail_invitation.note",
+            TextKind.BUTTON: "mail_invitation.button",
+        },
+    },
+    TextPlace.MAIL_MEMBERSHIP: {
+        "join_approved": {
+            TextKind.SUBJECT: "mail_join_approved.subject",
+            TextKind.TITLE: "mail_join_approved.title",
+            TextKind.PARAGRAPH: "mail_join_approved.text",
+        },
+    },
+}
 
-
-def _pages() -> Iterator[OpenText]:
-    place = TextPlace.EVERYWHERE
-    yield from _listed(place, "sign_in", footer=FOOTER, notice=NOTICE)
-
-    place = TextPlace.SIGN_IN
-    yield from _listed(
-        place,
-        "sign_in",
-        title="sign_in.page sign_in.title sign_in.title_to",
-        hint="sign_in.email sign_in.new_here sign_in.or",
-        button="sign_in.next sign_in.by_passkey sign_in.register sign_in.with",
-    )
-    yield from _listed(
-        place,
-        "password",
-        title="password.page password.title",
-        hint="password.password",
-        button="password.sign_in password.other password.link password.forgotten",
-    )
-    yield from _listed(place, "providers", title="providers.title providers.title_at", button="providers.sign_in providers.sign_in_at")
-    yield from _listed(place, "sign_in_link", title="sign_in_link.page", button="sign_in_link.sign_in")
-    yield from _listed(place, "choose_account", title="choose_account.title", button="choose_account.another")
-    yield from _listed(
-        place,
-        "choose_organization",
-        title="choose_organization.page choose_organization.title choose_organization.empty",
-        hint="choose_organization.empty_hint",
-        button="choose_organization.none",
-    )
-    yield from _listed(place, "leaving", title="leaving.title leaving.title_to")
-    yield from _listed(place, "saml_open", title="saml.open_page saml.open_title")
-    yield from _listed(place, "turned_away", button="turned_away.back")
-    yield from _listed(
-        place, "directory_password", hint="directory_password.name", button="directory_password.sign_in directory_password.cancel"
-    )
-
-    place = TextPlace.SECOND_FACTOR
-    yield from _listed(
-        place,
-        "second_factor",
-        title="second_factor.page second_factor.title",
-        paragraph="second_factor.explained second_factor.explained_passkey",
-        hint="second_factor.code second_factor.hint second_factor.hint_backup",
-        button="second_factor.sign_in second_factor.other second_factor.by_passkey second_factor.lost",
-    )
-    yield from _listed(
-        place,
-        "lost_factor",
-        title="lost_factor.title",
-        paragraph="lost_factor.backup_code lost_factor.passkey lost_factor.trusted lost_factor.administrator lost_factor.then",
-        button="lost_factor.back",
-    )
-    yield from _listed(
-        place,
-        "second_factor_required",
-        button="second_factor_required.later second_factor_required.go_on",
-    )
-
-    place = TextPlace.REGISTRATION
-    yield from _listed(
-        place,
-        "register",
-        title="register.page register.title",
-        hint="register.password register.have_one",
-        button="register.create register.sign_in",
-    )
-    yield from _listed(
-        place,
-        "no_registration",
-        title="no_registration.page no_registration.title",
-        paragraph="no_registration.by_invitation no_registration.closed",
-    )
-    yield from _listed(
-        place,
-        "newcomer",
-        title="newcomer.page newcomer.title",
-        paragraph="newcomer.have_account",
-        button="newcomer.send newcomer.sign_in",
-    )
-    yield from _listed(place, "newcomer_code", title="newcomer.code_page", button="newcomer.go_on newcomer.again")
-    yield from _listed(place, "answers", title="answers.page answers.title", button="answers.later")
-
-    place = TextPlace.PASSWORD
-    yield from _listed(
-        place,
-        "forgotten",
-        title="forgotten.page forgotten.title",
-        paragraph="forgotten.explained",
-        button="forgotten.send forgotten.back",
-    )
-    yield from _listed(
-        place,
-        "check_mail",
-        title="check_mail.page check_mail.title",
-        paragraph="check_mail.spam check_mail.later",
-        hint="check_mail.code",
-        button="check_mail.code_send check_mail.again check_mail.retry check_mail.sign_in",
-    )
-    yield from _listed(
-        place,
-        "choose_password",
-        title="choose_password.title_reset choose_password.title_first",
-        hint="choose_password.new choose_password.hint choose_password.repeated",
-    )
-    yield from _listed(place, "password_chosen", title="password_chosen.title")
-    yield from _listed(place, "password_set", title="password_set.title", paragraph="password_set.text")
-
-    place = TextPlace.ADDRESS
-    yield from _listed(place, "address_confirmed", title="address_confirmed.title", paragraph="address_confirmed.text")
-    yield from _listed(place, "verify_email", title="verify_email.page")
-
-    place = TextPlace.INVITATION
-    yield from _listed(
-        place,
-        "invitation",
-        title="accept_invitation.page accept_invitation.title",
-        paragraph="accept_invitation.here accept_invitation.existing accept_invitation.new_account",
-        hint="accept_invitation.name accept_invitation.expired accept_invitation.full accept_invitation.otherwise",
-    )
-    yield from _listed(
-        place,
-        "invitation_accepted",
-        title="invitation_accepted.title invitation_accepted.title_of",
-        paragraph="invitation_accepted.text",
-    )
-
-    place = TextPlace.DEVICE
-    yield from _listed(
-        place,
-        "enter_code",
-        title="enter_code.page enter_code.title",
-        paragraph="enter_code.explained",
-        hint="enter_code.code enter_code.hint",
-        button="enter_code.next",
-    )
-
-    place = TextPlace.SIGN_OUT
-    yield from _listed(
-        place,
-        "sign_out",
-        title="logout.page logout.title",
-        paragraph="logout.ends",
-        button="logout.yes logout.no",
-    )
-    yield from _listed(place, "signed_out", title="signed_out.title", paragraph="signed_out.text signed_out.telling")
-    yield from _listed(place, "stale", paragraph="stale.text stale.again")
-
-
-def _mails() -> Iterator[OpenText]:
-    place = TextPlace.MAIL_REGISTRATION
-    yield from _listed(
-        place,
-        "verification",
-        subject="mail_verification.subject mail_verification.subject_for mail_verification.preview",
-        paragraph="mail_verification.text mail_verification.text_at",
-        button="mail_verification.button",
-    )
-    yield from _listed(place, "newcomer_code", subject="mail_newcomer_code.subject")
-
-    place = TextPlace.MAIL_PASSWORD
-    yield from _listed(
-        place,
-        "reset",
-        subject="mail_reset.subject mail_reset.subject_for",
-        paragraph="mail_reset.text mail_reset.text_at",
-        button="mail_reset.button",
-    )
-    yield from _listed(
-        place,
-        "set_password",
-        subject="mail_set_password.subject mail_set_password.subject_for mail_set_password.preview",
-        paragraph="mail_set_password.text mail_set_password.text_at",
-        button="mail_set_password.button",
-    )
-
-    yield from _listed(
-        TextPlace.MAIL_SIGN_IN,
-        "sign_in_link",
-        subject="mail_sign_in_link.subject mail_sign_in_link.subject_for",
-        paragraph="mail_sign_in_link.text mail_sign_in_link.text_at",
-        button="mail_sign_in_link.button",
-    )
-
-    place = TextPlace.MAIL_WELCOME
-    yield from _listed(
-        place,
-        "welcome",
-        subject="mail_welcome.subject mail_welcome.preview",
-        paragraph="mail_welcome.text mail_welcome.note",
-        button="mail_welcome.button",
-    )
-    yield from _listed(
-        place,
-        "joined",
-        subject="mail_joined.subject mail_joined.preview",
-        paragraph="mail_joined.text mail_joined.note",
-        button="mail_joined.button",
-    )
-
-    yield from _listed(
-        TextPlace.MAIL_INVITATION,
-        "invitation",
-        subject="mail_invitation.subject",
-        title="mail_invitation.title",
-        paragraph="mail_invitation.note",
-        button="mail_invitation.button",
-    )
-
-    yield from _listed(
-        TextPlace.MAIL_MEMBERSHIP,
-        "join_approved",
-        subject="mail_join_approved.subject",
-        title="mail_join_approved.title",
-        paragraph="mail_join_approved.text",
-    )
-
-
-OPEN: Final[Mapping[str, OpenText]] = MappingProxyType({text.key: text for text in (*_pages(), *_mails())})
+OPEN: Final[Mapping[str, OpenText]] = MappingProxyType(
+    {
+        key: OpenText(key, place, page, kind)
+        for place, pages in _TABLE.items()
+        for page, kinds in pages.items()
+        for kind, keys in kinds.items()
+        for key in keys.split()
+    }
+)
 """By key, in the order in which people meet them."""
 
 

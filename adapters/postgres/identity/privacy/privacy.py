@@ -15,10 +15,9 @@ from adapters.postgres.identity.addresses import is_proved
 from adapters.postgres.identity.factors.mfa import grace_is_over, second_factor_due_in
 from adapters.postgres.identity.privacy.forgetting import AT_ONCE, CREDENTIALS, HOLDS, NOBODY
 from adapters.postgres.identity.privacy.holding import TIES
-from adapters.postgres.identity.profiles import AS_JSON, profile_of
-from adapters.postgres.identity.proofs.sign_in_policy import assignments_of
+from adapters.postgres.identity.privacy.parts import GOING, LOGIN, SELECTED
+from adapters.postgres.identity.profiles import profile_of
 from adapters.postgres.identity.sessions.doors import is_kept_out
-from adapters.postgres.record.being_forgotten import IS_BEING_FORGOTTEN
 from adapters.postgres.rows import IdRow
 from adapters.postgres.statements import first, first_made
 from adapters.postgres.ties import IS_OWN_MEMBERSHIP, IS_UNCONFIRMED_OWNER, has_come
@@ -267,7 +266,6 @@ _PERSON: Final[LiteralString] = f"""
 """
 
 _SUBJECT_COLUMNS: Final[LiteralString] = f"""
-           {ACCOUNT.names},
            (
                select coalesce(
                           jsonb_agg(
@@ -310,21 +308,7 @@ _FROM: Final = """
       left join privacy_requests on privacy_requests.user_id = users.id
 """
 
-_SUBJECT: Final[LiteralString] = f"{_PERSON} select {_SUBJECT_COLUMNS} {_FROM}"
-
-# While the job anonymizes the person's rows, the export shows a row that the job has not reached yet as the job will leave that row.
-_EXPORTED_LOGIN: Final[LiteralString] = f"""
-               jsonb_build_object(
-                   'id', id, 'at', created_at, 'provider', provider, 'success', success, 'risk_score', risk_score,
-                   'risk_factors', risk_factors,
-                   'address', case when going.are then '{FORGOTTEN_ADDRESS}' else host(address) end,
-                   'user_agent', case when going.are then '{FORGOTTEN_USER_AGENT}' else user_agent end,
-                   'country', case when not going.are then country end,
-                   'city', case when not going.are then city end,
-                   'spot', case when not going.are then spot end
-               )"""
-
-_GOING: Final[LiteralString] = f"(select {IS_BEING_FORGOTTEN.format(user='%(user)s')} as are) as going"
+_SUBJECT: Final[LiteralString] = f"{_PERSON} select {ACCOUNT.names}, {_SUBJECT_COLUMNS} {_FROM}"
 
 EXPORT: Final[LiteralString] = f"""
     {_PERSON},
@@ -344,247 +328,12 @@ EXPORT: Final[LiteralString] = f"""
                          limit %(limit)s
                     ) as login_events
          )
-    select {_SUBJECT_COLUMNS},
-           (
-               select count(*)
-                 from login_events, scope
-                where login_events.user_id = %(user)s and (scope.whole or login_events.organization_id = any (scope.organizations))
-           ) as login_events,
-           (
-               select coalesce(jsonb_agg(jsonb_build_object('name', name, 'at', created_at, 'success', success) order by id desc), '[]')
-                 from (
-                          select * from mfa_events where user_id = %(user)s and (select whole from scope) order by id desc
-                           limit %(most_listed)s
-                      ) as mfa_events
-           ) as mfa_events,
-           (
-               select coalesce(
-                          jsonb_agg(
-                              jsonb_build_object(
-                                  'organization', org_id, 'name', name, 'prefix', prefix, 'created_at', created_at, 'expires_at', expires_at
-                              )
-                              order by created_at, id
-                          ),
-                          '[]'
-                      )
-                 from (
-                          select management_keys.*
-                            from management_keys, scope
-                           where (created_by = %(user)s or adopted_by = %(user)s)
-                             and (scope.whole or org_id = any (scope.organizations))
-                           order by created_at, id
-                           limit %(most_listed)s
-                      ) as management_keys
-           ) as management_keys,
-           (
-               select coalesce(
-                          jsonb_agg(
-                              jsonb_build_object(
-                                  'organization', all_services.org_id, 'service_slug', all_services.slug, 'name', user_keys.name,
-                                  'prefix', user_keys.prefix, 'scopes', user_keys.scopes, 'created_at', user_keys.created_at,
-                                  'expires_at', user_keys.expires_at, 'last_used_at', user_keys.last_used_at
-                              )
-                              order by user_keys.id
-                          ),
-                          '[]'
-                      )
-                 from scope
-                cross join user_keys
-                 join all_services on all_services.id = user_keys.service_id
-                where user_keys.user_id = %(user)s and (scope.whole or all_services.org_id = any (scope.organizations))
-           ) as user_keys,
-           (
-               select coalesce(
-                          jsonb_agg(
-                              jsonb_build_object(
-                                  'id', id, 'name', name, 'aaguid', nullif(aaguid, '00000000-0000-0000-0000-000000000000'),
-                                  'made_on', made_on,
-                                  'backup_eligible', backup_eligible, 'created_at', created_at, 'last_used_at', last_used_at
-                              )
-                              order by id
-                          ),
-                          '[]'
-                      )
-                 from passkeys
-                where user_id = %(user)s and (select whole from scope)
-           ) as passkeys,
-           (
-               select coalesce(
-                          jsonb_agg(
-                              jsonb_build_object(
-                                  'organization', all_services.org_id, 'service_slug', all_services.slug, 'resource', allowed.identifier,
-                                  'scopes', allowed.scopes, 'granted_at', allowed.granted_at, 'expires_at', allowed.expires_at
-                              )
-                              order by allowed.granted_at, all_services.id, allowed.identifier
-                          ),
-                          '[]'
-                      )
-                 from scope
-                cross join lateral (
-                          select service_id, null as identifier, coalesce(scopes, '{{}}') || coalesce(saml_scopes, '{{}}') as scopes,
-                                 granted_at, null::timestamptz as expires_at
-                            from consents
-                           where user_id = %(user)s
-                           union all
-                          select service_id, identifier, scopes, granted_at, expires_at
-                            from resource_consents
-                           where user_id = %(user)s
-                      ) as allowed
-                 join all_services on all_services.id = allowed.service_id
-                where scope.whole or all_services.org_id = any (scope.organizations)
-           ) as consents,
-           (
-               select coalesce(
-                          jsonb_agg(
-                              jsonb_build_object(
-                                  'organization', terms.organization_id, 'version', terms.version, 'address', terms.address,
-                                  'accepted_at', accepted.accepted_at
-                              )
-                              order by accepted.accepted_at, accepted.id
-                          ),
-                          '[]'
-                      )
-                 from scope
-                cross join terms_acceptances as accepted
-                 join terms on terms.id = accepted.terms_id
-                where accepted.user_id = %(user)s and (scope.whole or terms.organization_id = any (scope.organizations))
-           ) as terms,
-           (
-               select coalesce(
-                          jsonb_agg(
-                              jsonb_build_object(
-                                  'organization', all_services.org_id, 'service_slug', all_services.slug,
-                                  'blocked_at', afar_blocks.blocked_at
-                              )
-                              order by afar_blocks.blocked_at, all_services.id
-                          ),
-                          '[]'
-                      )
-                 from afar_blocks
-                 join all_services on all_services.id = afar_blocks.service_id
-                where afar_blocks.user_id = %(user)s and (select whole from scope)
-           ) as blocked_clients,
-           (
-               select coalesce(
-                          jsonb_agg(
-                              jsonb_build_object(
-                                  'name', name, 'device_type', device_type, 'browser', browser, 'os', os, 'created_at', created_at,
-                                  'last_used_at', last_used_at, 'last_address', host(last_address), 'trusted_until', trusted_until
-                              )
-                              order by id
-                          ),
-                          '[]'
-                      )
-                 from (
-                          select * from devices
-                           where user_id = %(user)s and revoked_at is null and (select whole from scope)
-                           order by id
-                           limit %(most_listed)s
-                      ) as devices
-           ) as devices,
-           case when (select whole from scope) then {AS_JSON} end as told,
-           (
-               select jsonb_build_object('type', type, 'content', encode(content, 'base64'))
-                 from pictures
-                where user_id = %(user)s and (select whole from scope)
-           ) as picture,
-           (
-               select coalesce(
-                          jsonb_agg(
-                              jsonb_build_object(
-                                  'organization', org_id, 'external_id', external_id, 'work_email', work_email,
-                                  'formatted_name', formatted_name, 'given_name', given_name, 'family_name', family_name,
-                                  'display_name', display_name
-                              )
-                              order by org_id
-                          ),
-                          '[]'
-                      )
-                 from provisioned_users, scope
-                where user_id = %(user)s and (scope.whole or org_id = any (scope.organizations))
-           ) as profiles,
-           (
-               select coalesce(
-                          jsonb_agg(
-                              jsonb_build_object('organization', services.org_id, 'service_slug', services.slug, 'role', service_roles.slug)
-                              order by services.org_id, services.slug, service_roles.slug
-                          ),
-                          '[]'
-                      )
-                 from scope
-                cross join (
-                          select org_id from memberships where user_id = %(user)s
-                           union
-                          select org_id from service_users where user_id = %(user)s
-                      ) as house
-                 join services on services.org_id = house.org_id
-                 join service_roles on service_roles.service_id = services.id
-                where (scope.whole or house.org_id = any (scope.organizations))
-                  and service_roles.id in (
-                          select assignments.object_id
-                            from {assignments_of("%(user)s", "services.org_id", "services.id")} as assignments
-                      )
-           ) as service_roles,
-           (
-               select coalesce(
-                          jsonb_agg(
-                              jsonb_build_object('organization', kept.org_id, 'values', kept.values) order by kept.org_id nulls first
-                          ),
-                          '[]'
-                      )
-                 from (
-                          select profile_values.org_id, jsonb_object_agg(fields.key, profile_values.values -> fields.id::text) as values
-                            from profile_values
-                           cross join lateral (
-                                     select id, key from profile_fields where org_id = profile_values.org_id
-                                      union all
-                                     select id, key from profile_fields where org_id is null and profile_values.org_id is null
-                                 ) as fields
-                           cross join scope
-                           where profile_values.user_id = %(user)s and profile_values.values ? fields.id::text
-                             and (scope.whole or profile_values.org_id = any (scope.organizations))
-                           group by profile_values.org_id
-                      ) as kept
-           ) as fields,
-           (
-               select coalesce(
-                          jsonb_agg(jsonb_build_object('service', service_id, 'metadata', metadata) order by service_id), '[]'
-                      )
-                 from service_users, scope
-                where user_id = %(user)s and metadata <> '{{}}' and (scope.whole or org_id = any (scope.organizations))
-           ) as metadata,
-           (
-               select coalesce(
-                          jsonb_agg(
-                              jsonb_build_object('provider', provider, 'subject', subject, 'linked_at', linked_at) order by linked_at, id
-                          ),
-                          '[]'
-                      )
-                 from identities, scope
-                where user_id = %(user)s
-                  and (
-                          scope.whole
-                       or exists (
-                              select
-                                from identity_grants
-                                join all_services on all_services.id = identity_grants.service_id
-                               where identity_grants.identity_id = identities.id and all_services.org_id = any (scope.organizations)
-                          )
-                       or exists (
-                              select from upstream_providers
-                               where upstream_providers.id = identities.upstream_provider_id
-                                 and upstream_providers.org_id = any (scope.organizations)
-                          )
-                      )
-           ) as identities,
-           (
-               select coalesce(jsonb_agg({_EXPORTED_LOGIN} order by id desc), '[]') from page, {_GOING}
-           ) as logins
+    select {_SUBJECT_COLUMNS}, {SELECTED}
     {_FROM}
 """
 
 LOGINS: Final[LiteralString] = f"""
-    select {_EXPORTED_LOGIN} as login
+    select {LOGIN} as login
       from (
                select *
                  from login_events
@@ -592,7 +341,7 @@ LOGINS: Final[LiteralString] = f"""
                 order by id desc
                 limit %(limit)s
            ) as page,
-           {_GOING}
+           {GOING}
      order by id desc
 """
 

@@ -8,6 +8,7 @@ from adapters.postgres.moving.catalogue import ORGANIZATIONS
 from adapters.postgres.tables.declaring import (
     A_PERSONS,
     BY_STATEMENT,
+    HIDDEN,
     INSTALLATION,
     NO_CREDENTIAL,
     ORGANIZATION,
@@ -145,6 +146,12 @@ def answers() -> Iterator[tuple[str, dict[str, object], str]]:
     yield "an age without words", {"holds": (), "ages": (Age("Past"),)}, "how long"
     yield "no word about what its rows open", {"holds": (), "opens": None}, "diaries: say by `opens` .* owes a line for each cause"
     yield "a word that is no kind", {"holds": (), "opens": "key of a diary"}, "which kind of credential or grant"
+    name, shows = of_account("name", "A name."), {"forgotten": BY_STATEMENT, "exported": ExportPart("devices", shows=("name",))}
+    unshown = of_account("line", "What the person wrote.", unshown=HIDDEN)
+    yield "a column in no part", {**shows, "holds": (name, of_account("line", "A line."))}, "diaries.line is personal, and in no part"
+    shown = ExportPart("devices", shows=("name", "line"))
+    yield "a reason for what is shown", {**shows, "holds": (name, unshown), "exported": shown}, "diaries.line: `unshown` is for"
+    yield "a reason beside that of the table", {**shows, "holds": (unshown,), "exported": HIDDEN}, "diaries.line: `unshown` is for"
     yield "a column twice", {"holds": (plain(WORD, "name"), plain(WORD, "name"))}, "twice"
 
 

@@ -2,11 +2,15 @@
 
 import re
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final
+from runpy import run_path
+from typing import Any, Final, LiteralString, cast
 
+import pytest
+
+from adapters.postgres.identity.privacy import parts
 from adapters.postgres.identity.privacy.forgetting import CREDENTIALS, PARTS
 from adapters.postgres.identity.privacy.privacy import EXPORT
-from adapters.postgres.tables.declaring import BY_STATEMENT, Eraser, ExportPart
+from adapters.postgres.tables.declaring import A_PERSONS, BY_STATEMENT, NO_CREDENTIAL, PERSON, Eraser, ExportPart, Table, of_account
 from adapters.postgres.tables.every import TABLES
 from adapters.postgres.upkeep import housekeeping
 from core.domain.identifiers import LoginEventId
@@ -105,6 +109,44 @@ def test_what_an_export_shows_stands_in_it() -> None:
         if isinstance(table.exported, ExportPart):
             assert table.exported.part in names_of(Export), name
             assert re.search(rf"\b{name}\b", EXPORT), name
+
+
+def declared(name: LiteralString, exported: ExportPart) -> Table:
+    holds = tuple(of_account(column, "What the person wrote.") for column in exported.values.values())
+    ways: dict[str, Any] = {"whose": PERSON, "moves": A_PERSONS, "ends": A_PERSONS, "opens": NO_CREDENTIAL, "forgotten": BY_STATEMENT}
+    return Table(name, holds=holds, exported=exported, **ways)
+
+
+@pytest.mark.parametrize(
+    ("name", "exported", "told"),
+    [
+        # No part has the rows.
+        ("diaries", ExportPart("diaries", shows=("line",)), "diaries: .* must both name the part `diaries`"),
+        ("diaries", ExportPart("devices", shows=("line",)), "diaries: .* must both name the part `devices`"),
+        # The part's class has no field for the column.
+        ("passkeys", ExportPart("passkeys", shows=("line",)), "line.*: the part `passkeys` .* and ExportedPasskey must both name it"),
+        # The part stands as it is, and does not name the column.
+        ("users", ExportPart("account", shows=("line",), beside=ExportPart("own_profile")), "does not show users.line"),
+        # The part stands, and no table names it.
+        ("users", ExportPart("account", shows=("email",)), "users: .* must both name the part `own_profile`"),
+    ],
+)
+def test_a_personal_column_that_no_part_reads_stops_the_import(
+    name: LiteralString, exported: ExportPart, told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert parts.__file__ is not None
+    assert run_path(parts.__file__)["SELECTED"] == parts.SELECTED
+    monkeypatch.setitem(cast("dict[str, Table]", TABLES), name, declared(name, exported))
+    with pytest.raises(TypeError, match=told):
+        run_path(parts.__file__)
+
+
+def test_a_column_that_a_table_newly_shows_stands_in_the_statement() -> None:
+    """Nothing but the declaration changes."""
+    exported = ExportPart("metadata", shows=("metadata", "line"), named={"service": "service_id"})
+    statement = parts.joined(parts.PARTS, {**TABLES, "service_users": declared("service_users", exported)})
+    assert "'line', service_users.line" in statement
+    assert "'line', service_users.line" not in EXPORT
 
 
 def test_the_words_are_sentences() -> None:
