@@ -298,7 +298,8 @@ class World:
             name=f"API of {scene.slug}",
             service_id=scene.shop.id,
             admits="named",
-            approval_asked_at="now",
+            # Its page says how long ago, and the words of what was asked today change within a walk.
+            approval_asked_at="yesterday",
         )
         self._put("resource_admissions", resource_id=ids["resource_servers"], service_id=scene.shop.id)
         refused = {"address": f"https://{scene.slug}.example/client.json", "reason": "document_lies", "said": scene.slug}
