@@ -8,7 +8,7 @@ import trio
 
 from actors.heartbeats import turned
 from actors.outages import Outage
-from core.usecases.record.audit import LINKED_AT_ONCE, Audit
+from core.usecases.record import LINKED_AT_ONCE, Audit
 
 log = structlog.get_logger()
 

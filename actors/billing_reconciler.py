@@ -17,9 +17,9 @@ from actors.outages import Outage
 from core.domain.errors import Overloaded, Unavailable
 from core.usecases.services.billing import Billing
 from core.usecases.services.billing_reconciliation import BillingReconciliation
-from ports.clock import Clock
 from ports.metrics import Metrics
 from ports.services.billing import BillingInbox, PaymentUnavailable
+from ports.system import Clock
 
 log = structlog.get_logger()
 

@@ -9,7 +9,7 @@ import trio
 
 from actors.mailbox import Mailbox
 from core.domain.errors import Overloaded, Unavailable
-from core.domain.services.billing.billing_news import News
+from core.domain.services.billing_news import News
 from core.usecases.services.billing import Billing
 
 log = structlog.get_logger()

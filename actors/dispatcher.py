@@ -22,10 +22,9 @@ from core.domain.causes import caused_by
 from core.domain.errors import Overloaded, Unavailable
 from core.domain.identifiers import OrganizationId
 from core.domain.record.deliveries import LEASE, DeliveryOutcome
-from core.usecases.record.deliveries import Deliveries, OpenReceiver
+from core.usecases.record import Deliveries, OpenReceiver
 from ports.metrics import Metrics
-from ports.record.deliveries import Due, To
-from ports.record.spans import SpanKind, Traces, traced
+from ports.record import Due, SpanKind, To, Traces, traced
 
 log = structlog.get_logger()
 

@@ -8,7 +8,7 @@ import trio
 
 from actors.heartbeats import turned
 from actors.outages import Outage
-from core.usecases.identity.foreign_hashes import ForeignHashes
+from core.usecases.identity.account_passwords import ForeignHashes
 
 _INTERVAL: Final = 60.0
 # Counting reads as many entries of an index as there are such hashes, so it is done in every fifteenth round.

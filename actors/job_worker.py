@@ -22,10 +22,10 @@ from core.domain.causes import caused_by
 from core.domain.errors import Overloaded, Unavailable
 from core.domain.jobs import CAN_WAIT, Job, Retry
 from core.frozen import Frozen
-from ports.clock import Clock
 from ports.jobs import Doorbell, JobQueue
 from ports.metrics import Metrics
-from ports.record.spans import SpanKind, Traces, current_span, traced
+from ports.record import SpanKind, Traces, current_span, traced
+from ports.system import Clock
 
 log = structlog.get_logger()
 

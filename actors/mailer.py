@@ -8,9 +8,8 @@ from typing import Final
 import structlog
 
 from actors.job_worker import DEFAULT_PACE, JobDelayed, JobPace, JobRefused, JobWorker, Task, Workplace
-from core.domain.email import Email
 from core.domain.jobs import Job, Retry
-from core.domain.mail import MAIL_JOB, Mail, NoMail
+from core.domain.mail import MAIL_JOB, Email, Mail, NoMail
 from ports.mail import MailDelayed, MailRefused, MailTransport
 
 log = structlog.get_logger()

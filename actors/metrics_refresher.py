@@ -9,14 +9,14 @@ import trio
 
 from actors.heartbeats import turned
 from actors.outages import Outage
-from core.domain.clocks import clocks_differ
 from core.domain.errors import Overloaded, Unavailable
-from ports.clock import Clock
+from core.domain.tokens import clocks_differ
 from ports.database import Database
 from ports.jobs import JobQueue
 from ports.metrics import Metrics
-from ports.record.audit import Backlog
+from ports.record import Backlog
 from ports.services.billing import WaitingBillingEvents
+from ports.system import Clock
 
 log = structlog.get_logger()
 

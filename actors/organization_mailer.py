@@ -8,9 +8,8 @@ from typing import Final
 import structlog
 
 from actors.job_worker import JobDelayed, JobPace, JobRefused, JobWorker, Task, Workplace
-from core.domain.email import Email
 from core.domain.jobs import Job, Retry
-from core.domain.mail import NoMail
+from core.domain.mail import Email, NoMail
 from core.domain.tenancy.mail_servers import ORGANIZATION_MAIL_JOB, OrganizationMail
 from core.usecases.tenancy.mail_servers import AT_ONCE, MailServers
 from ports.mail import MailDelayed, MailRefused

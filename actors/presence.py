@@ -8,7 +8,7 @@ import structlog
 
 from actors.batch_writer import BatchWriter
 from ports.metrics import Metrics
-from ports.presence import PresenceStore
+from ports.system import PresenceStore
 
 log = structlog.get_logger()
 
@@ -19,7 +19,7 @@ _MOST: Final = 20_000
 
 
 class PresenceWriter(BatchWriter[Seen, datetime]):
-    """Implements `ports.presence.Presence`. A metric counts each dropped mark, and the next request of that session or key leaves a new
+    """Implements `ports.system.Presence`. A metric counts each dropped mark, and the next request of that session or key leaves a new
     mark. If the last marks are lost at shutdown, "last seen" is at most a minute too old.
     """
 

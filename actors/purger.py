@@ -10,7 +10,7 @@ from actors.heartbeats import turned
 from actors.job_worker import JobPace, JobRefused, JobWorker, Task, Workplace
 from actors.outages import Outage
 from core.domain.jobs import Job, Retry
-from core.usecases.purge import Purge
+from core.usecases.jobs import Purge
 
 # No `give_up_after`: a purge is tried until it succeeds. A day without a database must not leave data behind that was promised to be gone.
 RETRY: Final = Retry(first=timedelta(seconds=5), longest=timedelta(minutes=5))

@@ -5,7 +5,7 @@ from typing import Final
 
 from actors.job_worker import JobDelayed, JobPace, JobRefused, JobWorker, Task, Workplace
 from core.domain.jobs import Job, Retry
-from core.usecases.encryption import REENCRYPTION_JOB, Reencryption, RingIsBehind
+from core.usecases.keys import REENCRYPTION_JOB, Reencryption, RingIsBehind
 
 # A process whose ring is behind hands the job on. A short first pause lets a process that has read the new keys take it.
 RETRY: Final = Retry(first=timedelta(seconds=5), longest=timedelta(minutes=5), give_up_after=timedelta(days=7))

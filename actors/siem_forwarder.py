@@ -17,10 +17,10 @@ from actors.failures import Mishaps
 from actors.heartbeats import turned
 from actors.mailbox import Mailbox
 from actors.outages import Outage
-from core.domain.tenancy.siem_export import Stream
-from core.usecases.tenancy.siem_export import LEASE, NUMBERED_AT_ONCE, Forwarding, SiemExport
+from core.domain.tenancy.siem import Stream
+from core.usecases.tenancy.siem import LEASE, NUMBERED_AT_ONCE, Forwarding, SiemExport
 from ports.metrics import Metrics
-from ports.record.spans import SpanKind, Traces, traced
+from ports.record import SpanKind, Traces, traced
 
 log = structlog.get_logger()
 

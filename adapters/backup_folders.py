@@ -16,7 +16,7 @@ from typing import Final
 import msgspec
 
 from core.domain.backups import BackupFile, BackupManifest
-from ports.encryption import CannotOpen, KeyRing
+from ports.crypto import CannotOpen, KeyRing
 
 FORMAT: Final = 1
 MANIFEST: Final = "manifest.json"

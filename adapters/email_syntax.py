@@ -8,8 +8,8 @@ from typing import Final
 import email_validator
 
 from adapters.mail_address import MailAddress, MalformedAddress, ascii_domain
-from core.domain.email import Email
 from core.domain.errors import BadRequest
+from core.domain.mail import Email
 
 LONGEST: Final = 254  # RFC 5321 section 4.5.3.1.3, less the angle brackets
 

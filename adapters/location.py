@@ -28,14 +28,14 @@ class LocationDatabaseUnusable(Exception):
 
 
 class NoLocations:
-    """Implements `ports.identity.devices.Locations` for an installation without a database file."""
+    """Implements `ports.identity.sign_in.Locations` for an installation without a database file."""
 
     async def find(self, address: str | None) -> Location | None:  # noqa: ARG002 - the port's
         return None
 
 
 class MaxMindLocations:
-    """Implements `ports.identity.devices.Locations`. The file is mapped into memory: processes share its pages, and the kernel loads a page
+    """Implements `ports.identity.sign_in.Locations`. The file is mapped into memory: processes share its pages, and the kernel loads a page
     when it is needed.
     """
 

@@ -24,7 +24,7 @@ import msgspec
 from adapters.crypto.sealed_files import OpeningFile, SealingFile
 from core.domain.platform.moving import FORMAT, AuditProof, FileEnd, FileHead, FilePart, UnfitFile
 from core.frozen import Frozen
-from ports.encryption import CannotOpen
+from ports.crypto import CannotOpen
 
 Row = dict[str, msgspec.Raw]
 T = TypeVar("T")

@@ -12,7 +12,7 @@ MOST_REMEMBERED: Final = 100
 
 
 class RememberedDocuments:
-    """Implements `ports.federation.client_documents.NewDocuments`."""
+    """Implements `ports.federation.oauth.NewDocuments`."""
 
     def __init__(self) -> None:
         self._documents: OrderedDict[str, KeptDocument] = OrderedDict()

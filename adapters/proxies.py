@@ -5,7 +5,7 @@ from ipaddress import ip_address, ip_network
 from pathlib import Path
 from typing import Final
 
-from core.domain.identity.guards.networks import ListedNetworks, Network
+from core.domain.identity.guards.traffic import ListedNetworks, Network
 
 
 class ProxyListUnusable(Exception):
@@ -13,7 +13,7 @@ class ProxyListUnusable(Exception):
 
 
 class ListedProxies:
-    """Implements `ports.identity.devices.Proxies`."""
+    """Implements `ports.identity.sign_in.Proxies`."""
 
     def __init__(self, networks: Sequence[Network]) -> None:
         self._given = bool(networks)

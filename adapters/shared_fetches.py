@@ -28,7 +28,7 @@ class _Fetch:
 
 
 class SharedWork:
-    """Implements `ports.federation.client_documents.SharedFetches`."""
+    """Implements `ports.federation.oauth.SharedFetches`."""
 
     def __init__(self) -> None:
         self._under_way: dict[str, _Fetch] = {}

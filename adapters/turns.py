@@ -28,7 +28,7 @@ class _Queue:
 
 
 class FairTurns:
-    """Implements `ports.turns.Turns`. An organization has at most one request among those that wait for the few turns of all. So a busy
+    """Implements `ports.jobs.Turns`. An organization has at most one request among those that wait for the few turns of all. So a busy
     organization delays another organization by at most one turn.
     """
 

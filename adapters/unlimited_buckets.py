@@ -8,7 +8,7 @@ from core.domain.rate_limits import Place, RateLimit
 
 
 class UnlimitedBuckets:
-    """Implements `ports.rate_limits.SharedBuckets` for an installation with `POSTERN_RATE_LIMITS=off`."""
+    """Implements `ports.system.SharedBuckets` for an installation with `POSTERN_RATE_LIMITS=off`."""
 
     async def take(self, _limit: RateLimit, _key: str) -> float:
         await trio.lowlevel.checkpoint()

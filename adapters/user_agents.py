@@ -35,7 +35,7 @@ _ELECTRON: Final = re.compile(r"like Gecko\) ([A-Za-z][\w.+-]{0,39})/(\d[\w.]{0,
 
 
 class LibraryUserAgents:
-    """Implements `ports.identity.devices.UserAgents`."""
+    """Implements `ports.identity.sign_in.UserAgents`."""
 
     def __init__(self) -> None:
         self._loading = trio.Lock()

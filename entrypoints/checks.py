@@ -29,11 +29,10 @@ from adapters.postgres.grants import Rights, rights
 from adapters.postgres.limits import connection_limits
 from adapters.postgres.migrate import SchemaMismatch, plan
 from core.domain.backups import BACKUP_CHECKED
-from core.domain.clocks import clocks_differ, in_words
 from core.domain.errors import BadRequest, Refusal
-from core.domain.signing_keys import KeyPurpose
+from core.domain.tokens import KeyPurpose, clocks_differ, clocks_in_words
 from core.frozen import Frozen
-from core.usecases.identity.guards.widgets import OUR_OWN
+from core.usecases.identity.guards.puzzles import OUR_OWN
 from entrypoints.assembly.configured import argon2_parameters, key_file, key_ring, mail_transport
 from entrypoints.bootstrap import Postern
 from entrypoints.certificates import require_pair, valid_between
@@ -41,7 +40,7 @@ from entrypoints.failures import StartFailed
 from entrypoints.installation import connections_of, conninfo
 from entrypoints.settings import CONFIG, DECLARATIONS, Settings, SettingsError
 from entrypoints.settings_forms import masked_url
-from ports.identity.guards.widgets import WidgetSilent
+from ports.identity.sign_in import WidgetSilent
 from ports.mail import MailDelayed
 from ports.services.billing import PaymentRefused, PaymentUnavailable
 
@@ -431,7 +430,7 @@ async def clock(postern: Postern) -> Finding:
     ahead = database.clock_ahead
     text = f"{abs(ahead).total_seconds():.3f} s apart from the database's"
     if clocks_differ(ahead):
-        return Finding(Verdict.FAIL, f"{text}: this process is {in_words(ahead)} the database, and `postern serve` is not ready")
+        return Finding(Verdict.FAIL, f"{text}: this process is {clocks_in_words(ahead)} the database, and `postern serve` is not ready")
     if await database.doubt_of_clock() is not None:
         return Finding(Verdict.SOON, f"{text}; nothing was written for two days before the last hour, so nothing is deleted for its age")
     return Finding(Verdict.WARN if abs(ahead) > _SKEW_NOTED else Verdict.OK, text)

@@ -119,7 +119,7 @@ async def _serve(
     task_status: trio.TaskStatus[list[str]] = trio.TASK_STATUS_IGNORED,
 ) -> None:
     # The application gives each ASGI message its own type; the server takes them as mappings.
-    await serve(cast(Application, application), sockets, settings, shutdown=stopping.requested, closed=closed, task_status=task_status)
+    await serve(cast("Application", application), sockets, settings, shutdown=stopping.requested, closed=closed, task_status=task_status)
     log.info("requests_finished")
 
 

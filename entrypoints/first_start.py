@@ -7,10 +7,10 @@ from datetime import UTC, datetime
 from typing import Final, TextIO
 
 from core.domain.errors import BadRequest
-from core.domain.json import timestamp
+from core.domain.formats import timestamp
 from core.domain.secrets import Password, Secret
 from core.frozen import Frozen
-from core.usecases.encryption import REENCRYPTION_JOB, reencryption_job
+from core.usecases.keys import REENCRYPTION_JOB, reencryption_job
 from entrypoints.bootstrap import Postern
 from entrypoints.failures import StartFailed
 from entrypoints.settings import Settings, SettingsError

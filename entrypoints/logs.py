@@ -18,7 +18,7 @@ from structlog.contextvars import merge_contextvars
 from structlog.typing import EventDict, ExceptionTransformer, ExcInfo, Processor, WrappedLogger
 
 from core.domain.secrets import Secret
-from ports.record.spans import current_span
+from ports.record import current_span
 
 MASK: Final = "***"
 WITHHELD: Final = "(not to be told)"
@@ -61,7 +61,7 @@ def configure(level: str, form: str, stream: TextIO | None = None) -> None:
     structlog.configure(
         processors=processors,
         wrapper_class=structlog.make_filtering_bound_logger(LEVELS[level]),
-        logger_factory=structlog.WriteLoggerFactory(file=cast(TextIO, _out)),
+        logger_factory=structlog.WriteLoggerFactory(file=cast("TextIO", _out)),
         cache_logger_on_first_use=True,
     )
     root = logging.getLogger()

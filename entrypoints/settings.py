@@ -13,10 +13,10 @@ from typing import Any, Final, TypeVar
 from urllib.parse import urlsplit
 
 from core.domain.identity.accounts import SHORTEST_PASSWORD
-from core.domain.identity.passwords.standing import LONGEST_LEAST
-from core.domain.identity.registering.registration_rules import RegistrationPolicy
-from core.domain.identity.session_limits.bounds import MOST_SESSIONS
-from core.domain.key_proofs.nonces import NonceRule
+from core.domain.identity.passwords import LONGEST_LEAST
+from core.domain.identity.registering import RegistrationPolicy
+from core.domain.identity.session_limits import MOST_SESSIONS
+from core.domain.key_proofs import NonceRule
 from core.domain.secrets import Password, Secret
 from core.frozen import Frozen
 from entrypoints import settings_forms as forms

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Final, Generic, TypeVar
 from urllib.parse import SplitResult, urlsplit
 
-from core.domain.identity.registering.registration_rules import listed_domain
-from core.domain.outbound.destinations import NotADestination, host
+from core.domain.identity.registering import listed_domain
+from core.domain.outbound import NotADestination, host
 from core.domain.secrets import Password, Secret
 from core.frozen import Frozen
 from entrypoints.numbers import is_number

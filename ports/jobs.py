@@ -1,10 +1,11 @@
-"""The job queue. A job is a row, written in the transaction of its cause. A worker that claims it holds it for the length of a lease."""
+"""Work that no request waits for: the job queue, turns for what is expensive, and what long work tells of itself."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, contextmanager
 from datetime import datetime, timedelta
 from typing import Protocol
 
-from core.domain.identifiers import JobId
+from core.domain.identifiers import JobId, OrganizationId
 from core.domain.jobs import DeadJob, Job, NewJob, QueueState
 
 
@@ -69,3 +70,36 @@ class Doorbell(Protocol):
 
     def ring(self, topic: str) -> None:
         """Ring for the topic in this process."""
+
+
+Advance = Callable[[int], None]
+
+
+class ProgressDisplay(Protocol):
+    """Work that may take minutes opens one for each of its parts, and calls what it gets with each bit that is done. A command shows a bar
+    or lines, a server writes to its log, a test counts.
+    """
+
+    def __call__(self, title: str, total: int | None, unit: str, /) -> AbstractContextManager[Advance]:
+        """`total` may be an estimate, and is None if nobody knows it. `unit` is a word in the plural. Without a unit, nothing is counted,
+        and only the time is shown.
+        """
+
+
+@contextmanager
+def unseen(_title: str, _total: int | None, _unit: str) -> Iterator[Advance]:
+    """For work that nobody watches."""
+    yield ignored
+
+
+def ignored(_done: int) -> None:
+    """An `Advance` that tells nobody."""
+
+
+class Turns(Protocol):
+    """Fair turns in the process implement it."""
+
+    def take(self, organization: OrganizationId) -> AbstractAsyncContextManager[None]:
+        """Surrounds expensive work. One piece of an organization's work runs at a time, and only a few in all. Raises `Overloaded` when too
+        many of the organization's wait already, or when the wait is too long.
+        """

@@ -6,7 +6,7 @@ from typing import Protocol
 
 from core.domain.jobs import QueueState
 from core.frozen import Frozen
-from ports.passwords import ListedPasswords
+from ports.crypto import ListedPasswords
 
 
 class PoolState(Frozen):

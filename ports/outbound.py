@@ -6,7 +6,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Final, Protocol
 
-from core.domain.outbound.destinations import OutboundDestination
+from core.domain.outbound import OutboundDestination
 from core.frozen import Frozen, field
 
 NO_HEADERS: Final[Mapping[str, str]] = MappingProxyType({})

@@ -1,11 +1,26 @@
-"""What nearly every use case takes from the machine: the time, new ids and new secrets."""
+"""What nearly every use case takes from the machine: the time, new ids and new secrets.
 
-from typing import Protocol
+The time: always UTC, with its time zone.
+
+Marks of when a session or an API key was last used. Requests leave them without waiting; an actor writes them down.
+
+The shared half of a rate limit: the bucket that all processes draw from.
+"""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Protocol, TypeVar
 from uuid import UUID
 
+from core.domain.rate_limits import Place, RateLimit
 from core.domain.secrets import Password, Secret, Token
 from core.frozen import Frozen
-from ports.clock import Clock
+
+
+class Clock(Protocol):
+    """The system has one, and tests have one that they set."""
+
+    def now(self) -> datetime: ...
 
 
 class Ids(Protocol):
@@ -49,3 +64,41 @@ class System(Frozen):
     clock: Clock
     ids: Ids
     secrets: Secrets
+
+
+Seen = TypeVar("Seen")
+Seen_contra = TypeVar("Seen_contra", contravariant=True)
+
+
+class Presence(Protocol[Seen_contra]):
+    """Requests call it: it never waits and never fails. A full buffer drops the mark and counts the drop. An actor implements it."""
+
+    def seen(self, one: Seen_contra, at: datetime) -> None: ...
+
+
+class PresenceStore(Protocol[Seen]):
+    """PostgreSQL implements it, once for sessions and once for each kind of keys."""
+
+    async def mark_seen(self, times: Mapping[Seen, datetime]) -> None:
+        """Move the time of last use forward for many at once, in parts. The time never moves back. Unknown ids are ignored."""
+
+
+class SharedBuckets(Protocol):
+    """Where an operator turns rate limits off, buckets without a limit do."""
+
+    async def take(self, limit: RateLimit, key: str) -> float:
+        """Take one token in one round trip. However many callers ask at once, the bucket gives no more tokens than it holds. Returns the
+        seconds to wait: 0 when there was a token.
+        """
+
+    async def take_all(self, limits: Sequence[RateLimit], key: str, around: Sequence[Place] = ()) -> Sequence[float]:
+        """Take one token of each limit, still in one round trip. If all have given one, take one of each of the places around, the
+        narrowest first, until one place refuses: a refused caller takes nothing from their neighbours. Returns the longest wait for each
+        limit in the order of the limits, whose names differ.
+        """
+
+    async def give_back(self, limit: RateLimit, key: str, around: Sequence[Place] = ()) -> None:
+        """Return a token to each bucket, because the attempt does not count after all."""
+
+    async def forget_full(self) -> int:
+        """Delete buckets that have filled up again. Returns how many were deleted."""

@@ -1,11 +1,14 @@
-"""The texts of pages and mails, in every language that we speak."""
+"""What pages and mails show: our texts in every language, and the looks of organizations."""
 
 from collections.abc import Hashable, Iterable, Mapping
 from datetime import datetime
 from typing import Protocol
 
+from core.domain.branding import Branding
+from core.domain.identifiers import UserId
 from core.domain.languages import Language
 from core.domain.texts.own_texts import InstallationWords, OwnTexts
+from core.frozen import Frozen
 
 
 class Text(Hashable, Protocol):
@@ -81,3 +84,19 @@ class SpokenInstallationWords(Protocol):
 
     def now(self) -> datetime:
         """Own texts may have a time from which and until which they stand."""
+
+
+class LentBranding(Frozen):
+    branding: Branding
+    is_own: bool
+    """Whether the person has an own tie to the organization: a membership, or a use of one of its services."""
+
+
+class Brandings(Protocol):
+    """Each method is one statement and one round trip, outside any unit of work."""
+
+    async def find(self, organization: str) -> Branding | None:
+        """By slug. None when there is no such organization, or it is not active."""
+
+    async def find_for(self, organization: str, user: UserId) -> LentBranding | None:
+        """For a mail to this person. Likewise."""

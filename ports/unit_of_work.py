@@ -8,92 +8,95 @@ from typing import Protocol
 
 from core.domain.identifiers import AuditEntryId, UserId
 from core.domain.record.events import Event
-from ports.federation.afar_requests import AfarRequestStore
-from ports.federation.authorization_codes import AuthorizationCodeStore
-from ports.federation.client_documents import DocumentServiceStore
-from ports.federation.consents import ConsentStore
-from ports.federation.device_flow import DeviceCodeStore
+from ports.crypto import SigningKeyStore
 from ports.federation.directory_runs import DirectoryPeopleStore, DirectoryRunStore
-from ports.federation.exchanges import ExchangeStore
-from ports.federation.open_registrations import RegistrationKeyStore
-from ports.federation.saml.configurations import SamlStore
-from ports.federation.scim.teams import DirectoryTeamStore
-from ports.federation.scim.tokens import ScimTokenStore
-from ports.federation.scim.users import ProvisionedUserStore
-from ports.identity.account_locks import AccountLockStore
-from ports.identity.account_passwords import AccountPasswordStore
-from ports.identity.accounts import AccountStore
-from ports.identity.browser_sessions import BrowserSessionStore
-from ports.identity.devices import DeviceStore
-from ports.identity.flows import FlowStore
-from ports.identity.guards.guesses import GuessStore
-from ports.identity.impersonation import ImpersonationStore
-from ports.identity.login_events import LoginEventStore
-from ports.identity.mailed_tokens import MailedTokenStore
-from ports.identity.mfa import MfaStore
-from ports.identity.passkeys import PasskeyStore
-from ports.identity.pictures import PictureStore
-from ports.identity.privacy import PrivacyStore
-from ports.identity.profiles import ProfileStore
-from ports.identity.realms import ProviderOutageStore
-from ports.identity.registering.mail_budgets import MailBudgetStore
-from ports.identity.sessions import SessionStore
-from ports.identity.sign_in import SignInStore
-from ports.identity.sign_in_links import SignInLinkStore
-from ports.identity.terms.terms import TermsStore
-from ports.identity.upstream.connections import ConnectionTestStore, DirectorySessionStore
-from ports.identity.upstream.further import FurtherProviderStore, NewcomerStore
-from ports.identity.upstream.identities import IdentityStore
-from ports.identity.upstream.identity_assertions import IdentityAssertionStore
-from ports.identity.upstream.provider_tokens import IdentityGrantStore
-from ports.identity.upstream.vouched_accounts import VouchedAccountStore
+from ports.federation.oauth import (
+    AfarRequestStore,
+    AuthorizationCodeStore,
+    ConsentStore,
+    DeviceCodeStore,
+    DocumentServiceStore,
+    ExchangeStore,
+    RegistrationKeyStore,
+)
+from ports.federation.saml import SamlStore
+from ports.federation.scim import DirectoryTeamStore, ProvisionedUserStore, ScimTokenStore
+from ports.identity.accounts import (
+    AccountLockStore,
+    AccountPasswordStore,
+    AccountStore,
+    MailBudgetStore,
+    PictureStore,
+    PrivacyStore,
+    ProfileStore,
+    TermsStore,
+)
+from ports.identity.sessions import BrowserSessionStore, ImpersonationStore, SessionStore
+from ports.identity.sign_in import (
+    DeviceStore,
+    FlowStore,
+    GuessStore,
+    LoginEventStore,
+    MailedTokenStore,
+    MfaStore,
+    PasskeyStore,
+    ProviderOutageStore,
+    SignInLinkStore,
+    SignInStore,
+)
+from ports.identity.upstream import (
+    ConnectionTestStore,
+    DirectorySessionStore,
+    FurtherProviderStore,
+    IdentityAssertionStore,
+    IdentityGrantStore,
+    IdentityStore,
+    NewcomerStore,
+    VouchedAccountStore,
+)
 from ports.jobs import JobStore
-from ports.platform.imports import ImportStore
-from ports.platform.platform_owners import PlatformOwnerStore
-from ports.platform.proposals import ProposalStore
-from ports.platform.text_approvals import TextApprovalStore
-from ports.services.api_keys import ApiKeyStore
-from ports.services.assignments import AssignmentStore
-from ports.services.billing import BillingStore
-from ports.services.client_secrets import ClientSecretStore
-from ports.services.end_users import EndUserStore
-from ports.services.permissions import ServicePermissionStore
-from ports.services.plans import PlanStore
-from ports.services.proxies import ProxyStore
-from ports.services.resource_servers import ResourceServerStore
-from ports.services.service_claims import ServiceClaimStore
-from ports.services.service_roles import ServiceRoleStore
-from ports.services.service_users import ServiceUserStore
-from ports.services.services import ServiceStore
-from ports.services.subscriptions import SubscriptionStore
-from ports.services.user_keys import UserKeyStore
-from ports.signing_keys import SigningKeyStore
-from ports.tenancy.branding import LookStore
-from ports.tenancy.connection_refreshes import ConnectionRefreshStore
-from ports.tenancy.domain_routes import DomainRouteStore
-from ports.tenancy.domains import DomainStore
-from ports.tenancy.invitations import InvitationStore
-from ports.tenancy.join_requests import JoinRequestStore
-from ports.tenancy.keys.management_keys import ManagementKeyStore
-from ports.tenancy.keys.trusted_issuers import TrustedIssuerStore
-from ports.tenancy.mail_servers import MailServerStore
-from ports.tenancy.members import MemberStore, OwnershipStore
-from ports.tenancy.oauth_credentials import OAuthCredentialStore
-from ports.tenancy.organizations import OrganizationStore
-from ports.tenancy.profile_fields import ProfileFieldStore
-from ports.tenancy.profile_values import ProfileValueStore
-from ports.tenancy.risk.risk_policies import RiskPolicyStore
-from ports.tenancy.roles import RoleStore
-from ports.tenancy.setup.setup_links import SetupLinkStore
-from ports.tenancy.siem import SiemStore
-from ports.tenancy.sign_in_rules import SignInRulesStore
-from ports.tenancy.teams import TeamStore
-from ports.tenancy.texts.notices import NoticeStore
-from ports.tenancy.texts.own_texts import OwnTextStore
-from ports.tenancy.texts.spoken_languages import SpokenLanguageStore
-from ports.tenancy.upstream_providers import UpstreamProviderStore
-from ports.tenancy.webhook_deliveries import WebhookDeliveryStore
-from ports.tenancy.webhooks import WebhookStore
+from ports.platform import ImportStore, PlatformOwnerStore, ProposalStore, TextApprovalStore
+from ports.services.billing import BillingStore, PlanStore, SubscriptionStore
+from ports.services.services import (
+    ApiKeyStore,
+    AssignmentStore,
+    ClientSecretStore,
+    EndUserStore,
+    ProxyStore,
+    ResourceServerStore,
+    ServiceClaimStore,
+    ServicePermissionStore,
+    ServiceRoleStore,
+    ServiceStore,
+    ServiceUserStore,
+    UserKeyStore,
+)
+from ports.tenancy.connections import ConnectionRefreshStore, OAuthCredentialStore, SetupLinkStore, UpstreamProviderStore
+from ports.tenancy.members import (
+    InvitationStore,
+    JoinRequestStore,
+    ManagementKeyStore,
+    MemberStore,
+    OwnershipStore,
+    RoleStore,
+    TeamStore,
+    TrustedIssuerStore,
+)
+from ports.tenancy.organizations import (
+    DomainRouteStore,
+    DomainStore,
+    LookStore,
+    MailServerStore,
+    NoticeStore,
+    OrganizationStore,
+    OwnTextStore,
+    ProfileFieldStore,
+    ProfileValueStore,
+    RiskPolicyStore,
+    SignInRulesStore,
+    SpokenLanguageStore,
+)
+from ports.tenancy.receivers import SiemStore, WebhookDeliveryStore, WebhookStore
 
 
 class AskedStores(Protocol):

@@ -6,8 +6,8 @@ better-auth 1.7.25, passport-local-mongoose 9.2.0 and its own `crypto`; and the 
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from core.domain.formats import Json
 from core.domain.identity.foreign_hashes.sources import ScryptSettings
-from core.domain.json import Json
 
 TYPED: Final = "Grünes Gras, früh im Jahr"
 

@@ -11,8 +11,8 @@ import trio
 
 from adapters.crypto.key_ring import AesGcmKeyRing, EncryptionKey
 from adapters.crypto.signing_keys import CryptoKeyMaker, KeyCache
-from core.domain.json import Json
-from core.domain.signing_keys import KeyPurpose, KeyState, SigningKey
+from core.domain.formats import Json
+from core.domain.tokens import KeyPurpose, KeyState, SigningKey
 from core.frozen import replace
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)

@@ -9,8 +9,8 @@ import structlog
 
 from actors.recorders.recorder import Recorder
 from core.domain.identifiers import ConnectionExchangeId
-from core.domain.identity.upstream.exchanges import ConnectionExchange, joined
-from ports.identity.upstream.connections import ConnectionExchangeStore
+from core.domain.identity.upstream.connection_tests import ConnectionExchange, joined
+from ports.identity.upstream import ConnectionExchangeStore
 from ports.metrics import Metrics
 
 log = structlog.get_logger()
@@ -20,7 +20,7 @@ _MOST: Final = 2000
 
 
 class ConnectionExchangeWriter(Recorder[ConnectionExchangeId, ConnectionExchange]):
-    """Implements `ports.identity.upstream.connections.ConnectionRecorder`."""
+    """Implements `ports.identity.upstream.ConnectionRecorder`."""
 
     def __init__(self, store: ConnectionExchangeStore, metrics: Metrics, *, spread: Callable[[], float], most: int = _MOST) -> None:
         super().__init__("connection_recorder", store.add, metrics, spread=spread, most=most)

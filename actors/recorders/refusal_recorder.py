@@ -10,7 +10,7 @@ import structlog
 from actors.recorders.recorder import Recorder
 from core.domain.federation.authorization_refusals import AuthorizationRefusal, DocumentRefusal
 from core.domain.identifiers import AuthorizationRefusalId
-from ports.federation.authorization_refusals import AuthorizationRefusalStore
+from ports.federation.oauth import AuthorizationRefusalStore
 from ports.metrics import Metrics
 
 log = structlog.get_logger()

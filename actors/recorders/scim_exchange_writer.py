@@ -6,9 +6,9 @@ from typing import Final
 import structlog
 
 from actors.recorders.recorder import Recorder
-from core.domain.federation.scim.exchanges import ScimExchange
+from core.domain.federation.scim.tokens import ScimExchange
 from core.domain.identifiers import ScimExchangeId
-from ports.federation.scim.exchanges import ScimExchangeStore
+from ports.federation.scim import ScimExchangeStore
 from ports.metrics import Metrics
 
 log = structlog.get_logger()
@@ -18,7 +18,7 @@ _MOST: Final = 2000
 
 
 class ScimExchangeWriter(Recorder[ScimExchangeId, ScimExchange]):
-    """Implements `ports.federation.scim.exchanges.ScimRecorder`."""
+    """Implements `ports.federation.scim.ScimRecorder`."""
 
     def __init__(self, store: ScimExchangeStore, metrics: Metrics, *, spread: Callable[[], float], most: int = _MOST) -> None:
         super().__init__("scim_recorder", store.add, metrics, spread=spread, most=most)

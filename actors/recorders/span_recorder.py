@@ -16,9 +16,9 @@ from actors.mailbox import Mailbox
 from core.domain.jobs import Retry
 from core.domain.record.deliveries import rest_asked
 from core.frozen import Frozen
-from ports.clock import Clock
 from ports.metrics import Metrics
-from ports.record.span_collectors import NotCollected, SpanCollector
+from ports.record import NotCollected, SpanCollector
+from ports.system import Clock
 
 log = structlog.get_logger()
 

@@ -10,7 +10,7 @@ import structlog
 from actors.sweepers.claiming_sweeper import BATCH, INTERVAL, claiming_sweeper
 from actors.sweepers.due_sweepers import DueSweeper
 from ports.metrics import Metrics
-from ports.tenancy.connection_refreshes import DueConnection
+from ports.tenancy.connections import DueConnection
 
 log = structlog.get_logger()
 

@@ -13,11 +13,11 @@ from actors.heartbeats import turned
 from actors.outages import Outage
 from core.domain.platform.analytics import COUNTED_AT_ONCE
 from core.usecases.federation.saml.configurations import Saml
-from core.usecases.identity.unverified_accounts import UnverifiedAccounts
-from core.usecases.services.subscriptions import Subscriptions
+from core.usecases.identity.account_endings import UnverifiedAccounts
+from core.usecases.services.plans import Subscriptions
 from core.usecases.tenancy.invitations import Invitations
-from core.usecases.tenancy.texts.own_texts import OwnTextChanges
-from ports.platform.analytics import LoginCounter
+from core.usecases.tenancy.texts import OwnTextChanges
+from ports.platform import LoginCounter
 
 log = structlog.get_logger()
 

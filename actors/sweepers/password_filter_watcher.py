@@ -5,8 +5,8 @@ from typing import Final
 import trio
 
 from actors.heartbeats import turned
+from ports.crypto import WatchedFile
 from ports.metrics import Metrics
-from ports.passwords import WatchedFile
 
 _INTERVAL: Final = 10.0
 

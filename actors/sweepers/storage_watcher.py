@@ -10,7 +10,7 @@ from actors.failures import Mishaps
 from actors.heartbeats import turned
 from actors.outages import Outage
 from ports.metrics import Metrics
-from ports.platform.storage import StorageSamples
+from ports.platform import StorageSamples
 
 log = structlog.get_logger()
 

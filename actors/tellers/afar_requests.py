@@ -6,7 +6,7 @@ from typing import Final
 import structlog
 
 from actors.job_worker import JobPace, JobRefused, JobWorker, Task, Workplace
-from core.domain.federation.afar.afar_requests import TELL_JOB, AfarNotice
+from core.domain.federation.afar_requests import TELL_JOB, AfarNotice
 from core.domain.jobs import Job, Retry
 from core.usecases.federation.afar_requests import AfarRequests
 

@@ -6,9 +6,9 @@ from typing import Final
 import structlog
 
 from actors.job_worker import DEFAULT_PACE, JobPace, JobRefused, JobWorker, Task, Workplace
-from core.domain.identity.session_limits.displaced import DISPLACED_JOB, Displacement, NoDisplacement
+from core.domain.identity.session_limits import DISPLACED_JOB, Displacement, NoDisplacement
 from core.domain.jobs import Job, Retry
-from core.usecases.identity.session_limits.displaced_sessions import DisplacedSessions
+from core.usecases.identity.sessions import DisplacedSessions
 
 log = structlog.get_logger()
 

@@ -6,9 +6,9 @@ from typing import Final
 import structlog
 
 from actors.job_worker import DEFAULT_PACE, JobPace, JobRefused, JobWorker, Task, Workplace
-from core.domain.identity.risk_policies.owner_notices import OWNER_NOTICE_JOB, NoOwnerNotice, OwnerNotice
+from core.domain.identity.risk_policies.owner_mails import OWNER_NOTICE_JOB, NoOwnerNotice, OwnerNotice
 from core.domain.jobs import Job, Retry
-from core.usecases.tenancy.risk.owner_notices import OwnerNotices
+from core.usecases.tenancy.risk import OwnerNotices
 
 log = structlog.get_logger()
 

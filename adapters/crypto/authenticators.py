@@ -43,7 +43,7 @@ _UNREADABLE: Final = (ValueError, KeyError, IndexError, TypeError, AttributeErro
 
 
 class Fido2Authenticators:
-    """Implements `ports.identity.passkeys.Authenticators`."""
+    """Implements `ports.identity.sign_in.Authenticators`."""
 
     def __init__(self) -> None:
         self._limiter = trio.CapacityLimiter(_READ_AT_ONCE)

@@ -12,7 +12,7 @@ from typing import Final
 from core.domain.identifiers import UserId
 from core.domain.identity.mfa import BACKUP_CODE_ALPHABET, BACKUP_CODE_LENGTH, BACKUP_CODES, as_shown
 from core.domain.secrets import Secret
-from ports.server_secrets import ServerSecrets
+from ports.crypto import ServerSecrets
 
 _PURPOSE: Final = "backup_codes"
 # Names the key for derived codes. A form that is sent twice gets the same derived codes.
@@ -20,7 +20,7 @@ _SHOWN: Final = "shown_backup_codes"
 
 
 class HmacBackupCodes:
-    """Implements `ports.identity.mfa.BackupCodes`."""
+    """Implements `ports.identity.sign_in.BackupCodes`."""
 
     def __init__(self, server_secrets: ServerSecrets) -> None:
         self._server_secrets = server_secrets

@@ -7,12 +7,12 @@ import jwt
 
 from adapters.crypto.jwk_signatures import NotSigned, chosen_key, signed_claims
 from core.domain.federation.oauth.clients import LONGEST_ASSERTION
-from core.domain.federation.oauth.oauth_errors import client_refused
-from core.domain.json import Json
+from core.domain.federation.oauth.refusals import client_refused
+from core.domain.formats import Json
 
 
 class JwtClientAssertions:
-    """Implements `ports.federation.clients.ClientAssertions`. Keys inside the assertion are never used. The assertion's `kid` picks a
+    """Implements `ports.federation.oauth.ClientAssertions`. Keys inside the assertion are never used. The assertion's `kid` picks a
     stored key, and the stored key decides which algorithms are accepted.
     """
 

@@ -11,8 +11,8 @@ from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 from cryptography.hazmat.primitives.hashes import SHA256
 
 from adapters.crypto.signing_keys import base64url, public_jwk, thumbprint
-from core.domain.json import Json
-from ports.server_secrets import ServerSecrets
+from core.domain.formats import Json
+from ports.crypto import ServerSecrets
 
 PURPOSE: Final = "siem_heads"
 TYPE: Final = "postern-head+jwt"
@@ -23,7 +23,7 @@ _NUMBER: Final = 32
 
 
 class Es256HeadSigner:
-    """Implements `ports.heads.HeadSigner`."""
+    """Implements `ports.crypto.HeadSigner`."""
 
     def __init__(self, server_secrets: ServerSecrets) -> None:
         self._server_secrets = server_secrets

@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicNumbers
 from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
 from cryptography.hazmat.primitives.hashes import SHA256, SHA384
 
-from core.domain.key_proofs.proofs import ALGORITHMS, LONGEST_PROOF, KeyProofRefused, KeyThumbprint, ReadKeyProof
+from core.domain.key_proofs import ALGORITHMS, LONGEST_PROOF, KeyProofRefused, KeyThumbprint, ReadKeyProof
 
 _TYPE: Final = "dpop+jwt"
 _PROOF: Final = re.compile(r"([A-Za-z0-9_-]+)\.([A-Za-z0-9_-]+)\.([A-Za-z0-9_-]+)")
@@ -47,7 +47,7 @@ _Members = tuple[tuple[str, str], ...]
 
 
 class JwtKeyProofs:
-    """Implements `ports.key_proofs.KeyProofReader`."""
+    """Implements `ports.crypto.KeyProofReader`."""
 
     def read(self, text: str) -> ReadKeyProof:
         found = None if len(text) > LONGEST_PROOF else _PROOF.fullmatch(text)

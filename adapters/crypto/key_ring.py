@@ -24,7 +24,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
-from ports.encryption import CannotOpen
+from ports.crypto import CannotOpen
 
 VERSION: Final = 1
 KEY_BYTES: Final = 32

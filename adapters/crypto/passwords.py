@@ -30,12 +30,12 @@ from adapters.crypto.hashing_threads import HashingThreads
 from adapters.crypto.refusal_pace import RefusalPace
 from core.domain.errors import Overloaded
 from core.domain.identity.foreign_hashes.hashes import ForeignHash, HashRefused, decoy_of, is_foreign, read_stored
-from core.domain.identity.priority import Priority
+from core.domain.identity.sign_in import Priority
 from core.domain.secrets import Password
 from core.frozen import Frozen, replace
+from ports.crypto import Examined
 from ports.metrics import Metrics
-from ports.passwords import Examined
-from ports.record.spans import NO_SPAN, SpanKind, current_span
+from ports.record import NO_SPAN, SpanKind, current_span
 
 __all__ = ["Argon2Parameters", "Argon2Passwords", "binding", "rate", "usable_cores"]
 

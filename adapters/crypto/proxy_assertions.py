@@ -9,8 +9,8 @@ from typing import Final
 
 import msgspec
 
-from core.domain.json import Json
-from ports.tokens import TokenSigner
+from core.domain.formats import Json
+from ports.crypto import TokenSigner
 
 # Of the sixty seconds that an assertion lives, the application has at least thirty.
 TOLD_AGAIN_FOR: Final = timedelta(seconds=30)
@@ -19,7 +19,7 @@ _TIMES: Final = frozenset({"iat", "exp"})
 
 
 class RememberedAssertions:
-    """Implements `ports.federation.proxy_checks.ProxyAssertions`."""
+    """Implements `ports.federation.oauth.ProxyAssertions`."""
 
     def __init__(self, signer: TokenSigner, most: int = _MOST) -> None:
         self._signer = signer

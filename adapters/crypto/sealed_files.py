@@ -15,7 +15,7 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
 
 from adapters.crypto.recipients import PUBLIC_BYTES, cipher_for, cipher_from
-from ports.encryption import CannotOpen
+from ports.crypto import CannotOpen
 
 BEGINNING: Final = b"postern-organization-1\n"
 _KEY_PREFIX: Final = "postern-receive-1-"

@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X
 from cryptography.hazmat.primitives.serialization import load_pem_private_key, load_pem_public_key
 
 from adapters.crypto.recipients import PUBLIC_BYTES, cipher_for, cipher_from
-from ports.encryption import CannotOpen
+from ports.crypto import CannotOpen
 
 _BEGINNING: Final = b"postern-ring-1\n"
 # The key is derived anew for each ring, and seals nothing else.

@@ -16,11 +16,11 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from jwt.algorithms import ECAlgorithm, RSAAlgorithm
 
 from core.domain.errors import Overloaded, Unavailable
+from core.domain.formats import Json
 from core.domain.identifiers import KeyId
-from core.domain.json import Json
-from core.domain.signing_keys import KeyPurpose, KeyState, SigningKey, TokenAlgorithm, in_state, sealing_context
+from core.domain.tokens import KeyPurpose, KeyState, SigningKey, TokenAlgorithm, in_state, signing_key_context
 from core.frozen import Frozen
-from ports.encryption import CannotOpen, KeyRing
+from ports.crypto import CannotOpen, KeyRing
 
 log = structlog.get_logger()
 
@@ -59,7 +59,7 @@ class CryptoKeyMaker:
             purpose=purpose,
             state=KeyState.NEXT,
             public_jwk={**jwk, "kid": key, "use": "sig", "alg": purpose.algorithm},
-            sealed_private_key=self._keyring.seal(private, sealing_context(key)),
+            sealed_private_key=self._keyring.seal(private, signing_key_context(key)),
             created_at=created_at,
             activated_at=None,
             retires_at=None,
@@ -146,7 +146,7 @@ class KeyCache:
 
     async def _unseal(self, key: SigningKey) -> _SigningHalf:
         try:
-            private = self._keyring.open(key.sealed_private_key, sealing_context(key.id))
+            private = self._keyring.open(key.sealed_private_key, signing_key_context(key.id))
         except CannotOpen as error:
             log.error("signing_key_unreadable", key=key.id, purpose=key.purpose.value, error=str(error))  # noqa: TRY400 - the reason says it all
             raise Unavailable(retry_after=_ASK_AGAIN_AFTER, detail=f"the current {key.purpose.value} key cannot be opened") from error

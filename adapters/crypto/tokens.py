@@ -24,11 +24,11 @@ from cryptography.hazmat.primitives.hashes import SHA256
 
 from adapters.crypto.signing_keys import KeyCache, VerificationKey, base64url
 from core.domain.errors import TokenExpired, TokenInvalid
+from core.domain.formats import Json
 from core.domain.identifiers import KeyId
-from core.domain.json import Json
-from core.domain.signing_keys import KeyPurpose, TokenAlgorithm
+from core.domain.tokens import KeyPurpose, TokenAlgorithm
 from core.frozen import Frozen
-from ports.clock import Clock
+from ports.system import Clock
 
 LARGEST_TOKEN: Final = 8 * 1024
 # The clocks of several machines differ a little. A token from further in the future is not ours.

@@ -18,7 +18,7 @@ _DRAWN_AT_ONCE: Final = 2
 
 
 class PyotpTotp:
-    """Implements `ports.identity.mfa.Totp` with SHA-1, 6 digits and 30 seconds, because every authenticator supports these."""
+    """Implements `ports.identity.sign_in.Totp` with SHA-1, 6 digits and 30 seconds, because every authenticator supports these."""
 
     def __init__(self, issuer: str) -> None:
         self._issuer = issuer

@@ -15,10 +15,9 @@ from adapters.imports.documents import size_of
 from adapters.imports.files import BytesRead, FileSource, ImportFiles, digest_of, files_of, made, named_source
 from adapters.imports.notes_on_disk import NotesOnDisk
 from core.domain.platform.imports import authentik
-from core.domain.platform.imports.people import Found, ImportedPerson, UnreadableRecord
-from core.domain.platform.imports.records import shown
+from core.domain.platform.imports.records import Found, ImportedPerson, UnreadableRecord, shown
 from core.frozen import Frozen
-from ports.progress import Advance
+from ports.jobs import Advance
 
 _ENTRIES: Final = "entries"
 _LAST: Final = "version"

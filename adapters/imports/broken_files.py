@@ -5,8 +5,8 @@ from typing import Final
 
 from adapters.imports.documents import BrokenDocument
 from core.domain.errors import BadRequest
-from core.domain.platform.imports.kinds import BEGINNING, named
 from core.domain.platform.imports.records import shown
+from core.domain.platform.imports.tables import BEGINNING, named_kind
 
 
 class BrokenFile(BadRequest):
@@ -30,5 +30,5 @@ def of_another_kind(path: Path, why: str) -> BadRequest:
 
 def _kind(path: Path) -> str:
     with path.open("rb") as file:
-        kind = named(file.read(BEGINNING))
+        kind = named_kind(file.read(BEGINNING))
     return f" (the file is {kind})" if kind else ""

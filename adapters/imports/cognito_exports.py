@@ -11,9 +11,8 @@ from adapters.imports.files import BytesRead, FileSource, ImportFiles, digest_of
 from adapters.imports.tables import BrokenTable, PeopleTable, count_rows, people_of_rows
 from core.domain.errors import BadRequest
 from core.domain.platform.imports import cognito
-from core.domain.platform.imports.people import Found, UnreadableRecord
-from core.domain.platform.imports.records import shown
-from ports.progress import Advance
+from core.domain.platform.imports.records import Found, UnreadableRecord, shown
+from ports.jobs import Advance
 
 _NONE: Final = "it has no users of Cognito: write it with aws cognito-idp list-users"
 _NO_COLUMN: Final = f"its first line does not name the column {cognito.USERNAME_COLUMN}"

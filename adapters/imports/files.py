@@ -15,11 +15,10 @@ from adapters.imports.broken_files import BrokenFile, broken
 from adapters.imports.documents import BrokenDocument, JsonDocument, Value, size_of
 from adapters.imports.lines import Line, lines
 from core.domain.errors import BadRequest
-from core.domain.identity.foreign_hashes.forms import HashForm
-from core.domain.platform.imports.people import Found, ImportedPerson, LeftOut, UnreadableRecord
-from core.domain.platform.imports.records import shown
+from core.domain.identity.foreign_hashes.sources import HashForm
+from core.domain.platform.imports.records import Found, ImportedPerson, LeftOut, UnreadableRecord, shown
 from core.frozen import Frozen
-from ports.progress import Advance
+from ports.jobs import Advance
 
 _PART: Final = 1 << 20
 BATCH: Final = 500
@@ -63,7 +62,7 @@ class BytesRead:
 
 
 class FileSource:
-    """Implements `ports.platform.imports.PeopleSource`."""
+    """Implements `ports.platform.PeopleSource`."""
 
     def __init__(self, *, name: str, digest: str, count: int, relying_party: str | None, found: Iterator[Found], read: BytesRead) -> None:
         self.name = name

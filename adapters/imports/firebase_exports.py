@@ -10,7 +10,7 @@ from adapters.imports.files import BytesRead, FileSource, ImportFiles, digest_of
 from adapters.imports.tables import PeopleTable, Unnamed, count_rows, people_of_rows
 from core.domain.platform.imports import firebase
 from core.domain.platform.imports.records import shown
-from ports.progress import Advance
+from ports.jobs import Advance
 
 _USERS: Final = "users"
 _TABLE: Final = Unnamed(firebase.COLUMNS, firebase.LEAST_COLUMNS)

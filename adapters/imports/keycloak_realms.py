@@ -12,9 +12,8 @@ from adapters.imports.notes_on_disk import NotesOnDisk
 from core.domain.errors import BadRequest
 from core.domain.platform.imports import keycloak
 from core.domain.platform.imports.keycloak_clients import RealmParts
-from core.domain.platform.imports.people import ImportedPerson, LeftOut
-from core.domain.platform.imports.records import LONGEST_ID, shown
-from ports.progress import Advance, ignored
+from core.domain.platform.imports.records import LONGEST_ID, ImportedPerson, LeftOut, shown
+from ports.jobs import Advance, ignored
 
 _RELYING_PARTIES: Final = ("webAuthnPolicyRpId", "webAuthnPolicyPasswordlessRpId")
 

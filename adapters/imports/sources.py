@@ -36,8 +36,8 @@ from adapters.imports.tables import BrokenTable, EmptyTable, PeopleTable, count_
 from adapters.imports.zitadel_exports import open_zitadel
 from core.domain.errors import BadRequest
 from core.domain.platform.imports import auth0, postern, tables
-from core.domain.platform.imports.people import Found, ImportedPerson
-from ports.progress import Advance
+from core.domain.platform.imports.records import Found, ImportedPerson
+from ports.jobs import Advance
 
 
 @asynccontextmanager

@@ -9,9 +9,9 @@ from typing import BinaryIO, Final
 from adapters.imports.broken_files import BrokenFile
 from adapters.imports.files import BytesRead, made
 from adapters.imports.lines import Line, lines
-from core.domain.platform.imports.people import Found, ImportedPerson, UnreadableRecord
+from core.domain.platform.imports.records import Found, ImportedPerson, UnreadableRecord
 from core.frozen import Frozen
-from ports.progress import Advance
+from ports.jobs import Advance
 
 LONGEST: Final = 1 << 20
 _CUT: Final = "unexpected end of data"

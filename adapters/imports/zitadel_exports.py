@@ -12,9 +12,8 @@ from adapters.imports.files import BytesRead, FileSource, ImportFiles, digest_of
 from adapters.imports.notes_on_disk import NotesOnDisk
 from core.domain.errors import BadRequest
 from core.domain.platform.imports import zitadel
-from core.domain.platform.imports.people import Found, ImportedPerson, LeftOut, UnreadableRecord
-from core.domain.platform.imports.records import MOST_ITEMS, shown
-from ports.progress import Advance
+from core.domain.platform.imports.records import MOST_ITEMS, Found, ImportedPerson, LeftOut, UnreadableRecord, shown
+from ports.jobs import Advance
 
 _NO_STATES: Final = (
     "zitadel needs --states FILE: its export does not say who is deactivated, and the answers of POST /v2/users do. "

@@ -23,7 +23,7 @@ from adapters.ldap.messages import (
     ReceivedEntry,
     SearchScope,
 )
-from core.domain.identity.upstream.ldap.failures import LdapFailed, LdapFault, LdapStep
+from core.domain.identity.upstream.ldap.answers import LdapFailed, LdapFault, LdapStep
 from core.domain.identity.upstream.ldap.filters import LdapFilter
 from core.domain.identity.upstream.ldap.settings import LdapHost
 from core.frozen import Frozen

@@ -1,4 +1,4 @@
-"""Implements `ports.identity.upstream.ldap.LdapDirectories`. The connections come from the guarded dialer, as those to organizations' mail
+"""Implements `ports.identity.upstream.LdapDirectories`. The connections come from the guarded dialer, as those to organizations' mail
 servers do.
 """
 
@@ -14,13 +14,12 @@ from adapters.ldap.ber import MalformedMessage
 from adapters.ldap.connection import Dial, LdapConnection, dialled, in_tls, refused
 from adapters.ldap.messages import LdapResult, LdapResultCode, ReceivedEntry, SearchScope
 from core.domain.identifiers import UpstreamProviderId
-from core.domain.identity.upstream.ldap.answers import LdapAnswer, LdapEntry, LdapSite
-from core.domain.identity.upstream.ldap.failures import LdapFailed, LdapFault, LdapStep
+from core.domain.identity.upstream.ldap.answers import LdapAnswer, LdapEntry, LdapFailed, LdapFault, LdapSite, LdapStep
 from core.domain.identity.upstream.ldap.filters import PresentFilter, read_filter
 from core.domain.identity.upstream.ldap.settings import LdapHost, LdapScope, LdapSettings
 from core.domain.identity.upstream.ldap.surveys import MOST_SURVEYED, LdapLockout, LdapSurvey, strictest
 from core.domain.secrets import Secret
-from ports.identity.upstream.ldap import LdapFound
+from ports.identity.upstream import LdapFound
 
 # In seconds: until one of the hosts has let us in, for one conversation, and for all that a test asks.
 REACHED_WITHIN: Final = 5.0

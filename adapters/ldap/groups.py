@@ -12,7 +12,7 @@ from adapters.ldap.connection import LdapConnection
 from adapters.ldap.directories import ANYBODY, SCOPES, base_of, entry_of, in_time, root_of
 from adapters.ldap.messages import ORDINARY, MessageBounds, SearchScope
 from adapters.ldap.paging import PagedSearch
-from core.domain.identity.upstream.ldap.answers import LdapEntry, NotRecognised, identity_of
+from core.domain.identity.upstream.ldap.answers import LdapEntry, LdapFailed, LdapFault, LdapStep, NotRecognised, identity_of
 from core.domain.identity.upstream.ldap.entries import (
     GroupMembers,
     folded_dn,
@@ -23,10 +23,9 @@ from core.domain.identity.upstream.ldap.entries import (
     resolved,
     sid_of,
 )
-from core.domain.identity.upstream.ldap.failures import LdapFailed, LdapFault, LdapStep
 from core.domain.identity.upstream.ldap.filters import LdapFilter, read_filter
-from core.domain.identity.upstream.ldap.reading import MOST_PEOPLE, LdapGroup
 from core.domain.identity.upstream.ldap.settings import LdapSettings
+from core.domain.identity.upstream.ldap.surveys import MOST_PEOPLE, LdapGroup
 from core.frozen import Frozen
 
 MOST_GROUPS: Final = 10_000

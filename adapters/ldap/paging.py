@@ -10,9 +10,9 @@ import trio
 from adapters.ldap import messages
 from adapters.ldap.connection import LdapConnection, page_cookie, refused
 from adapters.ldap.messages import ORDINARY, LdapOperation, LdapResult, LdapResultCode, MessageBounds, ReceivedEntry, SearchScope
-from core.domain.identity.upstream.ldap.failures import LdapFailed, LdapFault, LdapStep
+from core.domain.identity.upstream.ldap.answers import LdapFailed, LdapFault, LdapStep
 from core.domain.identity.upstream.ldap.filters import LdapFilter
-from core.domain.identity.upstream.ldap.reading import MOST_PEOPLE
+from core.domain.identity.upstream.ldap.surveys import MOST_PEOPLE
 
 MOST_BYTES: Final = 256 << 20
 _PAGE: Final = 500

@@ -1,4 +1,4 @@
-"""Implements `ports.identity.upstream.ldap_reading.LdapReading`."""
+"""Implements `ports.identity.upstream.LdapReading`."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Final, Generic, Self, TypeVar
@@ -11,12 +11,11 @@ from adapters.ldap.directories import ANYBODY, SCOPES, TALKED_WITHIN, TrioLdapDi
 from adapters.ldap.groups import GroupReader
 from adapters.ldap.messages import SearchScope
 from adapters.ldap.paging import PagedSearch
-from core.domain.identity.upstream.ldap.answers import LdapEntry, LdapSite
+from core.domain.identity.upstream.ldap.answers import LdapEntry, LdapFailed, LdapFault, LdapSite, LdapStep
 from core.domain.identity.upstream.ldap.entries import STANDING, changed_since, later_modified, person_of, readable_names
-from core.domain.identity.upstream.ldap.failures import LdapFailed, LdapFault, LdapStep
 from core.domain.identity.upstream.ldap.filters import read_filter
-from core.domain.identity.upstream.ldap.reading import LdapGroup, LdapMarks, LdapPerson
 from core.domain.identity.upstream.ldap.settings import LdapPreset
+from core.domain.identity.upstream.ldap.surveys import LdapGroup, LdapMarks, LdapPerson
 
 T = TypeVar("T")
 

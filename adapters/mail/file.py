@@ -10,8 +10,8 @@ import trio
 from adapters.mail.message import Sender, compose
 from core.domain.identifiers import JobId
 from core.domain.mail import Mail
-from ports.clock import Clock
 from ports.mail import MailDelayed
+from ports.system import Clock
 
 # Mails carry links that let their holder in, so nobody else on this machine may read them.
 _DIRECTORY_MODE: Final = 0o700

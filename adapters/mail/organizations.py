@@ -14,13 +14,12 @@ from adapters.mail.smtp import Conversation, Security, SmtpServer, TimeOuts, too
 from adapters.mail_address import MailAddress, MalformedAddress
 from core.domain.identifiers import JobId
 from core.domain.mail import Mail
-from core.domain.outbound.addresses import Address
-from core.domain.outbound.destinations import address_of
+from core.domain.outbound import Address, address_of
 from core.domain.secrets import Secret
 from core.domain.tenancy.mail_servers import MailServer
-from ports.clock import Clock
 from ports.mail import MailDelayed
 from ports.outbound import Failure, OutboundFailed
+from ports.system import Clock
 
 # Opens a checked connection, and says whether it stays on this machine. Raises `OutboundFailed`.
 Dial = Callable[[str, int], Awaitable[tuple[socket.socket, bool]]]
@@ -37,7 +36,7 @@ _UNREACHED: Final = {
 
 
 class GuardedPost:
-    """Implements `ports.tenancy.mail_servers.OrganizationPost`."""
+    """Implements `ports.tenancy.organizations.OrganizationPost`."""
 
     def __init__(
         self,

@@ -21,8 +21,8 @@ from core.domain.identifiers import JobId
 from core.domain.mail import Mail
 from core.domain.secrets import Secret
 from core.frozen import Frozen
-from ports.clock import Clock
 from ports.mail import MailDelayed, MailRefused
+from ports.system import Clock
 
 log = structlog.get_logger()
 

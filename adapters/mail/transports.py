@@ -18,8 +18,8 @@ from adapters.mail.message import Sender
 from adapters.mail.smtp import Security, SmtpServer, SmtpTransport
 from adapters.mail_address import MalformedAddress
 from core.domain.secrets import Secret
-from ports.clock import Clock
 from ports.mail import MailTransport
+from ports.system import Clock
 
 # RFC 8314, 3.3 and RFC 6409, 3.1: submission over TLS, and with STARTTLS.
 _PORTS: Final = {"smtp": 587, "smtps": 465}

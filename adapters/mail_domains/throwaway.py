@@ -8,7 +8,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
-from core.domain.identity.registering.registration_rules import listed_domain, with_parents
+from core.domain.identity.registering import listed_domain, with_parents
 
 SHIPPED: Final = Path(__file__).with_name("throwaway_domains.txt")
 # The largest public lists have some 4 MiB.
@@ -21,7 +21,7 @@ class ListUnusable(Exception):
 
 
 class ListedThrowawayDomains:
-    """Implements `ports.identity.registering.registration_rules.ThrowawayDomains`. The list is one text in order, since a set of
+    """Implements `ports.identity.accounts.ThrowawayDomains`. The list is one text in order, since a set of
     its domains would take ten times the memory, and a search takes some microseconds.
     """
 

@@ -22,25 +22,25 @@ from prometheus_client.multiprocess import MultiProcessCollector, mark_process_d
 from prometheus_client.registry import Collector
 from prometheus_client.samples import Sample
 
-from core.domain.federation.afar.afar_requests import AfarStep
+from core.domain.federation.afar_requests import AfarStep
 from core.domain.federation.directory_runs.runs import RunKind
 from core.domain.federation.oauth.authorizations import SHOWN_TO_THE_PERSON, AuthorizationErrorCode
 from core.domain.federation.oauth.device_flow import DeviceStep
 from core.domain.identity.foreign_hashes.hashes import HashKind
 from core.domain.identity.login_events import LoginFailure
 from core.domain.identity.proofs import ProofMethod
-from core.domain.identity.registering.mail_budgets import BudgetScope
-from core.domain.identity.terms.terms import TermsKeeper
+from core.domain.identity.registering import BudgetScope
+from core.domain.identity.terms import TermsKeeper
 from core.domain.identity.upstream.refreshes import RefreshFault
 from core.domain.jobs import QueueState
 from core.domain.mail import MAIL_JOB
-from core.domain.platform.text_approvals import ApprovalOutcome
-from core.domain.services.billing.billing_news import NewsType
+from core.domain.platform.governance import ApprovalOutcome
+from core.domain.services.billing_news import NewsType
 from core.domain.services.user_keys import KeyReason
 from core.domain.tenancy.join_requests import Joined
 from core.domain.tenancy.mail_servers import ORGANIZATION_MAIL_JOB
+from ports.crypto import ListedPasswords
 from ports.metrics import DatabaseHost, PoolState, Population
-from ports.passwords import ListedPasswords
 
 Kind = TypeVar("Kind", bound=MetricWrapperBase)
 

@@ -16,10 +16,10 @@ import trio
 from adapters.outbound.connections import KeptConnections
 from adapters.outbound.dialer import Dialer
 from adapters.outbound.trust import Trust
-from core.domain.outbound.destinations import OutboundDestination
+from core.domain.outbound import OutboundDestination
 from core.frozen import Frozen, replace
 from ports.outbound import NO_HEADERS, Failure, OutboundAnswer, OutboundFailed, OutboundRequest
-from ports.record.spans import SpanKind, current_span
+from ports.record import SpanKind, current_span
 
 LONGEST_ANSWER: Final = 64 << 10
 # The size of a page with a hundred objects.

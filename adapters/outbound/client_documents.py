@@ -1,12 +1,12 @@
 """Metadata documents of clients, fetched through the guarded dialer."""
 
 from core.domain.federation.oauth.client_documents import LARGEST_DOCUMENT, PATIENCE
-from core.domain.outbound.destinations import destination
+from core.domain.outbound import destination
 from ports.outbound import Outbound, OutboundAnswer
 
 
 class GuardedDocuments:
-    """Implements `ports.federation.client_documents.DocumentSource`."""
+    """Implements `ports.federation.oauth.DocumentSource`."""
 
     def __init__(self, outbound: Outbound) -> None:
         self._outbound = outbound

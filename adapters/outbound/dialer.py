@@ -15,7 +15,7 @@ import structlog
 import trio
 
 from adapters.outbound.names import Names
-from core.domain.outbound.addresses import Address, Network, is_inside, is_permitted, unwrapped
+from core.domain.outbound import Address, Network, is_inside, is_permitted, unwrapped
 from core.domain.secrets import Secret
 from ports.outbound import Failure, OutboundFailed
 

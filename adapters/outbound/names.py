@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 import trio
 
-from core.domain.outbound.addresses import Address
+from core.domain.outbound import Address
 
 if TYPE_CHECKING:
     from dns.asyncresolver import Resolver

@@ -9,8 +9,8 @@ import structlog
 import trio
 
 from core.domain.errors import BadRequest
-from core.domain.json import Json
-from core.domain.outbound.key_sets import LARGEST_SET, PATIENCE, keys_destination, published_keys
+from core.domain.formats import Json
+from core.domain.outbound import KEYS_PATIENCE, LARGEST_SET, keys_destination, published_keys
 from ports.outbound import Outbound, OutboundFailed
 
 log = structlog.get_logger()
@@ -29,14 +29,14 @@ class _Look:
 
 
 class GuardedKeySets:
-    """Implements `ports.services.published_keys.KeySets`."""
+    """Implements `ports.services.services.KeySets`."""
 
     def __init__(self, outbound: Outbound) -> None:
         self._outbound = outbound
         self._looks: OrderedDict[str, _Look] = OrderedDict()
 
     async def fetch(self, url: str) -> Mapping[str, Json]:
-        answer = await self._outbound.get(keys_destination(url), PATIENCE, most=LARGEST_SET)
+        answer = await self._outbound.get(keys_destination(url), KEYS_PATIENCE, most=LARGEST_SET)
         return published_keys(answer.status, answer.body)
 
     async def renewed(self, url: str) -> Mapping[str, Json] | None:

@@ -12,14 +12,14 @@ from uuid import UUID
 import trio
 
 from core.domain.errors import BadRequest
-from core.domain.http_dates import http_date
+from core.domain.formats import http_date
 from core.domain.identifiers import OrganizationId
-from core.domain.outbound.destinations import destination
+from core.domain.outbound import destination
 from core.domain.secrets import Secret
-from core.domain.services.billing.billing_news import subscription_of
-from ports.clock import Clock
+from core.domain.services.billing_news import subscription_of
 from ports.outbound import OperatorsOutbound, OutboundAnswer, OutboundFailed, OutboundRequest
 from ports.services.billing import CheckoutRequest, OpenedCheckout, PaymentRefused, PaymentUnavailable, ProviderSubscriptions
+from ports.system import Clock
 
 # The provider allows pages of a hundred. Reading such a page takes milliseconds, and all other requests would wait meanwhile.
 _PAGE: Final = 20

@@ -10,7 +10,7 @@ from adapters.postgres.transaction import OnPool
 from core.domain.branding import Branding
 from core.domain.identifiers import UserId
 from core.frozen import Frozen
-from ports.branding import LentBranding
+from ports.texts import LentBranding
 
 
 class _Looks(Frozen):
@@ -25,7 +25,7 @@ class _Lent(_Looks):
 
 
 class PostgresBrandings(OnPool):
-    """Implements `ports.branding.Brandings`."""
+    """Implements `ports.texts.Brandings`."""
 
     async def find(self, organization: str) -> Branding | None:
         row = first(await ask(self._pool, _Looks, _FIND, {"slug": storable_text(organization)}))

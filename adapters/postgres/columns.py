@@ -25,8 +25,8 @@ import msgspec
 from psycopg.types.json import Jsonb
 
 from adapters.postgres.storable import storable, storable_text
-from core.domain.email import Email
-from core.domain.pages import Listed
+from core.domain.mail import Email
+from core.domain.requests import Listed
 from core.frozen import Frozen, names_of
 
 Thing = TypeVar("Thing", bound=Frozen)

@@ -16,8 +16,8 @@ from adapters.postgres.statements import ask, only
 from adapters.postgres.writes import READ_ONLY, Writes
 from core.domain.errors import RetryLater
 from core.frozen import Frozen
-from ports.clock import Clock
 from ports.metrics import DatabaseHost, PoolState, Population
+from ports.system import Clock
 
 PING_DEADLINE: Final = 1.0
 

@@ -16,11 +16,11 @@ from adapters.postgres.statements import ask, only, tell
 from adapters.postgres.storable import storable_text
 from adapters.postgres.transaction import Transaction
 from core.domain.causes import causing_request
+from core.domain.formats import Json
 from core.domain.identifiers import JobId
 from core.domain.jobs import DeadJob, Job, NewJob, QueueState
-from core.domain.json import Json
 from core.frozen import Frozen
-from ports.encryption import CannotOpen, KeyRing
+from ports.crypto import CannotOpen, KeyRing
 from ports.system import Ids
 
 log = structlog.get_logger()

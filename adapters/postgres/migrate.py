@@ -34,7 +34,7 @@ from adapters.postgres.migrating.obstacles import LongTransaction, obstacles
 from adapters.postgres.migrating.replaceable import Edition, NotReplaceable, Replaceable, edition_of, replaceable_of
 from adapters.postgres.migrating.steps import NotAStep, Step, steps_of
 from core.frozen import Frozen
-from ports.progress import ProgressDisplay, unseen
+from ports.jobs import ProgressDisplay, unseen
 
 OLDEST_SERVER: Final = 14
 

@@ -20,7 +20,7 @@ class _Taken(Frozen):
 
 
 class PostgresBuckets(OnPool):
-    """Implements `ports.rate_limits.SharedBuckets`. The key names the limited caller, never the secret that a caller tries to guess."""
+    """Implements `ports.system.SharedBuckets`. The key names the limited caller, never the secret that a caller tries to guess."""
 
     async def take(self, limit: RateLimit, key: str) -> float:
         (wait,) = await self.take_all([limit], key)

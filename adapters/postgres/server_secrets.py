@@ -9,8 +9,8 @@ from adapters.postgres.driver.pool import Pool
 from adapters.postgres.statements import ask, first_made, tell
 from core.domain.secrets import sealing_context
 from core.frozen import Frozen
-from ports.clock import Clock
-from ports.encryption import KeyRing
+from ports.crypto import KeyRing
+from ports.system import Clock
 
 _BYTES: Final = 32
 
@@ -20,7 +20,7 @@ class _Row(Frozen):
 
 
 class PostgresServerSecrets:
-    """Implements `ports.server_secrets.ServerSecrets`."""
+    """Implements `ports.crypto.ServerSecrets`."""
 
     def __init__(self, pool: Pool, keyring: KeyRing, clock: Clock) -> None:
         self._pool = pool

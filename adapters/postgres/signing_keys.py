@@ -9,13 +9,13 @@ from adapters.postgres.columns import Columns
 from adapters.postgres.database import BELIEVED
 from adapters.postgres.transaction import OnTransaction
 from core.domain.identifiers import KeyId
-from core.domain.signing_keys import SigningKey
+from core.domain.tokens import SigningKey
 
 SIGNING_KEY: Final = Columns(SigningKey, "signing_keys")
 
 
 class SigningKeyRows(OnTransaction):
-    """Implements `ports.signing_keys.SigningKeyStore` in one transaction."""
+    """Implements `ports.crypto.SigningKeyStore` in one transaction."""
 
     async def hold(self) -> None:
         await self._transaction.hold(locks.SIGNING_KEYS)

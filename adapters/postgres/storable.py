@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping
 from functools import lru_cache
 
-from core.domain.json import Json
+from core.domain.formats import Json
 
 
 def storable(value: Json) -> Json:

@@ -29,7 +29,7 @@ IS_UNCONFIRMED_OWNER: Final = """(
 
 def counts_for(person: LiteralString = "users") -> LiteralString:
     """A condition on a row of `memberships`: what an organization lists for the owner of an address opens nothing to whoever came only by
-    the word of another organization's provider. See `core.domain.identity.upstream.vouching`.
+    the word of another organization's provider. See `core.domain.identity.upstream.claims`.
     """
     return f"""(
                {person}.address_vouched_by is null or {IS_OWN_MEMBERSHIP}
@@ -70,7 +70,7 @@ def has_come(use: LiteralString = "service_users") -> LiteralString:
 
 
 def shown_name(person: LiteralString) -> LiteralString:
-    """The name by which others know the person of this row of `users`: see `core.domain.identity.profile.profiles.shown_name`. Whether the
+    """The name by which others know the person of this row of `users`: see `core.domain.identity.profiles.shown_name`. Whether the
     reader may know the person is not asked here.
     """
     return f"coalesce({person}.name, nullif(concat_ws(' ', {person}.given_name, {person}.family_name), ''))"

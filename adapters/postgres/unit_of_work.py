@@ -101,10 +101,9 @@ from adapters.postgres.tenancy.webhooks import WebhookRows
 from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import AuditEntryId, UserId
 from core.domain.record.events import Event
-from ports.clock import Clock
-from ports.encryption import KeyRing
+from ports.crypto import KeyRing
 from ports.jobs import Doorbell
-from ports.system import Ids
+from ports.system import Clock, Ids
 from ports.unit_of_work import AskedStores, UnitOfWork, UnitOfWorkFactory
 
 Store = TypeVar("Store")

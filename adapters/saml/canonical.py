@@ -11,7 +11,7 @@ from secrets import token_hex
 from typing import Final, NewType
 
 from adapters.saml.names import ASSERTION, DS, METADATA, PROTOCOL
-from core.domain.saml.messages import RequestDeclined, Status
+from core.domain.saml import RequestDeclined, Status
 
 Markup = NewType("Markup", str)
 

@@ -13,8 +13,8 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509 import Certificate, InvalidVersion, load_der_x509_certificate, load_pem_x509_certificate
 
 from core.domain.errors import BadRequest
-from core.domain.identity.upstream.saml.metadata import DirectoryCertificate
-from core.domain.saml.entities import LONGEST_CERTIFICATE
+from core.domain.identity.upstream.saml.assertions import DirectoryCertificate
+from core.domain.saml import LONGEST_CERTIFICATE
 from core.frozen import Frozen
 
 _SMALLEST_KEY: Final = 2048

@@ -20,7 +20,7 @@ _LONGEST_NAME: Final = 64
 
 
 class RsaCertificates:
-    """Implements `ports.saml.certificates.CertificateMaker`."""
+    """Implements `ports.saml.CertificateMaker`."""
 
     def __init__(self) -> None:
         # Finding two primes takes a good part of a second. One pair at a time is plenty.

@@ -17,10 +17,10 @@ from cryptography.hazmat.primitives.ciphers.modes import CBC
 from adapters.saml.names import DS, SHA256, XENC, XENC11
 from adapters.saml.parsing import only_child
 from adapters.saml.signing import private_key
+from core.domain.identity.upstream.connection_tests import Check
 from core.domain.identity.upstream.saml import faults
-from core.domain.identity.upstream.saml.examinations import Check
 from core.domain.identity.upstream.saml.faults import AnswerFault
-from core.domain.saml.entities import KeyPair
+from core.domain.saml import KeyPair
 from core.frozen import Frozen
 
 Element = Any

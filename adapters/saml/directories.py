@@ -7,10 +7,15 @@ from adapters.saml.accepted import OF_DIRECTORIES
 from adapters.saml.documents import XmlLogoutDocuments, module
 from adapters.saml.threads import XmlThreads
 from adapters.saml.upstream_writing import write_authn_request, write_service_provider
-from core.domain.identity.upstream.saml.examinations import Examination
-from core.domain.identity.upstream.saml.metadata import DirectoryCertificate, DirectoryMetadata
-from core.domain.identity.upstream.saml.requests import Expected, OurAuthnRequest, ServiceProviderMetadata
-from core.domain.saml.entities import KeyPair
+from core.domain.identity.upstream.connection_tests import Examination
+from core.domain.identity.upstream.saml.assertions import (
+    DirectoryCertificate,
+    DirectoryMetadata,
+    Expected,
+    OurAuthnRequest,
+    ServiceProviderMetadata,
+)
+from core.domain.saml import KeyPair
 
 _RESPONSES: Final = f"{__package__}.responses"
 _METADATA: Final = f"{__package__}.directory_metadata"
@@ -18,7 +23,7 @@ _CERTIFICATES: Final = f"{__package__}.certificate_reading"
 
 
 class XmlServiceProviderDocuments(XmlLogoutDocuments):
-    """Implements `ports.identity.upstream.saml.ServiceProviderDocuments`."""
+    """Implements `ports.identity.upstream.ServiceProviderDocuments`."""
 
     def __init__(self, threads: XmlThreads, fair_turn: Callable[[], Awaitable[None]]) -> None:
         super().__init__(threads, fair_turn, OF_DIRECTORIES)

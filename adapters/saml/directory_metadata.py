@@ -14,10 +14,8 @@ from adapters.saml.names import METADATA, POST_BINDING, PROTOCOL, REDIRECT_BINDI
 from adapters.saml.parsing import boolean_of
 from adapters.saml.signatures import SIGNATURE, require_form, require_unique_ids, verifies
 from core.domain.errors import BadRequest
-from core.domain.identity.upstream.saml.metadata import DirectoryCertificate, DirectoryEndpoint, DirectoryMetadata
-from core.domain.identity.upstream.saml.requests import MOST_CERTIFICATES
-from core.domain.saml.entities import entity_id
-from core.domain.saml.messages import MessageRefused, SamlBinding
+from core.domain.identity.upstream.saml.assertions import MOST_CERTIFICATES, DirectoryCertificate, DirectoryEndpoint, DirectoryMetadata
+from core.domain.saml import MessageRefused, SamlBinding, entity_id
 
 Element = Any
 _ENTITY: Final = f"{{{METADATA}}}EntityDescriptor"

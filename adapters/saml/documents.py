@@ -14,8 +14,7 @@ from adapters.saml.threads import XmlThreads
 from adapters.saml.writing import write_assertion, write_logout, write_metadata, write_response
 from core.domain.federation.saml.configurations import Understood
 from core.domain.federation.saml.messages import AuthnRequest, OurMetadata, Response
-from core.domain.saml.entities import KeyPair
-from core.domain.saml.messages import Envelope, LogoutResponse, OurLogoutRequest, OurLogoutResponse, SamlLogoutRequest
+from core.domain.saml import Envelope, KeyPair, LogoutResponse, OurLogoutRequest, OurLogoutResponse, SamlLogoutRequest
 
 _READING = f"{__package__}.reading"
 _SERVICE_PROVIDER_METADATA = f"{__package__}.service_provider_metadata"
@@ -23,7 +22,7 @@ _ENCRYPTION = f"{__package__}.encryption"
 
 
 class XmlLogoutDocuments:
-    """Implements `ports.saml.logouts.LogoutDocuments`, for one kind of sender."""
+    """Implements `ports.saml.LogoutDocuments`, for one kind of sender."""
 
     def __init__(self, threads: XmlThreads, fair_turn: Callable[[], Awaitable[None]], accepted: Accepted) -> None:
         """`fair_turn` is awaited before each signature, so that other tasks get their turn if they have waited for it."""
@@ -61,7 +60,7 @@ class XmlLogoutDocuments:
 
 
 class XmlDocuments(XmlLogoutDocuments):
-    """Implements `ports.federation.saml.documents.SamlDocuments`."""
+    """Implements `ports.federation.saml.SamlDocuments`."""
 
     def __init__(self, threads: XmlThreads, fair_turn: Callable[[], Awaitable[None]]) -> None:
         super().__init__(threads, fair_turn, OF_SERVICE_PROVIDERS)

@@ -5,7 +5,7 @@ from lxml import etree
 
 from adapters.saml.canonical import Markup
 from adapters.saml.names import ASSERTION
-from core.domain.saml.messages import RequestDeclined, Status
+from core.domain.saml import RequestDeclined, Status
 
 
 def encrypted(assertion: Markup, certificate: str) -> Markup:

@@ -7,8 +7,7 @@ from typing import Any
 from adapters.saml.names import DS, METADATA
 from adapters.saml.parsing import parsed
 from core.domain.errors import BadRequest
-from core.domain.saml.entities import LONGEST_METADATA
-from core.domain.saml.messages import MessageRefused, moment
+from core.domain.saml import LONGEST_METADATA, MessageRefused, moment
 
 Element = Any
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from lxml import etree
 
-from core.domain.saml.messages import LONGEST_MESSAGE, Envelope, MessageRefused, SamlBinding
+from core.domain.saml import LONGEST_MESSAGE, Envelope, MessageRefused, SamlBinding
 
 Element = Any
 _DECLARATION: Final = re.compile(

@@ -7,16 +7,7 @@ from adapters.saml.names import ASSERTION, PROTOCOL
 from adapters.saml.parsing import attribute_of, flag_of, only_child, parsed, text_of, unpacked
 from adapters.saml.signatures import is_signed, verified, verify_octets
 from core.domain.federation.saml.messages import AuthnRequest
-from core.domain.saml.messages import (
-    Envelope,
-    LogoutResponse,
-    MessageHead,
-    MessageRefused,
-    RequestedContext,
-    SamlBinding,
-    SamlLogoutRequest,
-    Status,
-)
+from core.domain.saml import Envelope, LogoutResponse, MessageHead, MessageRefused, RequestedContext, SamlBinding, SamlLogoutRequest, Status
 
 Element = Any
 _SHORT: Final = 4096

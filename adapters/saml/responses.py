@@ -13,9 +13,9 @@ from adapters.saml.decryption import NotOpened, opened
 from adapters.saml.names import ASSERTION, BEARER, DS, PROTOCOL, SIGNATURE_METHODS
 from adapters.saml.parsing import LONGEST_VALUE, attribute_of, only_child, parsed, text_of, unpacked_form
 from adapters.saml.signatures import SIGNATURE, FormRefused, MethodRefused, require_form, require_unique_ids, verifies
+from core.domain.identity.upstream.connection_tests import Check, Examination
 from core.domain.identity.upstream.saml import faults
-from core.domain.identity.upstream.saml.assertions import ReceivedAttribute
-from core.domain.identity.upstream.saml.examinations import Check, Examination
+from core.domain.identity.upstream.saml.assertions import LONGEST_RESPONSE, Expected, ReceivedAttribute
 from core.domain.identity.upstream.saml.faults import malformed
 from core.domain.identity.upstream.saml.judgements import (
     examination,
@@ -34,8 +34,7 @@ from core.domain.identity.upstream.saml.received import (
     ReceivedResponse,
     ReceivedStatement,
 )
-from core.domain.identity.upstream.saml.requests import LONGEST_RESPONSE, Expected
-from core.domain.saml.messages import ID, LONGEST_ID, DirectoryNameId, MessageRefused, Status
+from core.domain.saml import ID, LONGEST_ID, DirectoryNameId, MessageRefused, Status
 from core.frozen import Frozen
 
 Element = Any

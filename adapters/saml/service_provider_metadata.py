@@ -8,7 +8,7 @@ from adapters.saml.names import METADATA, POST_BINDING, PROTOCOL, REDIRECT_BINDI
 from adapters.saml.parsing import boolean_of
 from core.domain.errors import BadRequest
 from core.domain.federation.saml.configurations import AcsEndpoint, Understood
-from core.domain.saml.messages import SamlBinding
+from core.domain.saml import SamlBinding
 
 Element = Any
 _LARGEST_INDEX: Final = 65_535

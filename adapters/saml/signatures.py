@@ -17,7 +17,7 @@ from cryptography.x509 import load_pem_x509_certificate
 
 from adapters.saml.accepted import OF_SERVICE_PROVIDERS, Accepted
 from adapters.saml.names import DS, ENVELOPED, EXCLUSIVE
-from core.domain.saml.messages import MessageRefused
+from core.domain.saml import MessageRefused
 
 Element = Any
 SIGNATURE: Final = f"{{{DS}}}Signature"

@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from adapters.saml.canonical import NOTHING, Markup, Mould, element, worded
 from adapters.saml.names import ENVELOPED, EXCLUSIVE, RSA_SHA256, SHA256
-from core.domain.saml.entities import KeyPair
+from core.domain.saml import KeyPair
 
 # `ENVELOPED` means that the digest does not cover the signature. The digest is taken before the signature is put into the document.
 _METHODS: Final = (

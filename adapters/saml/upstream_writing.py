@@ -6,8 +6,8 @@ from adapters.saml.canonical import Markup, element, worded
 from adapters.saml.names import POST_BINDING, PROTOCOL, REDIRECT_BINDING, XENC, XENC11
 from adapters.saml.signing import key_info
 from adapters.saml.writing import endpoint, head_attributes, issuer_element, metadata_document, signed_address, time_text, whole
-from core.domain.identity.upstream.saml.requests import OurAuthnRequest, ServiceProviderMetadata
-from core.domain.saml.entities import KeyPair
+from core.domain.identity.upstream.saml.assertions import OurAuthnRequest, ServiceProviderMetadata
+from core.domain.saml import KeyPair
 
 # Directories take the first method that they know.
 _ENCRYPTION: Final = tuple(

@@ -13,8 +13,7 @@ from adapters.saml.canonical import NOTHING, Markup, Mould, element, put_behind,
 from adapters.saml.names import BASIC_NAME, BEARER, POST_BINDING, PROTOCOL, REDIRECT_BINDING, RSA_SHA256, UNSPECIFIED_NAME, URI_NAME
 from adapters.saml.signing import key_info, sign_octets, signature
 from core.domain.federation.saml.messages import OurMetadata, Response, SamlAssertion
-from core.domain.saml.entities import KeyPair
-from core.domain.saml.messages import ASSERTION_LIFETIME, SKEW, DirectoryNameId, NameId, OurLogoutRequest, OurLogoutResponse, Status
+from core.domain.saml import ASSERTION_LIFETIME, SKEW, DirectoryNameId, KeyPair, NameId, OurLogoutRequest, OurLogoutResponse, Status
 
 
 def write_assertion(response: Response, signer: KeyPair | None) -> Markup | None:

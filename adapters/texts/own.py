@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Final
 
-from core.domain.texts.open_texts import FOOTER, NOTICE
-from core.domain.texts.reading import END_OF_LINE, PLACEHOLDER, parts
+from core.domain.texts.own_texts import FOOTER, NOTICE
+from core.domain.texts.rules import END_OF_LINE, PLACEHOLDER, parts
 
 # The address of a link is ours to write into an attribute, so it has no quotation marks, brackets or spaces.
 _ADDRESS: Final = re.compile(r"https://[^\s()<>\"'\[\]{}\\]+")

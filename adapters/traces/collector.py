@@ -7,10 +7,10 @@ from typing import Final
 import msgspec
 
 from adapters.traces.otlp import OtlpEncoding
-from core.domain.outbound.destinations import OutboundDestination
+from core.domain.outbound import OutboundDestination
 from core.domain.secrets import Secret
 from ports.outbound import Outbound, OutboundAnswer, OutboundFailed, OutboundRequest
-from ports.record.span_collectors import Collected, NotCollected
+from ports.record import Collected, NotCollected
 
 _TIMEOUT: Final = timedelta(seconds=10)
 _PASSING: Final = frozenset({429, 502, 503, 504})
@@ -26,7 +26,7 @@ class _Answer(msgspec.Struct):
 
 
 class OtlpCollector:
-    """Implements `ports.record.span_collectors.SpanCollector`."""
+    """Implements `ports.record.SpanCollector`."""
 
     def __init__(self, outbound: Outbound, to: OutboundDestination, headers: Sequence[tuple[str, Secret]], encoding: OtlpEncoding) -> None:
         self._outbound = outbound

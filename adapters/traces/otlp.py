@@ -13,7 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from adapters.traces.attributes import NAMES
-from ports.record.spans import Attributes, SpanKind, TraceSpan
+from ports.record import Attributes, SpanKind, TraceSpan
 
 _FAILED: Final = ',"status":{"code":2}'
 _SCOPE: Final = "postern"

@@ -6,15 +6,15 @@ from collections.abc import Callable
 from typing import Final
 
 from adapters.traces.otlp import encoded
-from core.domain.record.trace_contexts import TraceContext
-from ports.record.spans import SpanKind, Trace, TraceSpan
+from core.domain.record.stories import TraceContext
+from ports.record import SpanKind, Trace, TraceSpan
 
 _PREFIX_BITS: Final = 48
 _TRACE_BITS: Final = 128
 
 
 class SampledTraces:
-    """Implements `ports.record.spans.Traces`. `share` is the share of work that is traced, from 0 to 1; a parent has decided already.
+    """Implements `ports.record.Traces`. `share` is the share of work that is traced, from 0 to 1; a parent has decided already.
 
     Spans are encoded when their request or job has ended: a text waits for less memory than objects do, and costs the garbage collector
     nothing. `take` gets the text, the number of its spans, and how many more were left out.

@@ -17,11 +17,10 @@ from adapters.upstream.saml import SamlDirectories
 from adapters.upstream.websuite import WebSuite
 from core.domain.errors import BadRequest
 from core.domain.identity.upstream.claims import Asserted, NotVouched
-from core.domain.identity.upstream.further_settings import FurtherKind, FurtherSettings
-from core.domain.identity.upstream.providers import ClientAtProvider, Provider, ProviderSite, Upstream
+from core.domain.identity.upstream.providers import ClientAtProvider, FurtherKind, FurtherSettings, Provider, ProviderSite, Upstream
 from core.domain.identity.upstream.sign_in import OAuthError, ProviderAway, ProviderRequest, ReceivedTokens
 from core.domain.secrets import Secret, Token
-from ports.clock import Clock
+from ports.system import Clock
 
 # In seconds. Whoever waits for a look wants to sign in, and many clients give up after five seconds.
 LOOK_PATIENCE: Final = 4.0
@@ -35,7 +34,7 @@ class _Protocol(Protocol):
 
 
 class Upstreams:
-    """Implements `ports.identity.upstream.protocols.UpstreamProtocols`. `named` makes calls to providers that the operator has named, and
+    """Implements `ports.identity.upstream.UpstreamProtocols`. `named` makes calls to providers that the operator has named, and
     `guarded` makes calls to providers that tenants, or platform owners on a page, have named.
     """
 

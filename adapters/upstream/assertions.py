@@ -18,7 +18,7 @@ _THREADS: Final = 2
 
 
 class JwtAssertionSignatures:
-    """Implements `ports.identity.upstream.jwt_assertions.AssertionSignatures`. Fetched keys are kept for an hour. An assertion with an
+    """Implements `ports.identity.upstream.AssertionSignatures`. Fetched keys are kept for an hour. An assertion with an
     unknown key, or a signature that does not verify, makes us fetch them again, at most twice a minute; a failed fetch counts for ten
     seconds.
     """

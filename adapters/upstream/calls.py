@@ -12,7 +12,7 @@ import msgspec
 import structlog
 
 from core.domain.identity.upstream.sign_in import OAuthError, ProviderAway, UnreadableAnswer
-from core.domain.outbound.destinations import NotADestination, OutboundDestination, destination
+from core.domain.outbound import NotADestination, OutboundDestination, destination
 from ports.outbound import NO_HEADERS, Outbound, OutboundAnswer, OutboundFailed, OutboundRequest
 
 log = structlog.get_logger()

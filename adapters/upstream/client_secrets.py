@@ -9,8 +9,7 @@ from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, EllipticCurv
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from core.domain.errors import BadRequest
-from core.domain.identity.upstream.further_settings import ClientSecretKind, FurtherSettings
-from core.domain.identity.upstream.providers import ClientAtProvider
+from core.domain.identity.upstream.providers import ClientAtProvider, ClientSecretKind, FurtherSettings
 from core.domain.secrets import Secret
 from core.frozen import replace
 

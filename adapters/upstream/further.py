@@ -10,17 +10,16 @@ from adapters.upstream.client_secrets import made_secret
 from adapters.upstream.oauth import authorization_url, redeemed, tokens_of
 from adapters.upstream.oidc import OpenId
 from adapters.upstream.remembered import PublishedAnswers
+from core.domain.formats import Json
 from core.domain.identity.upstream.claims import Asserted, NotVouched, OddProfile, of_further_openid, of_further_profile
-from core.domain.identity.upstream.further_settings import FurtherSettings
-from core.domain.identity.upstream.posted_answers import answer_context, with_stated
-from core.domain.identity.upstream.providers import ProviderSite, Upstream
+from core.domain.identity.upstream.further_sign_ins import answer_context, with_stated
+from core.domain.identity.upstream.providers import FurtherSettings, ProviderSite, Upstream
 from core.domain.identity.upstream.sign_in import OAuthError, ProviderRequest, ReceivedTokens, UnreadableAnswer
-from core.domain.json import Json
 from core.domain.secrets import Secret, Token
 from core.frozen import replace
-from ports.clock import Clock
-from ports.encryption import KeyRing
-from ports.identity.upstream.further import PostedAnswerStore
+from ports.crypto import KeyRing
+from ports.identity.upstream import PostedAnswerStore
+from ports.system import Clock
 
 
 class WaitingAnswers:

@@ -7,15 +7,13 @@ from uuid import UUID
 
 from core.domain.identifiers import UpstreamProviderId
 from core.domain.identity.upstream.claims import Asserted, NotVouched
-from core.domain.identity.upstream.directories import password_page, request_id
-from core.domain.identity.upstream.ldap.failures import LdapFailed
-from core.domain.identity.upstream.ldap.people import restored_word
+from core.domain.identity.upstream.directories import password_page, request_id, restored_word
+from core.domain.identity.upstream.ldap.answers import LdapFailed
 from core.domain.identity.upstream.providers import ProviderSite, Upstream
 from core.domain.identity.upstream.sign_in import NO_TOKENS, OAuthError, ProviderAway, ProviderRequest, ReceivedTokens
 from core.domain.secrets import Secret, Token
-from ports.encryption import KeyRing
-from ports.identity.upstream.connections import ConnectionLookup
-from ports.identity.upstream.ldap import LdapDirectories
+from ports.crypto import KeyRing
+from ports.identity.upstream import ConnectionLookup, LdapDirectories
 
 
 class LdapPasswordPages:

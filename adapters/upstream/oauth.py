@@ -10,7 +10,7 @@ from core.domain.identity.upstream.claims import NotVouched
 from core.domain.identity.upstream.providers import ClientAtProvider
 from core.domain.identity.upstream.sign_in import OAuthError, ProviderRequest, ReceivedTokens
 from core.domain.secrets import Secret, Token
-from ports.identity.upstream.protocols import GrantEnded
+from ports.identity.upstream import GrantEnded
 from ports.outbound import NO_HEADERS
 
 LONGEST_TOKEN: Final = 16 << 10

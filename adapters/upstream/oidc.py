@@ -11,12 +11,12 @@ from adapters.upstream.oauth import authorization_url, redeemed, tokens_of
 from adapters.upstream.remembered import FAILURE_COUNTS_FOR, PublishedAnswers
 from core.domain.errors import BadRequest
 from core.domain.identity.upstream.claims import Asserted, NotVouched, mapped, of_own_openid, require_claims, with_userinfo
-from core.domain.identity.upstream.directory_factors import methods_of_token
+from core.domain.identity.upstream.directory_visits import methods_of_token
 from core.domain.identity.upstream.providers import ProviderEndpoints, ProviderSite, Upstream
 from core.domain.identity.upstream.sign_in import OAuthError, ProviderRequest, ReceivedTokens
 from core.domain.secrets import Secret, Token
 from core.frozen import Frozen, replace
-from ports.clock import Clock
+from ports.system import Clock
 
 SCOPES: Final = ("openid", "email", "profile")
 _WELL_KNOWN: Final = "/.well-known/openid-configuration"

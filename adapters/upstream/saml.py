@@ -8,18 +8,15 @@ from uuid import UUID
 from core.domain.identifiers import UpstreamProviderId
 from core.domain.identity.upstream.claims import Asserted, NotVouched
 from core.domain.identity.upstream.connections import addresses
-from core.domain.identity.upstream.directories import DirectoryRefused, request_id
+from core.domain.identity.upstream.directories import DirectoryRefused, asserted_by, request_id
 from core.domain.identity.upstream.providers import ProviderSite, SamlAtProvider, Upstream
-from core.domain.identity.upstream.saml.assertions import restored
-from core.domain.identity.upstream.saml.requests import TOLERANCE, OurAuthnRequest
-from core.domain.identity.upstream.saml.sign_in import asserted_by
+from core.domain.identity.upstream.saml.assertions import TOLERANCE, OurAuthnRequest, restored
 from core.domain.identity.upstream.sign_in import NO_TOKENS, OAuthError, ProviderRequest, ReceivedTokens
-from core.domain.saml.messages import RequestedContext
+from core.domain.saml import RequestedContext
 from core.domain.secrets import Secret, Token
-from ports.clock import Clock
-from ports.encryption import KeyRing
-from ports.identity.upstream.connections import ConnectionLookup
-from ports.identity.upstream.saml import ServiceProviderDocuments
+from ports.crypto import KeyRing
+from ports.identity.upstream import ConnectionLookup, ServiceProviderDocuments
+from ports.system import Clock
 
 
 class SamlDirectories:

@@ -8,10 +8,10 @@ from urllib.parse import urlencode
 import structlog
 
 from core.domain.errors import Overloaded
-from core.domain.identity.guards.widgets import WidgetPreset, WidgetVerdict
-from core.domain.outbound.destinations import destination
+from core.domain.identity.guards.puzzles import WidgetPreset, WidgetVerdict
+from core.domain.outbound import destination
 from core.domain.secrets import Secret
-from ports.identity.guards.widgets import WidgetSilent
+from ports.identity.sign_in import WidgetSilent
 from ports.outbound import Outbound, OutboundAnswer, OutboundFailed, OutboundRequest
 
 log = structlog.get_logger()
@@ -25,7 +25,7 @@ MOST_AT_ONCE: Final = 64
 
 
 class VerifyingMaker:
-    """Implements `ports.identity.guards.widgets.WidgetMaker`."""
+    """Implements `ports.identity.sign_in.WidgetMaker`."""
 
     def __init__(self, outbound: Outbound, preset: WidgetPreset, site_key: str, secret: Secret) -> None:
         self.preset = preset

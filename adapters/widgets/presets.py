@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from core.domain.identity.guards.widgets import WidgetPreset
+from core.domain.identity.guards.puzzles import WidgetPreset
 
 
 def widget_presets() -> Mapping[str, WidgetPreset]:

@@ -9,9 +9,9 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from enum import StrEnum
 from typing import Final
 
-from core.domain.email import Email
+from core.domain.formats import Json
 from core.domain.identifiers import OrganizationId, UserId
-from core.domain.json import Json
+from core.domain.mail import Email
 from core.frozen import Frozen
 
 MOST_GROUPS: Final = 200

@@ -6,8 +6,8 @@ from enum import StrEnum
 from typing import Final
 from uuid import UUID
 
+from core.domain.formats import Json
 from core.domain.identifiers import JobId, UserId
-from core.domain.json import Json
 from core.frozen import Frozen
 
 # The priority of jobs that can wait until nothing else is queued.

@@ -1,7 +1,12 @@
-"""Lines of text that people type, such as names, titles and reasons, made safe to show to others."""
+"""Lines of text that people type, such as names, titles and reasons, made safe to show to others.
+
+What short texts by others look like: marks that could end the quotation around them, and ways to write a link, in whatever script. They
+are found by their Unicode categories and names, since no list of them stays complete.
+"""
 
 import re
 import unicodedata
+from itertools import pairwise
 from typing import Final
 
 from core.domain.errors import BadRequest
@@ -81,3 +86,90 @@ def _is_control(letter: str) -> bool:
 def _is_visible(letter: str) -> bool:
     """Whether the letter is visible on its own. A combining mark is not, because it needs another letter."""
     return letter not in _BLANKS and not _is_control(letter) and unicodedata.category(letter)[0] not in "MZ"
+
+
+_FULL_STOPS: Final = ("FULL STOP",)
+_SLASHES: Final = ("SOLIDUS", "SLASH")
+_COLONS: Final = (" COLON", "RATIO")
+# A scheme makes a link also without its slashes: browsers add them. The others are a scheme that people are told to mend, and two slashes.
+_LINK: Final = re.compile(r"(?:https?|hxxps?|ftps?|mailto|javascript)\s*:|://|//(?=\S)|www\.", re.IGNORECASE)
+_HOST: Final = re.compile(r"[^\W_][\w-]*\.[^\W\d_]{2}|[^\W_]\s+\.\s*[^\W\d_]{2}|\d{1,3}(?:\.\d{1,3}){3}")
+_LOOKALIKE_MAIL: Final = re.compile(r"\S@\S")
+_QUOTING: Final = re.compile(
+    r"QUOTATION MARK|APOSTROPHE|PRIME|DITTO MARK|CORNER BRACKET|\b(?:ACUTE|GRAVE) ACCENT|GERSHAYIM|GERESH|(?:TURNED|REVERSED) COMMA"
+)
+# They stand within words, as in l'achat and п'ять, and within amounts of Switzerland.
+_WITHIN_WORDS: Final = frozenset("'\u2019\u02bc\u02bb\u05f3\u05f4")
+# The commonest apostrophe may also begin or end one word, as in 's avonds, un po' di, our customers' invoice.
+_AT_AN_EDGE: Final = re.compile(r"(?<!\S)'(?=[^\W_])|(?<=[^\W_])'(?= [^\W_])")
+_OTHER_FORMS: Final = ("<wide>", "<narrow>", "<font>", "<circle>", "<square>")
+
+
+def folded(text: str) -> str:
+    """The text with one form of each letter, and with the full stops, slashes and colons of all scripts as the usual ones."""
+    return "".join(map(_usual, unicodedata.normalize("NFKC", text)))
+
+
+def has_link(text: str) -> bool:
+    """Whether some program, or a person who types it, would make a link or an address of mail of a part of the text."""
+    seen = folded(text)
+    return _LINK.search(seen) is not None or _LOOKALIKE_MAIL.search(seen) is not None
+
+
+def has_host(text: str) -> bool:
+    """Whether the text has what could be the name or the address of a host. Many names of products could: `Node.js`."""
+    return _HOST.search(folded(text)) is not None
+
+
+def has_quotation(text: str) -> bool:
+    """Whether the text has a mark with which it could leave a quotation, or seem to. Apostrophes of words are none."""
+    edges = 0
+    for before, letter, after in zip(f" {text}", text, f"{text[1:]} ", strict=False):
+        if not _quotes(letter) or (letter in _WITHIN_WORDS and _is_of_word(before) and _is_of_word(after)):
+            continue
+        if letter != "'":
+            return True
+        edges += 1
+    # A second one could be the other end of a quotation.
+    return edges > 1 or edges != len(_AT_AN_EDGE.findall(text)) or _has_bare_mark(text)
+
+
+def has_other_forms(text: str) -> bool:
+    """Whether the text has letters in another form or width than the usual one, or letters that only somebody's own font has."""
+    return any(unicodedata.category(letter) == "Co" or _is_other_form(letter) for letter in text)
+
+
+def _usual(letter: str) -> str:
+    if letter == "\\":
+        return "/"
+    if letter.isascii():
+        return letter
+    name = unicodedata.name(letter, "")
+    for endings, usual in ((_FULL_STOPS, "."), (_SLASHES, "/"), (_COLONS, ":")):
+        if name.endswith(endings):
+            return usual
+    return letter
+
+
+def _quotes(letter: str) -> bool:
+    category = unicodedata.category(letter)
+    if category in {"Pi", "Pf"}:
+        return True
+    # Letters may have an accent.
+    is_mark = category[0] in "PS" or category == "Lm"
+    return is_mark and _QUOTING.search(unicodedata.name(letter, "")) is not None
+
+
+def _is_of_word(letter: str) -> bool:
+    return letter.isalnum() or unicodedata.category(letter)[0] == "M"
+
+
+def _has_bare_mark(text: str) -> bool:
+    """Whether an accent stands on no letter, as a quotation mark would. An acute accent of its own comes apart so."""
+    return any(before.isspace() and unicodedata.category(letter)[0] == "M" for before, letter in pairwise(f" {text}"))
+
+
+def _is_other_form(letter: str) -> bool:
+    usual = unicodedata.normalize("NFKC", letter)
+    has_form = unicodedata.decomposition(letter).startswith(_OTHER_FORMS)
+    return has_form and usual.isascii() and (usual.isalpha() or unicodedata.category(letter) == "Nd")

@@ -1,12 +1,17 @@
-"""A mail, ready to be sent: every mail has a text and an HTML part."""
+"""A mail, ready to be sent: every mail has a text and an HTML part.
 
+E-mail addresses, and when two of them are the same. A library behind `ports/identity/accounts.py` decides which
+addresses are well formed.
+"""
+
+import unicodedata
 from collections.abc import Mapping
 from typing import Final
 from uuid import UUID
 
+from core.domain.formats import Json
 from core.domain.identifiers import UserId
 from core.domain.jobs import NewJob
-from core.domain.json import Json
 from core.domain.languages import DEFAULT, Language
 from core.frozen import Frozen
 
@@ -58,3 +63,53 @@ def named_account(payload: Mapping[str, Json]) -> UserId | None:
         return UserId(UUID(str(payload[_ACCOUNT])))
     except (KeyError, ValueError):
         return None
+
+
+LONGEST_DOMAIN: Final = 253
+_LONGEST_LABEL: Final = 63
+# The ideographic full stop separates labels, and so do similar characters (RFC 3490, section 3.1). NFKC turns the halfwidth full stop into
+# this one, and the fullwidth one into a plain dot.
+_IDEOGRAPHIC_FULL_STOP: Final = "\u3002"
+
+
+class Email(Frozen):
+    """An address as its owner wrote it, with a key for comparisons. The key is normalized by NFKC and case folded, and its domain has the
+    form that mail and name servers use.
+    """
+
+    address: str
+
+    @property
+    def key(self) -> str:
+        # Case folding can undo the normalization ("ǰ" is an example), so normalize before and after.
+        folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", self.address).casefold())
+        local, at, domain = folded.rpartition("@")
+        return folded if not at or domain.isascii() else f"{local}@{_in_ascii(domain)}"
+
+    @property
+    def domain(self) -> str:
+        return self.key.rpartition("@")[2]
+
+    def __str__(self) -> str:
+        return self.address
+
+
+def mail_domain(email: Email) -> str:
+    """The domain as name servers know it, in ASCII. Empty when it cannot be a domain."""
+    return email.domain if email.domain.isascii() else ""
+
+
+def _in_ascii(domain: str) -> str:
+    """The domain in ASCII. If it cannot be a domain, it is returned with plain dots only. All typed text comes through this function, so
+    texts that are too long are returned before they cost anything: each letter becomes at least one ASCII letter, and the work grows with
+    the square of a label's length.
+    """
+    plain, ascii_domain = domain.replace(_IDEOGRAPHIC_FULL_STOP, "."), ""
+    for label in plain.split("."):
+        if not 0 < len(label) <= _LONGEST_LABEL or len(ascii_domain) > LONGEST_DOMAIN:
+            return plain
+        try:
+            ascii_domain += f".{label.encode('idna').decode('ascii')}"
+        except UnicodeError:
+            return plain
+    return ascii_domain[1:]

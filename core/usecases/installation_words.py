@@ -3,7 +3,7 @@
 from datetime import datetime
 
 from core.domain.texts.own_texts import InstallationWords
-from ports.clock import Clock
+from ports.system import Clock
 from ports.texts import InstallationWordsLookup
 
 

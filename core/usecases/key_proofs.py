@@ -1,12 +1,21 @@
 """Proofs of keys: what a request has to show beside its token, or to have its token bound (DPoP, RFC 9449)."""
 
-from core.domain.key_proofs.nonces import PURPOSE, NonceRule, counts, nonce_at
-from core.domain.key_proofs.proofs import KeyProofRefused, KeyThumbprint, NonceNeeded, ProvenRequest, ShownKey, shown_key
-from core.domain.key_proofs.replays import used_proof
+from core.domain.key_proofs import (
+    NONCE_PURPOSE,
+    KeyProofRefused,
+    KeyThumbprint,
+    NonceNeeded,
+    NonceRule,
+    ProvenRequest,
+    ShownKey,
+    nonce_at,
+    nonce_counts,
+    shown_key,
+    used_proof,
+)
 from core.frozen import Frozen
-from ports.clock import Clock
-from ports.key_proofs import KeyProofReader, UsedKeyProofs
-from ports.server_secrets import ServerSecrets
+from ports.crypto import KeyProofReader, ServerSecrets, UsedKeyProofs
+from ports.system import Clock
 
 
 class KeyProofs(Frozen):
@@ -24,7 +33,7 @@ class KeyProofs(Frozen):
         """The nonce that this client's next proof needs. None if none is asked of it."""
         if not self.nonces.asks(is_confidential=is_confidential):
             return None
-        return nonce_at(self.clock.now(), await self.server_secrets.get(PURPOSE))
+        return nonce_at(self.clock.now(), await self.server_secrets.get(NONCE_PURPOSE))
 
     async def use(self, shown: ShownKey, *, is_confidential: bool) -> KeyThumbprint:
         """Uses the proof up. Raises `NonceNeeded` where a nonce is asked for and the proof has none that counts, and `KeyProofRefused` for
@@ -32,7 +41,7 @@ class KeyProofs(Frozen):
         """
         now = self.clock.now()
         if self.nonces.asks(is_confidential=is_confidential) and (
-            shown.nonce is None or not counts(shown.nonce, now, await self.server_secrets.get(PURPOSE))
+            shown.nonce is None or not nonce_counts(shown.nonce, now, await self.server_secrets.get(NONCE_PURPOSE))
         ):
             raise NonceNeeded
         if not await self.used.use(used_proof(shown.key, shown.proof_id, now)):

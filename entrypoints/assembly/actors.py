@@ -53,7 +53,7 @@ from core.domain.services import services as services_domain
 from core.domain.tenancy import organizations as organizations_domain
 from core.domain.tenancy import profile_fields as profile_fields_domain
 from core.domain.texts.own_texts import INSTALLATION_TEXTS_TOPIC
-from core.usecases.purge import Purge
+from core.usecases.jobs import Purge
 from entrypoints.assembly.federation import Federation
 from entrypoints.assembly.foundation import Foundation
 from entrypoints.assembly.identity import Identity
@@ -61,7 +61,7 @@ from entrypoints.assembly.platform import Platform
 from entrypoints.assembly.record import Record
 from entrypoints.assembly.services import Services
 from entrypoints.assembly.tenancy import Tenancy
-from ports.deleted_rows import DeletedRows
+from ports.database import DeletedRows
 
 
 def assemble_actors(

@@ -25,7 +25,7 @@ from core.frozen import names_of
 from core.usecases.services.billing import Receiving
 from entrypoints.failures import StartFailed
 from entrypoints.settings import Settings, SettingsError
-from ports.identity.devices import Locations
+from ports.identity.sign_in import Locations
 from ports.mail import MailTransport
 from ports.outbound import OperatorsOutbound
 from ports.services.billing import PaymentProvider

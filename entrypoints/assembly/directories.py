@@ -6,15 +6,13 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
 from core.domain.identifiers import UpstreamProviderId
 from core.domain.identity.upstream.ldap.answers import LdapAnswer, LdapSite
-from core.domain.identity.upstream.ldap.reading import LdapGroup, LdapMarks, LdapPerson
-from core.domain.identity.upstream.ldap.surveys import LdapSurvey
+from core.domain.identity.upstream.ldap.surveys import LdapGroup, LdapMarks, LdapPerson, LdapSurvey
 from core.domain.secrets import Secret
-from ports.identity.upstream.ldap import LdapDirectories, LdapFound
-from ports.identity.upstream.ldap_reading import LdapReading
+from ports.identity.upstream import LdapDirectories, LdapFound, LdapReading
 
 
 class LdapOnFirstUse:
-    """Implements `ports.identity.upstream.ldap.LdapDirectories`."""
+    """Implements `ports.identity.upstream.LdapDirectories`."""
 
     def __init__(
         self, dial: Callable[[str, int], Awaitable[tuple[socket.socket, bool]]], trust: Callable[[], Awaitable[ssl.SSLContext]]
@@ -44,7 +42,7 @@ class LdapOnFirstUse:
 
 
 class LdapReadingOnFirstUse:
-    """Implements `ports.identity.upstream.ldap_reading.LdapReading`."""
+    """Implements `ports.identity.upstream.LdapReading`."""
 
     def __init__(
         self, dial: Callable[[str, int], Awaitable[tuple[socket.socket, bool]]], trust: Callable[[], Awaitable[ssl.SSLContext]]

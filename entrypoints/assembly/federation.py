@@ -13,43 +13,34 @@ from adapters.postgres.federation.logout_notices import LOGOUTS, PostgresLogoutN
 from adapters.postgres.federation.proxy_checks import PostgresProxies
 from adapters.postgres.federation.token_preview import PostgresTokenPreviews
 from adapters.postgres.record.deliveries import PostgresDeliveryQueue
-from core.domain.federation.logout.logout_notices import DueNotice
+from core.domain.federation.logouts import DueNotice
 from core.domain.federation.oauth.device_flow import ACTIVATION_PAGE
 from core.domain.identifiers import ClientSecretId, ScimTokenId, TrustedIssuerId, UserKeyId
 from core.frozen import Frozen
 from core.usecases.federation.afar_requests import AfarRequests
-from core.usecases.federation.agent_grants import AgentGrants
 from core.usecases.federation.authorization_codes import AuthorizationCodes
-from core.usecases.federation.authorization_refusals import AuthorizationRefusals
-from core.usecases.federation.authorizations import Authorizations
+from core.usecases.federation.authorization_requests import AuthorizationRefusals
+from core.usecases.federation.authorizations import Authorizations, PushedRequests
 from core.usecases.federation.client_documents import ClientDocuments
-from core.usecases.federation.client_origins import ClientOrigins
-from core.usecases.federation.clients import Clients
-from core.usecases.federation.consents import Consents
+from core.usecases.federation.clients import ClientOrigins, Clients, OpenRegistrations
+from core.usecases.federation.consents import AgentGrants, Consents
 from core.usecases.federation.device_flow import DeviceFlow
 from core.usecases.federation.directory_runs.keeping import DirectoryKeeping
 from core.usecases.federation.directory_runs.runs import DirectoryRuns
-from core.usecases.federation.given_sessions import GivenSessions
-from core.usecases.federation.grants import Grants
+from core.usecases.federation.given_sessions import GivenSessions, Userinfo
+from core.usecases.federation.grants import Grants, Workloads
 from core.usecases.federation.identity_assertions import IdentityAssertions
-from core.usecases.federation.logout_notices import LogoutNotices, LogoutReceivers
-from core.usecases.federation.logouts import Logouts
-from core.usecases.federation.open_registrations import OpenRegistrations
+from core.usecases.federation.logouts import LogoutNotices, LogoutReceivers, Logouts
 from core.usecases.federation.proxy_checks import ProxyChecks
-from core.usecases.federation.pushed_requests import PushedRequests
 from core.usecases.federation.saml.configurations import Saml
 from core.usecases.federation.saml.logouts import SamlLogouts
 from core.usecases.federation.saml.sign_in import SamlSignIn
-from core.usecases.federation.scim.exchanges import ScimExchanges
-from core.usecases.federation.scim.groups import ScimGroups
-from core.usecases.federation.scim.teams import ScimSettings, ScimTeams
-from core.usecases.federation.scim.tokens import ScimTokens
+from core.usecases.federation.scim.groups import ScimGroups, ScimSettings, ScimTeams
+from core.usecases.federation.scim.tokens import ScimExchanges, ScimTokens
 from core.usecases.federation.scim.users import ScimUsers
 from core.usecases.federation.token_preview import TokenPreviews
-from core.usecases.federation.userinfo import Userinfo
-from core.usecases.federation.workloads import Workloads
-from core.usecases.record.deliveries import Deliveries
-from core.usecases.tenancy.keys.key_tokens import KeyTokens
+from core.usecases.record import Deliveries
+from core.usecases.tenancy.management_keys import KeyTokens
 from core.usecases.tenancy.ownerships import Ownerships
 from entrypoints.assembly.foundation import Foundation
 from entrypoints.assembly.identity import Identity
@@ -58,7 +49,7 @@ from entrypoints.assembly.rooms.directories import assemble_directories
 from entrypoints.assembly.rooms.saml import assemble_saml
 from entrypoints.assembly.rooms.tokens import assemble_tokens
 from entrypoints.settings import Settings
-from ports.federation.logout_notices import ClaimedService
+from ports.federation.oauth import ClaimedService
 
 
 class Federation(Frozen, kw_only=True):

@@ -45,16 +45,14 @@ from adapters.upstream.calls import Calls
 from adapters.upstream.further import WaitingAnswers
 from adapters.upstream.ldap import LdapPasswordPages
 from adapters.upstream.saml import SamlDirectories
-from core.domain.identity.links import Links
-from core.domain.key_proofs.nonces import NonceRule
+from core.domain.identity.account_mails import Links
+from core.domain.key_proofs import NonceRule
 from core.frozen import Frozen
-from core.usecases.dead_jobs import GivenUpJobs
-from core.usecases.encryption import Reencryption
-from core.usecases.identity.locking.lock_links import LockLinks
+from core.usecases.identity.account_endings import LockLinks
 from core.usecases.installation_words import KeptInstallationWords
-from core.usecases.key_care import KeyCare
+from core.usecases.jobs import GivenUpJobs
 from core.usecases.key_proofs import KeyProofs
-from core.usecases.signing_keys import SigningKeys, stored
+from core.usecases.keys import KeyCare, Reencryption, SigningKeys, stored
 from entrypoints.assembly.configured import (
     direct_client,
     guarded_client,
@@ -70,25 +68,16 @@ from entrypoints.event_loop_rounds import fair_turn
 from entrypoints.http.scrapes import Scrapes
 from entrypoints.installation import conninfo
 from entrypoints.settings import Settings
-from ports.branding import Brandings
-from ports.clock import Clock
+from ports.crypto import KeptSecrets, TokenSigner, TokenVerifier
 from ports.identity.accounts import EmailSyntax
-from ports.identity.upstream.jwt_assertions import AssertionSignatures
-from ports.identity.upstream.ldap import LdapDirectories
-from ports.identity.upstream.ldap_reading import LdapReading
-from ports.identity.upstream.protocols import UpstreamProtocols
-from ports.identity.upstream.saml import ServiceProviderDocuments
+from ports.identity.upstream import AssertionSignatures, LdapDirectories, LdapReading, ServiceProviderDocuments, UpstreamProtocols
 from ports.jobs import JobQueue
-from ports.mail import MailTransport
-from ports.mail_templates import MailTemplates
+from ports.mail import MailTemplates, MailTransport
 from ports.outbound import OperatorsOutbound, Outbound, TextRecords
-from ports.rate_limits import SharedBuckets
-from ports.server_secrets import KeptSecrets
-from ports.services.published_keys import KeySets
-from ports.system import Ids, Secrets, System
-from ports.tenancy.mail_servers import OrganizationPost
-from ports.texts import ShippedWords
-from ports.tokens import TokenSigner, TokenVerifier
+from ports.services.services import KeySets
+from ports.system import Clock, Ids, Secrets, SharedBuckets, System
+from ports.tenancy.organizations import OrganizationPost
+from ports.texts import Brandings, ShippedWords
 from ports.unit_of_work import UnitOfWorkFactory
 
 log = structlog.get_logger()

@@ -20,52 +20,37 @@ from adapters.time_zones import is_time_zone
 from core.domain.identifiers import SessionId
 from core.domain.identity.guards.traffic import BusyPlaces
 from core.frozen import Frozen
-from core.usecases.identity.account_mails import AccountMails
-from core.usecases.identity.account_passwords import AccountPasswords
-from core.usecases.identity.account_summaries import AccountSummaries
-from core.usecases.identity.accounts import Accounts
+from core.usecases.identity.account_endings import AccountLocks, UnverifiedAccounts
+from core.usecases.identity.account_mails import AccountMails, MailedCodes
+from core.usecases.identity.account_passwords import AccountPasswords, ForeignHashes
+from core.usecases.identity.accounts import Accounts, AccountSummaries
 from core.usecases.identity.address_proofs import AddressProofs
 from core.usecases.identity.devices import Devices
 from core.usecases.identity.flows import Flows
-from core.usecases.identity.foreign_hashes import ForeignHashes
 from core.usecases.identity.guards.guesses import Guesses
-from core.usecases.identity.guards.puzzles import Puzzles
-from core.usecases.identity.guards.widgets import Widgets
+from core.usecases.identity.guards.puzzles import Puzzles, Widgets
 from core.usecases.identity.impersonation import Impersonations
-from core.usecases.identity.locking.account_locks import AccountLocks
 from core.usecases.identity.login_events import LoginEvents
-from core.usecases.identity.mailed_codes import MailedCodes
-from core.usecases.identity.mailed_proofs import MailedProofs
 from core.usecases.identity.mfa import Mfa
-from core.usecases.identity.own_sessions import OwnSessions
 from core.usecases.identity.passkeys import Passkeys
-from core.usecases.identity.pictures import Pictures
 from core.usecases.identity.privacy import Declining, Privacy
-from core.usecases.identity.profiles import Profiles
+from core.usecases.identity.profiles import Pictures, Profiles
 from core.usecases.identity.realms import HomeRealms
-from core.usecases.identity.reauthentication import Reauthentication
-from core.usecases.identity.registering.mail_budgets import MailBudgets
-from core.usecases.identity.registering.registrations import Registrations
-from core.usecases.identity.risk.installation_way_back import InstallationWayBack
-from core.usecases.identity.session_limits.displaced_sessions import DisplacedSessions
-from core.usecases.identity.sessions import Sessions
+from core.usecases.identity.reauthentication import MailedProofs, Reauthentication
+from core.usecases.identity.registering import MailBudgets, Registrations
+from core.usecases.identity.risk import InstallationWayBack
+from core.usecases.identity.sessions import DisplacedSessions, OwnSessions, Sessions
 from core.usecases.identity.sign_in.admission import Admission
-from core.usecases.identity.sign_in.landings.api import SignIn
-from core.usecases.identity.sign_in.landings.browser import BrowserSessions
-from core.usecases.identity.sign_in.passkey_offers import PasskeyOffers
-from core.usecases.identity.sign_in.proofs.link import SignInLinks
-from core.usecases.identity.sign_in.proofs.newcomer import NewcomerProofs
+from core.usecases.identity.sign_in.landings import BrowserSessions, PasskeyOffers, SignIn
+from core.usecases.identity.sign_in.proofs.mailed import NewcomerProofs, SignInLinks
 from core.usecases.identity.sign_in.proofs.passkey import PasskeyProofs
 from core.usecases.identity.sign_in.proofs.upstream import UpstreamProofs
-from core.usecases.identity.terms.terms import TermsOfPeople
-from core.usecases.identity.unverified_accounts import UnverifiedAccounts
-from core.usecases.identity.upstream.further_offers import FurtherOffers
-from core.usecases.identity.upstream.identities import Identities
-from core.usecases.identity.upstream.journeys import Journeys
-from core.usecases.identity.upstream.link_requests import LinkRequests
-from core.usecases.identity.upstream.posted_answers import PostedAnswers
+from core.usecases.identity.terms import TermsOfPeople
+from core.usecases.identity.upstream.further_sign_ins import PostedAnswers
+from core.usecases.identity.upstream.identities import Identities, LinkRequests
+from core.usecases.identity.upstream.journeys import Journeys, RepeatedReturns
 from core.usecases.identity.upstream.provider_tokens import ProviderTokens
-from core.usecases.identity.upstream.repeated_returns import RepeatedReturns
+from core.usecases.identity.upstream.providers import FurtherOffers
 from core.usecases.tenancy.join_requests import JoinByDomain
 from entrypoints.assembly.configured import password_hasher
 from entrypoints.assembly.foundation import Foundation
@@ -75,8 +60,8 @@ from entrypoints.assembly.rooms.sign_ins import SignInTraces, assemble_sign_ins,
 from entrypoints.assembly.rooms.upstream import UpstreamParts, assemble_upstream
 from entrypoints.assembly.rooms.widgets import assemble_widgets
 from entrypoints.settings import Settings
-from ports.identity.upstream.connections import ConnectionLookup
-from ports.passwords import PasswordHasher
+from ports.crypto import PasswordHasher
+from ports.identity.upstream import ConnectionLookup
 
 
 class Identity(Frozen, kw_only=True):

@@ -23,27 +23,20 @@ from adapters.upstream.presets import ShippedPresets
 from core.domain.identity.upstream.providers import Provider
 from core.domain.platform.imports.decisions import KnownProvider
 from core.frozen import Frozen
-from core.usecases.platform.account_administration import AccountAdministration
-from core.usecases.platform.analytics import Analytics
-from core.usecases.platform.configurations import Configurations
-from core.usecases.platform.expiries import Expiries
-from core.usecases.platform.frames import Frames
+from core.usecases.platform.account_administration import AccountAdministration, PlatformUsers
+from core.usecases.platform.analytics import Analytics, Installation
+from core.usecases.platform.configurations import Configurations, Proposals
 from core.usecases.platform.further_providers import FurtherProviders
-from core.usecases.platform.governance import Governance
+from core.usecases.platform.governance import Governance, TextApprovals
 from core.usecases.platform.imports import Imports
-from core.usecases.platform.installation import Installation
 from core.usecases.platform.platform_owners import PlatformOwners
-from core.usecases.platform.platform_users import PlatformUsers
-from core.usecases.platform.proposals import Proposals
 from core.usecases.platform.searches import Searches
-from core.usecases.platform.text_approvals import TextApprovals
-from core.usecases.platform.todos import OpenTodos
+from core.usecases.platform.todos import Expiries, Frames, OpenTodos
 from entrypoints.assembly.foundation import Foundation
 from entrypoints.assembly.identity import Identity
 from entrypoints.settings import Settings
 from ports.database import Partitions
-from ports.platform.analytics import LoginCounter
-from ports.platform.storage import StorageSamples
+from ports.platform import LoginCounter, StorageSamples
 
 
 class Platform(Frozen, kw_only=True):

@@ -5,10 +5,9 @@ from adapters.postgres.record.audit_chains import PostgresAuditChains
 from adapters.postgres.record.changed_settings import PostgresChangedSettings
 from adapters.postgres.record.stories import PostgresStories
 from core.frozen import Frozen
-from core.usecases.record.audit import Audit
-from core.usecases.record.changed_settings import RecentChanges
+from core.usecases.record import Audit, RecentChanges
 from entrypoints.assembly.foundation import Foundation
-from ports.record.stories import Stories
+from ports.record import Stories
 
 
 class Record(Frozen, kw_only=True):

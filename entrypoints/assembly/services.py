@@ -15,31 +15,22 @@ from adapters.postgres.tenancy.keys.machine_keys import PostgresKeyUse
 from adapters.turns import FairTurns
 from core.domain.identifiers import ApiKeyId, UserKeyId
 from core.frozen import Frozen
-from core.usecases.services.api_keys import ApiKeys
-from core.usecases.services.assignments import Assignments
+from core.usecases.services.api_keys import ApiKeys, ClientSecrets
 from core.usecases.services.billing import Billing
 from core.usecases.services.billing_checkouts import Checkouts
 from core.usecases.services.billing_reconciliation import BillingReconciliation
-from core.usecases.services.client_ids import KeptClientIds
-from core.usecases.services.client_secrets import ClientSecrets
-from core.usecases.services.end_users import EndUsers
-from core.usecases.services.made_by_keys import MadeByKeys
-from core.usecases.services.permissions import ServicePermissions
-from core.usecases.services.plans import Plans
+from core.usecases.services.plans import Plans, Subscriptions
 from core.usecases.services.proxies import ServiceProxies
 from core.usecases.services.resource_servers import ResourceApprovals, ResourceServers
-from core.usecases.services.rights import PeoplesRights
-from core.usecases.services.service_analytics import ServiceAnalysis
 from core.usecases.services.service_claims import ServiceClaims
-from core.usecases.services.service_info import ServiceInfo
-from core.usecases.services.service_roles import ServiceRoles
-from core.usecases.services.service_users import ServiceUsers
-from core.usecases.services.services import OrganizationServices, RegisteredServices
-from core.usecases.services.subscriptions import Subscriptions
+from core.usecases.services.service_info import PeoplesRights, ServiceAnalysis, ServiceInfo
+from core.usecases.services.service_roles import Assignments, ServicePermissions, ServiceRoles
+from core.usecases.services.service_users import EndUsers, ServiceUsers
+from core.usecases.services.services import KeptClientIds, MadeByKeys, OrganizationServices, RegisteredServices
 from core.usecases.services.user_keys import UserKeys
-from core.usecases.tenancy.domains.domain_proofs import DomainProofs
+from core.usecases.tenancy.domains import DomainProofs
 from core.usecases.tenancy.ownerships import Ownerships
-from core.usecases.tenancy.profile_values import ProfileValues
+from core.usecases.tenancy.profile_fields import ProfileValues
 from entrypoints.assembly.configured import payment_provider, receiving
 from entrypoints.assembly.foundation import Foundation
 from entrypoints.assembly.rooms.accounts import account_locks

@@ -21,67 +21,47 @@ from adapters.postgres.tenancy.webhook_queue import WEBHOOKS
 from adapters.saml.certificates import RsaCertificates
 from adapters.turns import FairTurns
 from core.domain.identifiers import ManagementKeyId
-from core.domain.tenancy.webhook_deliveries import DueEvent
+from core.domain.tenancy.webhooks import DueEvent
 from core.frozen import Frozen
-from core.usecases.identity.upstream.connection_keys import ConnectionKeys
-from core.usecases.record.deliveries import Deliveries
-from core.usecases.tenancy.access import AccessExplainer
+from core.usecases.identity.upstream.providers import ConnectionKeys
+from core.usecases.record import Deliveries
 from core.usecases.tenancy.branding import OrganizationBranding
 from core.usecases.tenancy.callers import Callers
-from core.usecases.tenancy.connections.answers import DirectoryAnswers
-from core.usecases.tenancy.connections.failed_sign_ins import FailedDirectorySignIns
-from core.usecases.tenancy.connections.lifecycle import Connections
-from core.usecases.tenancy.connections.logouts import DirectoryLogouts
-from core.usecases.tenancy.connections.metadata import DirectoryMetadataReader
-from core.usecases.tenancy.connections.passwords import DirectoryPasswords
+from core.usecases.tenancy.connections.answers import DirectoryAnswers, DirectoryLogouts
+from core.usecases.tenancy.connections.lifecycle import Connections, DirectoryMetadataReader
+from core.usecases.tenancy.connections.passwords import DirectoryPasswords, FailedDirectorySignIns
 from core.usecases.tenancy.connections.refreshes import ConnectionRefreshes
-from core.usecases.tenancy.connections.surveys import DirectorySurveys
-from core.usecases.tenancy.connections.trials import ConnectionTests
-from core.usecases.tenancy.domains.domain_proofs import DomainProofs
-from core.usecases.tenancy.domains.domain_routes import DomainRoutes
-from core.usecases.tenancy.domains.domains import Domains
+from core.usecases.tenancy.connections.trials import ConnectionTests, DirectorySurveys
+from core.usecases.tenancy.domains import DomainProofs, DomainRoutes, Domains
 from core.usecases.tenancy.invitations import Invitations
 from core.usecases.tenancy.join_requests import JoinRequests
-from core.usecases.tenancy.keys.key_tokens import KeyTokens
-from core.usecases.tenancy.keys.management_keys import ManagementKeys
-from core.usecases.tenancy.keys.trusted_issuers import TrustedIssuers
 from core.usecases.tenancy.mail_servers import MailServers
-from core.usecases.tenancy.member_factors import MemberFactors
-from core.usecases.tenancy.members import Members
-from core.usecases.tenancy.oauth_credentials import OrganizationOAuthCredentials
+from core.usecases.tenancy.management_keys import KeyTokens, ManagementKeys
+from core.usecases.tenancy.members import MemberFactors, Members
 from core.usecases.tenancy.organizations import Organizations
 from core.usecases.tenancy.ownerships import Ownerships
-from core.usecases.tenancy.profile_fields import ProfileFields
-from core.usecases.tenancy.profile_values import ProfileValues
-from core.usecases.tenancy.risk.owner_notices import OwnerNotices
-from core.usecases.tenancy.risk.risk_policies import RiskPoliciesOfKeepers
-from core.usecases.tenancy.risk.ways_back import RiskWaysBack
+from core.usecases.tenancy.profile_fields import ProfileFields, ProfileValues
+from core.usecases.tenancy.rights import AccessExplainer
+from core.usecases.tenancy.risk import OwnerNotices, RiskPoliciesOfKeepers, RiskWaysBack
 from core.usecases.tenancy.roles import Roles
-from core.usecases.tenancy.setup.activations import Activations
 from core.usecases.tenancy.setup.connection_drafts import ConnectionDrafts
-from core.usecases.tenancy.setup.domain_drafts import DomainDrafts
-from core.usecases.tenancy.setup.scim_drafts import ScimDrafts
-from core.usecases.tenancy.setup.setup_drafts import SetupDrafts
+from core.usecases.tenancy.setup.drafts import DomainDrafts, ScimDrafts, SiemDrafts
+from core.usecases.tenancy.setup.setup_drafts import Activations, SetupDrafts
 from core.usecases.tenancy.setup.setup_links import SetupLinks
-from core.usecases.tenancy.setup.siem_drafts import SiemDrafts
-from core.usecases.tenancy.siem import Siem
-from core.usecases.tenancy.siem_export import SiemExport
+from core.usecases.tenancy.siem import Siem, SiemExport
 from core.usecases.tenancy.sign_in_rules import OrganizationSignInRules
 from core.usecases.tenancy.teams import Teams
-from core.usecases.tenancy.terms.terms import TermsVersions
-from core.usecases.tenancy.texts.mail_previews import MailPreviews
-from core.usecases.tenancy.texts.notices import Notices
-from core.usecases.tenancy.texts.own_texts import OwnTextChanges
-from core.usecases.tenancy.texts.spoken_languages import OrganizationLanguages
-from core.usecases.tenancy.upstream_providers import OrganizationUpstreamProviders
-from core.usecases.tenancy.webhook_deliveries import WebhookDeliveries, WebhookReceivers
-from core.usecases.tenancy.webhooks import Webhooks
+from core.usecases.tenancy.terms import TermsVersions
+from core.usecases.tenancy.texts import MailPreviews, Notices, OrganizationLanguages, OwnTextChanges
+from core.usecases.tenancy.trusted_issuers import TrustedIssuers
+from core.usecases.tenancy.upstream_providers import OrganizationOAuthCredentials, OrganizationUpstreamProviders
+from core.usecases.tenancy.webhooks import WebhookDeliveries, WebhookReceivers, Webhooks
 from entrypoints.assembly.by_name import PartsByName, assembled
 from entrypoints.assembly.configured import installed_providers, with_client
 from entrypoints.assembly.foundation import Foundation
 from entrypoints.assembly.identity import Identity
 from entrypoints.settings import Settings
-from ports.tenancy.webhook_deliveries import ClaimedWebhook
+from ports.tenancy.receivers import ClaimedWebhook
 
 
 class Tenancy(Frozen, kw_only=True):

@@ -15,13 +15,13 @@ from adapters.traces.collector import OtlpCollector
 from adapters.traces.otlp import OtlpEncoding
 from adapters.traces.sampled import SampledTraces
 from core import usecases
-from core.domain.outbound.destinations import NotADestination, destination
+from core.domain.outbound import NotADestination, destination
 from core.frozen import Frozen, names_of, replace
 from entrypoints.settings import Settings, SettingsError
-from ports.clock import Clock
 from ports.metrics import Metrics
 from ports.outbound import Outbound
-from ports.record.spans import SpanKind, TraceSpan, current_span
+from ports.record import SpanKind, TraceSpan, current_span
+from ports.system import Clock
 
 Family = TypeVar("Family", bound=Frozen)
 

@@ -7,9 +7,8 @@ import trio
 
 from core.domain.claims import ToldClaim
 from core.domain.federation.token_preview import TokenPreview, missing_in, told_in
-from core.domain.identity.terms.terms import PendingTerms
-from core.domain.tenancy.access import Accessor, Related
-from core.domain.tenancy.organizations import OrganizationStatus
+from core.domain.identity.terms import PendingTerms
+from core.domain.tenancy.organizations import Accessor, OrganizationStatus, Related
 from core.domain.tenancy.roles import HOLDER, Capability
 from entrypoints.cli.opening import opened_postern
 from entrypoints.cli.output.printing import plain, print_json

@@ -8,16 +8,15 @@ from typing import Final
 import trio
 
 from core.domain.identifiers import OrganizationId
-from core.domain.record.audit_chains import PLATFORM_CHAIN, ChainCheck, ChainFinding, ChainHead
-from core.domain.record.audit_progress import Reached
-from core.usecases.record.audit import CheckedChain
+from core.domain.record.audit import PLATFORM_CHAIN, ChainCheck, ChainFinding, ChainHead, Reached
+from core.usecases.record import CheckedChain
 from entrypoints.cli.opening import opened_postern
 from entrypoints.cli.output.printing import print_json
 from entrypoints.cli.output.progress import progress, say
 from entrypoints.cli.record.resuming import ResumeFile
 from entrypoints.failures import FAILURE, OK, USAGE, StartFailed
 from entrypoints.settings import Settings
-from ports.encryption import CannotOpen
+from ports.crypto import CannotOpen
 
 # The most faults that are printed for a chain. A longer list would not help the reader.
 _MOST_SHOWN: Final = 20

@@ -9,8 +9,8 @@ import trio
 from adapters.crypto.key_ring import generate_key
 from core.domain.federation.open_registrations import KEPT_FOR, RegistrationKey, signing, verifying
 from core.domain.record.events import SYSTEM
-from core.domain.signing_keys import SigningKey
-from core.usecases.encryption import queue_reencryption
+from core.domain.tokens import SigningKey
+from core.usecases.keys import queue_reencryption
 from entrypoints.assembly.configured import key_file
 from entrypoints.bootstrap import Postern, open_postern
 from entrypoints.cli.opening import opened_postern, require_schema

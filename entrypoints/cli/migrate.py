@@ -7,7 +7,7 @@ import trio
 from adapters.postgres import migrate
 from adapters.postgres.migrating.forecast import lines
 from adapters.postgres.migrating.replaceable import PROMISE
-from core.domain.json import Json, timestamp
+from core.domain.formats import Json, timestamp
 from entrypoints.cli.grants import granted
 from entrypoints.cli.output.printing import print_json
 from entrypoints.cli.output.progress import progress, say, say_beside

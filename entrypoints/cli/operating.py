@@ -3,9 +3,9 @@
 from typing import Final
 from uuid import UUID
 
-from core.domain.email import Email
 from core.domain.identifiers import SessionId
 from core.domain.identity.callers import Caller
+from core.domain.mail import Email
 from core.domain.record.events import Actor
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import BuiltInRole, Capability

@@ -7,11 +7,10 @@ from typing import Final
 
 import trio
 
-from core.domain.changes import UNCHANGED
 from core.domain.identifiers import TierId
-from core.domain.pages import MOST_COUNTED
 from core.domain.platform.governance import Authority, GovernedOrganization, OrganizationFilter, Override
 from core.domain.record.events import SYSTEM
+from core.domain.requests import MOST_ROWS_COUNTED, UNCHANGED
 from core.domain.tenancy.organizations import Organization, OrganizationStatus
 from core.domain.tenancy.tiers import user_limit
 from core.usecases.platform.governance import Governance
@@ -70,7 +69,7 @@ async def _list(governance: Governance, given: argparse.Namespace) -> None:
         return
     for line in table(found.items):
         print(line)
-    at_least = "at least " if found.total == MOST_COUNTED else ""
+    at_least = "at least " if found.total == MOST_ROWS_COUNTED else ""
     shown = f"{given.offset + 1}-{given.offset + len(found.items)}" if found.items else "none"
     print(f"{shown} of {at_least}{found.total}")
 

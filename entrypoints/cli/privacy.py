@@ -6,8 +6,8 @@ from contextlib import aclosing
 
 import trio
 
-from core.domain.email import Email
 from core.domain.identity.privacy import PrivacyRequester
+from core.domain.mail import Email
 from core.domain.record.events import SYSTEM
 from entrypoints.bootstrap import Postern
 from entrypoints.cli.opening import opened_postern

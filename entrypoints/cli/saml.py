@@ -10,7 +10,7 @@ from entrypoints.cli.opening import opened_postern
 from entrypoints.cli.output.printing import print_json, printable
 from entrypoints.failures import OK
 from entrypoints.settings import Settings
-from ports.federation.saml.configurations import Configured
+from ports.federation.saml import Configured
 
 
 def run(arguments: argparse.Namespace, settings: Settings) -> int:

@@ -6,7 +6,7 @@ from typing import Final
 
 import trio
 
-from core.domain.pages import MOST_COUNTED
+from core.domain.requests import MOST_ROWS_COUNTED
 from core.domain.services.services import RegisteredService
 from entrypoints.bootstrap import Postern
 from entrypoints.cli.opening import opened_postern
@@ -33,7 +33,7 @@ async def _list(postern: Postern, given: argparse.Namespace) -> None:
         return
     for line in table(found.items):
         print(line)
-    at_least = "at least " if found.total == MOST_COUNTED else ""
+    at_least = "at least " if found.total == MOST_ROWS_COUNTED else ""
     shown = f"{given.offset + 1}-{given.offset + len(found.items)}" if found.items else "none"
     print(f"{shown} of {at_least}{found.total}")
 

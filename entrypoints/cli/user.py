@@ -9,9 +9,9 @@ from typing import Final
 
 import trio
 
-from core.domain.email import Email
 from core.domain.identity.upstream.providers import NAMES
-from core.domain.platform.account_overviews import (
+from core.domain.mail import Email
+from core.domain.platform.platform_users import (
     AccountOverview,
     CredentialSeen,
     IdentitySeen,
@@ -25,7 +25,7 @@ from entrypoints.cli.opening import opened_postern
 from entrypoints.cli.output.printing import moment, print_json, printable, tell
 from entrypoints.failures import OK
 from entrypoints.settings import Settings
-from ports.identity.foreign_hashes import PasswordCounts
+from ports.identity.accounts import PasswordCounts
 
 Done = tuple[Mapping[str, object], str]
 """What was done, for programs and for people."""

@@ -7,11 +7,11 @@ organization that others made never passes for the demo's, whatever it is called
 from typing import Final
 from uuid import UUID
 
-from core.domain.email import Email
 from core.domain.errors import NotFound
 from core.domain.identifiers import ClientId, MembershipId, OrganizationId, PlanId, ServiceId, UserId
 from core.domain.identity.accounts import Account, signed_up, unverified_account
 from core.domain.identity.sign_in import PASSWORD_PROVIDER
+from core.domain.mail import Email
 from core.domain.record.events import SYSTEM, Event, Target
 from core.domain.secrets import Password
 from core.domain.services.plans import default_plan, plan_created

@@ -2,15 +2,8 @@
 
 from collections.abc import Mapping
 
-from core.domain.json import Json
-from core.domain.key_proofs.proofs import (
-    BoundTokenRefused,
-    KeyProofRefused,
-    KeyThumbprint,
-    NonceNeeded,
-    ProvenRequest,
-    require_shown,
-)
+from core.domain.formats import Json
+from core.domain.key_proofs import BoundTokenRefused, KeyProofRefused, KeyThumbprint, NonceNeeded, ProvenRequest, require_shown
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.calls import Request
 from entrypoints.http.machinery.limits import AUTH, CLIENT, KEY_PROOFS

@@ -20,13 +20,13 @@ from core.domain.federation.oauth.authorization_codes import Claim, claim_of
 from core.domain.federation.oauth.authorization_steps import RequestingApplication, SignedInPerson
 from core.domain.federation.oauth.client_documents import ClientRefused
 from core.domain.federation.oauth.grants import AUTHORIZATION_CODE, TokenRequest
-from core.domain.federation.refusal_reasons import RefusalReason, in_words
+from core.domain.federation.oauth.refusals import RefusalReason, reason_in_words
 from core.domain.identifiers import AuthorizationRefusalId, ClientId, ResourceServerId
 from core.domain.identity.flows import Flow
 from core.domain.identity.login_events import LoginFailure
 from core.domain.identity.sessions import Context
 from core.domain.identity.sign_in import SESSION_PROVIDER
-from core.domain.services.client_ids import describes_itself, read_client_id, shown
+from core.domain.services.clients import describes_itself, read_client_id, shown
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.clients import shown_credentials
@@ -47,7 +47,7 @@ def record_refused_request(
         return
     reason, received = found
     if api is not None:
-        because = " · ".join(filter(None, (in_words(reason)[0], received)))
+        because = " · ".join(filter(None, (reason_in_words(reason)[0], received)))
         _record_document(postern, shown(client), api, reason.value, because)
     else:
         _record(postern, client, RefusingEndpoint.AUTHORIZE, (reason, received, None))

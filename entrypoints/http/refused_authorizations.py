@@ -7,14 +7,12 @@ from typing import Any, Final
 import structlog
 
 from core.domain.errors import Refusal
-from core.domain.federation.oauth.authorization_parameters import Parameters
+from core.domain.federation.oauth.authorization_parameters import THROUGH, Parameters
 from core.domain.federation.oauth.authorization_steps import RequestingApplication
-from core.domain.federation.oauth.authorizations import AuthorizationRefused, UnknownRecipient
+from core.domain.federation.oauth.authorizations import Answered, AuthorizationRefused, UnknownRecipient
 from core.domain.federation.oauth.client_documents import ClientRefused
-from core.domain.federation.oauth.direct_requests import THROUGH
-from core.domain.federation.oauth.redirects import Answered
 from core.domain.identifiers import ClientId, ResourceServerId
-from core.domain.services.client_ids import shown as shown_client_id
+from core.domain.services.clients import shown as shown_client_id
 from entrypoints.bootstrap import Postern
 from entrypoints.http.refusal_recording import record_refused_document, record_refused_request
 

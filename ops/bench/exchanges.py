@@ -16,7 +16,7 @@ from psycopg.types.json import Jsonb
 
 from core.domain.federation.oauth.exchanges import ACCESS_TOKEN_TYPE
 from core.domain.federation.oauth.grants import TOKEN_EXCHANGE
-from core.domain.signing_keys import TokenAlgorithm
+from core.domain.tokens import TokenAlgorithm
 from entrypoints.settings import read
 from ops.bench.cases.federation import FORM, Shop, codes, make_shop
 from ops.bench.cases.identity import people

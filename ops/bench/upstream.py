@@ -15,7 +15,7 @@ import trio
 from adapters.outbound.client import PlainClient
 from adapters.outbound.dialer import EVERYWHERE, Dialer
 from adapters.outbound.names import SystemNames
-from core.domain.outbound.destinations import destination
+from core.domain.outbound import destination
 from ops.bench.cases.identity import people
 from ops.bench.harness import DidNotStart, Options, Server, directory, generate, kept, serving
 from ops.bench.inside import bearers_for

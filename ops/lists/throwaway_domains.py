@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from adapters.mail_domains.throwaway import SHIPPED
-from core.domain.identity.registering.registration_rules import listed_domain
+from core.domain.identity.registering import listed_domain
 
 _MODULE: Final = "disposable_email_domains/__init__.py"
 

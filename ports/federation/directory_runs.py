@@ -9,11 +9,11 @@ from core.domain.federation.directory_runs.people import KnownPerson, MetAccount
 from core.domain.federation.directory_runs.runs import DirectoryRun, DirectoryStep, NamedAs, RunPerson
 from core.domain.identifiers import DirectoryRunId, MembershipId, OrganizationId, TeamId, UpstreamProviderId, UserId
 from core.domain.identity.accounts import Account
-from core.domain.pages import Page
+from core.domain.requests import Page
 from core.domain.tenancy.teams import Team
 from core.frozen import Frozen
-from ports.federation.scim.users import Capacity
-from ports.tenancy.webhooks import Owner
+from ports.federation.scim import Capacity
+from ports.tenancy.receivers import Owner
 
 
 class EndedLately(Frozen):

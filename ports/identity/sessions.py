@@ -1,17 +1,22 @@
-"""The store of sessions."""
+"""The stores of sessions, of the cookies (as digests) and refresh tokens that stand for them, and of impersonations."""
 
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Protocol
+from uuid import UUID
 
-from core.domain.audiences import TokenAudience
-from core.domain.identifiers import DeviceId, OrganizationId, SessionId, UserId
+from core.domain.identifiers import DeviceId, OrganizationId, ServiceId, SessionId, UserId
 from core.domain.identity.accounts import Account
+from core.domain.identity.browser_sessions import Chosen, FrameAddress
+from core.domain.identity.callers import Impersonation
 from core.domain.identity.proofs import Proved
-from core.domain.identity.session_limits.displaced import DisplacedPerson, Displacement
-from core.domain.identity.sessions import Parent, Session
-from core.domain.identity.signing_out.frames import FrameAddress
-from core.domain.identity.upstream.directory_factors import DirectoryFactor
+from core.domain.identity.refresh_tokens import Holder, PresentedRefreshToken
+from core.domain.identity.session_limits import DisplacedPerson, Displacement, SessionLimits, SessionReach
+from core.domain.identity.sessions import NO_SUBSCRIPTION, Doors, OwnSession, OwnSessionList, Parent, Session, SubscriptionState
+from core.domain.identity.sign_in import Destination
+from core.domain.identity.upstream.directory_visits import DirectoryFactor
+from core.domain.requests import Page
+from core.domain.tokens import TokenAudience
 from core.frozen import Frozen
 
 
@@ -93,3 +98,115 @@ class SessionStore(Protocol):
 
     async def revoke_impersonations(self, impersonator: UserId) -> int:
         """Ends the sessions that this person opened in other people's names. Returns how many ended."""
+
+
+class OwnSessionLookup(Protocol):
+    """Each method is one statement and one round trip, outside any unit of work."""
+
+    async def list(self, user: UserId, of: SessionId, now: datetime, page: Page) -> OwnSessionList:
+        """The living sessions of the person. `of` is the session from which the person looks, and comes first. Beyond the last page the
+        list is empty, and the numbers are 0.
+        """
+
+    async def tree(self, user: UserId, session: SessionId, of: SessionId, now: datetime) -> Sequence[OwnSession]:
+        """A living session of this person, and after it the sessions that were opened from it and end with it. Empty when there is no such
+        session.
+        """
+
+    async def was_there(self, user: UserId, session: SessionId) -> bool:
+        """Whether this is, or was, a session of the person."""
+
+
+class BrowserSessionStore(Protocol):
+    """All methods need a unit of work."""
+
+    async def add(self, digest: bytes, session: SessionId) -> None:
+        """Adds the cookie of a new session. Needs no round trip of its own."""
+
+    async def renew(
+        self,
+        digest: bytes,
+        session: SessionId,
+        user: UserId,
+        proved: Proved,
+        methods: Sequence[str],
+        *,
+        opened_through: UUID | None,
+        doors: Doors,
+    ) -> bool:
+        """Replaces the cookie of this person's living browser session, and records what the person has just proved in the session. False
+        when the session has ended.
+        """
+
+    async def choose(self, session: SessionId, user: UserId, slug: str) -> Chosen | None:
+        """Chooses the organization that the person administers in this browser; an empty slug chooses none. None when the person is not a
+        member.
+        """
+
+
+class RefreshTokens(Protocol):
+    """One statement and one round trip, outside any unit of work."""
+
+    async def rotate(
+        self, digest: bytes, successor: bytes, by: bytes, at: datetime, holder: Holder | None = None
+    ) -> PresentedRefreshToken | None:
+        """Exchanges the token for its successor if it is a live session's current one, and moves the session's end. Of many callers, one
+        rotates it. None when there is no such token. With a `holder`, only the tokens of sessions that the application was given are looked
+        through. Without one, the search leaves out the tokens of applications that have a secret or keys.
+        """
+
+
+class MembershipHeld(Frozen):
+    """The user's membership of the requested organization."""
+
+    organization: OrganizationId
+    organization_slug: str
+    is_active: bool
+    """The status of the organization, not of the membership."""
+
+
+class Impersonable(Frozen):
+    account: Account
+    membership: MembershipHeld | None
+    opener: Parent | None
+    """The session from which the platform owner asks. None when it has ended."""
+    service: Destination | None = None
+    """The requested service, if the user is a user of it."""
+    subscription: SubscriptionState = NO_SUBSCRIPTION
+    tells_more: bool = False
+    """See `OpenedSession.tells_more`."""
+
+
+class ImpersonationStore(Protocol):
+    """All methods need a unit of work."""
+
+    async def find_user(
+        self, user: UserId, organization_slug: str, service_slug: str, *, by: UserId, session: SessionId
+    ) -> Impersonable | None:
+        """None when there is no such user. `membership` is None when the user is in no organization with this slug, `service` when the user
+        uses no service with these slugs. Both accounts and the rows of the service stay as they are until the unit of work ends. A request
+        that is about to end the sessions of either account waits for it.
+        """
+
+    async def add(self, impersonation: Impersonation) -> None:
+        """Called after its session is added."""
+
+    async def end_all(self, user: UserId) -> None:
+        """Ends every impersonation of this user for good, without a round trip of its own. Called after the statement that holds the
+        account: an impersonation that was about to begin has begun by then, and ends too.
+        """
+
+
+class SessionReachLookup(Protocol):
+    async def reach(
+        self,
+        organization: OrganizationId,
+        service: ServiceId | None,
+        before: SessionLimits,
+        after: SessionLimits,
+        *,
+        asker: SessionId | None,
+    ) -> SessionReach:
+        """One round trip. With a service, its sessions alone; otherwise those in the organization and its services, and the sign-ins of
+        people who belong to it by their own act. `asker` is the session of the person who asks. At most `MOST_COUNTED` sessions are read.
+        """

@@ -1,16 +1,18 @@
-"""The store of news and subscriptions from the payment provider, and the payment provider itself."""
+"""The payment provider, and the stores of its news, of plans and of subscriptions."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Protocol
 from uuid import UUID
 
-from core.domain.email import Email
 from core.domain.identifiers import OrganizationId, PlanId, ServiceId, SubscriptionId, UserId
 from core.domain.languages import Language
-from core.domain.services.billing.billing import Buyer, Managed, OfferedPlan
-from core.domain.services.billing.billing_news import News, Snapshot
+from core.domain.mail import Email
+from core.domain.requests import Listed
+from core.domain.services.billing import Buyer, Managed, OfferedPlan
+from core.domain.services.billing_news import News, Snapshot
+from core.domain.services.plans import Expired, OwnSubscription, Plan, PlanOverview, Subscription, SubscriptionStatus
 from core.frozen import Frozen
 
 
@@ -308,3 +310,73 @@ class PaymentProvider(Protocol):
 
     async def cancel(self, subject: str) -> None:
         """Cancels the subscription at once. A subscription that is over already is no error."""
+
+
+class PlanStore(Protocol):
+    """Outside a unit of work, `list` is one statement, and two when there is nothing to list. The other methods need a unit of work."""
+
+    async def list(self, organization: OrganizationId, service_slug: str) -> Sequence[PlanOverview] | None:
+        """Cheapest first. None when the organization has no such service."""
+
+    async def keys(self, service: ServiceId) -> Collection[str]:
+        """The keys of all its plans."""
+
+    async def add(self, plan: Plan) -> None: ...
+
+    async def hold(self, organization: OrganizationId, service_slug: str, plan: PlanId) -> PlanOverview | None:
+        """The plan stays as it is, and nobody subscribes to it, until the unit of work ends. None when the service has no such plan."""
+
+    async def offer(self, service: ServiceId, plan: PlanId, *, leaving: PlanId | None = None) -> Plan | None:
+        """A plan of any service, for a person who is about to subscribe. A plan of this service stays as it is until the unit of work ends,
+        and so does the plan that the person is `leaving`. None when there is no such plan. This method is the only way to hold two plans.
+        It holds both at once, because two people who change places would otherwise wait for each other. Call it before anything is changed
+        about subscriptions to either plan.
+        """
+
+    async def save(self, plan: Plan) -> None:
+        """Saves everything but id, service and creation. After `hold`."""
+
+    async def delete(self, plan: PlanId, at: datetime) -> None:
+        """After `hold`."""
+
+
+class Subscriber(Frozen):
+    """A user of a service, whose subscriptions to it stay as they are until the unit of work ends. `current` is as it was last written
+    down.
+    """
+
+    current: Subscription | None
+
+
+class SubscriptionStore(Protocol):
+    """Outside a unit of work, `list`, `current` and `own` are one statement and one round trip each. The other methods need a unit of
+    work.
+    """
+
+    async def list(self, service: ServiceId, status: SubscriptionStatus | None, limit: int, offset: int) -> Listed[Subscription]:
+        """All subscriptions, oldest first, with their exact number. `status` filters by the status that was last written down."""
+
+    async def current(self, service: ServiceId, user: UserId) -> Subscription | None:
+        """None when the user has no current subscription."""
+
+    async def own(self, organization: OrganizationId, service_slug: str, user: UserId) -> OwnSubscription | None:
+        """The subscription as this user's tokens for the service tell it. None when the service or the user is gone."""
+
+    async def hold(self, service: ServiceId, user: UserId) -> Subscriber | None:
+        """One change to a user's subscriptions at a time. None when the person is not a user of the service."""
+
+    async def add(self, subscription: Subscription) -> bool:
+        """False when the user has an active or past-due subscription already: of two callers, one gets False."""
+
+    async def save(self, subscription: Subscription, *, overridden_at: datetime | None = None) -> None:
+        """Saves plan, status and end of the period. `overridden_at` is the time at which somebody other than the payment provider changed a
+        subscription that the provider manages. After `hold`.
+        """
+
+    async def delete_all(self, service: ServiceId, user: UserId) -> None:
+        """Deletes all subscriptions of the user, current and earlier. After `hold`."""
+
+    async def expire_due(self, since: datetime | None, most: int) -> Sequence[Expired]:
+        """Records that the periods of active subscriptions have ended, earliest end first, from `since` on. Subscriptions that another
+        transaction holds are left for the next time.
+        """

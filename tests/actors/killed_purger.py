@@ -12,8 +12,8 @@ from adapters.postgres.driver.pool import Pool
 from adapters.postgres.jobs import PostgresJobQueue
 from adapters.postgres.upkeep.deleted_organizations import PostgresDeletedOrganizations
 from core.domain.tenancy.organizations import PURGE_JOB, purge_job
-from core.usecases.purge import Purge
-from ports.deleted_rows import Swept
+from core.usecases.jobs import Purge
+from ports.database import Swept
 from tests.actors.observed import RememberedMetrics, no_spread
 from tests.adapters.postgres.conftest import make_store
 

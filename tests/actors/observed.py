@@ -7,8 +7,8 @@ from datetime import datetime, timedelta
 import trio
 
 from core.domain.jobs import QueueState
+from ports.crypto import ListedPasswords
 from ports.metrics import DatabaseHost, PoolState, Population
-from ports.passwords import ListedPasswords
 
 
 def no_spread() -> float:

@@ -13,12 +13,11 @@ from actors import mailer
 from actors.account_mails import account_mailer
 from actors.job_worker import JobPace, JobRefused, Workplace
 from adapters.crypto.key_ring import EncryptionKey
-from core.domain.email import Email
 from core.domain.identifiers import UserId
-from core.domain.identity.account_mails import ACCOUNT_MAIL_JOB, AccountMail, AskedMail
+from core.domain.identity.account_mails import ACCOUNT_MAIL_JOB, AccountMail, AskedMail, LinkRefused
 from core.domain.identity.accounts import Account
-from core.domain.identity.mailed_tokens import LinkRefused
 from core.domain.jobs import Job, NewJob, Retry
+from core.domain.mail import Email
 from core.domain.secrets import Token
 from core.frozen import replace
 from entrypoints.bootstrap import Postern, open_postern

@@ -8,8 +8,8 @@ import trio
 
 from actors.audit_linker import AuditLinker
 from core.domain.errors import Unavailable
-from core.usecases.record.audit import LINKED_AT_ONCE, Audit
-from ports.record.audit import AuditChains, AuditLog
+from core.usecases.record import LINKED_AT_ONCE, Audit
+from ports.record import AuditChains, AuditLog
 from tests.actors.observed import no_spread
 from tests.conftest import CapturedLog
 
@@ -46,7 +46,7 @@ class CountedEntries:
 async def at_work(queue: CountedEntries, *others: CountedEntries) -> AsyncIterator[None]:
     async with trio.open_nursery() as nursery:
         for one in (queue, *others):
-            await nursery.start(AuditLinker(Audit(cast(AuditLog, one), cast(AuditChains, one), one), spread=no_spread).run)
+            await nursery.start(AuditLinker(Audit(cast("AuditLog", one), cast("AuditChains", one), one), spread=no_spread).run)
         yield
         nursery.cancel_scope.cancel()
 

@@ -11,7 +11,7 @@ from actors.metrics_refresher import MetricsRefresher
 from core.domain.errors import Unavailable
 from ports.database import RoundTrips
 from ports.metrics import DatabaseHost, PoolState, Population
-from ports.record.audit import Backlog
+from ports.record import Backlog
 from ports.services.billing import WaitingBillingEvents
 from tests.actors.kept_queue import KeptQueue, TrioClock
 from tests.actors.observed import RememberedMetrics, no_spread

@@ -20,7 +20,7 @@ NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
 class KeptMarks:
-    """Implements `ports.presence.PresenceStore`, for hours of the actor's work."""
+    """Implements `ports.system.PresenceStore`, for hours of the actor's work."""
 
     def __init__(self) -> None:
         self.batches: list[Mapping[SessionId, datetime]] = []

@@ -21,7 +21,7 @@ from core.domain.identifiers import OrganizationId
 from core.domain.jobs import NewJob
 from core.domain.services import services
 from core.domain.tenancy.organizations import PURGE_JOB, purge_job
-from core.usecases.purge import PATIENCE, Purge
+from core.usecases.jobs import PURGE_PATIENCE, Purge
 from tests import patience
 from tests.actors.observed import RememberedMetrics, no_spread
 from tests.adapters.postgres import served
@@ -171,7 +171,8 @@ async def test_what_no_job_is_left_for_is_taken_up(filled: Store, log: CapturedL
     assert await left_of(filled, ACME) > 0
     assert not log.events("purges_were_stranded")
     await filled.query(
-        "update all_organizations set deleted_at = deleted_at - %(patience)s where id = %(acme)s", {"patience": PATIENCE, "acme": ACME}
+        "update all_organizations set deleted_at = deleted_at - %(patience)s where id = %(acme)s",
+        {"patience": PURGE_PATIENCE, "acme": ACME},
     )
     async with working(filled):
         with trio.fail_after(patience.PATIENCE):
@@ -185,7 +186,7 @@ async def test_what_no_job_is_left_for_is_taken_up(filled: Store, log: CapturedL
 async def test_what_is_taken_up_is_not_taken_up_twice(filled: Store) -> None:
     for organization in (ACME, OTHER):
         await delete(filled, organization, queued=False)
-    await filled.query("update all_organizations set deleted_at = deleted_at - %(patience)s", {"patience": PATIENCE})
+    await filled.query("update all_organizations set deleted_at = deleted_at - %(patience)s", {"patience": PURGE_PATIENCE})
     purge = purge_of(filled)
     assert sorted(await purge.take_up_stranded()) == [ACME, OTHER]
     assert await purge.take_up_stranded() == []

@@ -10,7 +10,7 @@ from adapters.crypto.key_ring import AesGcmKeyRing, EncryptionKey
 from adapters.postgres.jobs import PostgresJobQueue
 from adapters.postgres.upkeep.sealed_columns import PostgresSealedColumns
 from core.domain.jobs import NewJob
-from core.usecases.encryption import REENCRYPTION_JOB, Reencryption, reencryption_job
+from core.usecases.keys import REENCRYPTION_JOB, Reencryption, reencryption_job
 from tests.actors.observed import RememberedMetrics, no_spread
 from tests.adapters.postgres.conftest import Rows, Store
 from tests.patience import PATIENCE

@@ -16,7 +16,7 @@ from core.domain.federation.authorization_refusals import (
     ListedRefusal,
     RefusingEndpoint,
 )
-from core.domain.federation.refusal_reasons import RefusalReason
+from core.domain.federation.oauth.refusals import RefusalReason
 from core.domain.identifiers import AuthorizationRefusalId, ClientId, OrganizationId, ResourceServerId
 from tests.actors.observed import RememberedMetrics
 from tests.conftest import CapturedLog

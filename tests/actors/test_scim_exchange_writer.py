@@ -10,7 +10,7 @@ from trio.testing import MockClock
 
 from actors.recorders.scim_exchange_writer import ScimExchangeWriter
 from core.domain.errors import Unavailable
-from core.domain.federation.scim.exchanges import ScimExchange
+from core.domain.federation.scim.tokens import ScimExchange
 from core.domain.identifiers import OrganizationId, ScimExchangeId, ScimTokenId
 from tests.actors.observed import RememberedMetrics
 from tests.conftest import CapturedLog

@@ -11,9 +11,9 @@ from adapters.postgres.driver.pool import Pool
 from adapters.postgres.embedded import EmbeddedPostgres
 from adapters.postgres.jobs import PostgresJobQueue
 from adapters.postgres.migrate import migrate
-from core.domain.email import Email
 from core.domain.errors import Unavailable
 from core.domain.jobs import Job, NewJob, Retry
+from core.domain.mail import Email
 from tests.actors.observed import RememberedMetrics
 from tests.adapters.postgres.conftest import Store, make_store
 from tests.conftest import CapturedLog

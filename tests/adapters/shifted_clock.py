@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 
 class ShiftedClock:
-    """Implements `ports.clock.Clock`."""
+    """Implements `ports.system.Clock`."""
 
     def __init__(self, ahead: timedelta) -> None:
         self.ahead = ahead

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from adapters.email_syntax import LibraryEmailSyntax
 from adapters.mail.message import Sender, compose
-from core.domain.email import Email
 from core.domain.errors import BadRequest
+from core.domain.mail import Email
 from tests.adapters.mail.letters import ID, NOW, SENDER, mail
 
 # Such as are mostly taken, such as are mostly not, and characters whose company matters, a few at a time.

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from adapters.proxies import ListedProxies, ProxyListUnusable, read_networks
-from core.domain.identity.guards.networks import Network
+from core.domain.identity.guards.traffic import Network
 
 
 def test_without_a_list_nothing_is_known() -> None:

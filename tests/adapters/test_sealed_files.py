@@ -16,7 +16,7 @@ from adapters.crypto.sealed_files import (
     parse_receiving_key,
     receiving_key,
 )
-from ports.encryption import CannotOpen
+from ports.crypto import CannotOpen
 
 SECRET = b"s" * 32
 CHUNK = 64 * 1024

@@ -14,8 +14,8 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 import pytest
 import trio
 
-from core.domain.email import Email
-from core.domain.federation.oauth.metadata import TOKEN_ENDPOINT
+from core.domain.federation.oauth.oidc import TOKEN_ENDPOINT
+from core.domain.mail import Email
 from core.domain.secrets import Password
 from entrypoints.bootstrap import Postern
 from entrypoints.http.server.settings import ServerSettings

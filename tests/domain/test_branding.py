@@ -3,9 +3,21 @@
 import pytest
 from hypothesis import given, strategies
 
-from core.domain.branding import LONGEST_NAME, PLAIN, POSTERN, Branding, Font, Look, NamedApplication, branding, look_of, named_application
+from core.domain.branding import (
+    LONGEST_NAME,
+    PLAIN,
+    POSTERN,
+    READABLE,
+    Branding,
+    Font,
+    Look,
+    NamedApplication,
+    branding,
+    contrast,
+    look_of,
+    named_application,
+)
 from core.domain.lines import one_line, unlinked
-from core.domain.looks.colors import READABLE, contrast
 
 DIGEST = "0f" * 32
 

@@ -6,7 +6,6 @@ from pathlib import Path
 from uuid import UUID
 
 import core.usecases
-from core.domain.audiences import TokenAudience
 from core.domain.claims import (
     LONGEST_ACCESS_TOKEN,
     MOST_GROUPS,
@@ -24,13 +23,13 @@ from core.domain.claims import (
     largest,
     service_told,
 )
-from core.domain.email import Email
-from core.domain.federation.logout.logout_notices import DueNotice, logout_claims
+from core.domain.federation.logouts import DueNotice, logout_claims
 from core.domain.federation.oauth.clients import RegisteredClient
 from core.domain.federation.oauth.exchanges import TokenExchange, subject_of
 from core.domain.federation.oauth.grants import Granted, client_claims
 from core.domain.federation.oauth.oidc import PERSON_CLAIMS, id_claims
-from core.domain.federation.oauth.scopes import SCOPES
+from core.domain.federation.oauth.resources import SCOPES
+from core.domain.formats import Json
 from core.domain.identifiers import (
     ClientId,
     ClientSecretId,
@@ -44,10 +43,10 @@ from core.domain.identifiers import (
 from core.domain.identity.proofs import Proved
 from core.domain.identity.sessions import ActingClient, Application, Context, Impersonated, OpenedSession, Session, access_claims
 from core.domain.identity.sign_in import preauthentication_claims
-from core.domain.json import Json
+from core.domain.mail import Email
 from core.domain.secrets import Token
 from core.domain.services.services import ServiceType
-from core.domain.signing_keys import TokenAlgorithm
+from core.domain.tokens import TokenAlgorithm, TokenAudience
 from core.frozen import replace
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)

@@ -5,7 +5,7 @@ from math import cos
 import pytest
 from hypothesis import given, strategies
 
-from core.domain.looks.colors import (
+from core.domain.branding import (
     DARK,
     LIGHT,
     READABLE,

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.domain.email import Email, mail_domain
+from core.domain.mail import Email, mail_domain
 
 
 @pytest.mark.parametrize(

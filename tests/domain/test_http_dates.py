@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.domain.http_dates import http_date
+from core.domain.formats import http_date
 from core.domain.record.deliveries import LONGEST_REST, rest_asked
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)

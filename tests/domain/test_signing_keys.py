@@ -5,8 +5,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from core.domain.identifiers import KeyId
-from core.domain.signing_keys import (
-    OVERLAP,
+from core.domain.tokens import (
+    KEY_OVERLAP,
     PUBLISHED_AHEAD,
     KeyPurpose,
     KeyState,
@@ -76,7 +76,7 @@ def test_what_is_missing_is_a_current_and_a_next_key_for_each_purpose() -> None:
 
 
 def test_an_outgoing_key_outlives_every_token_that_it_signed() -> None:
-    assert timedelta(seconds=86_400) < OVERLAP
+    assert timedelta(seconds=86_400) < KEY_OVERLAP
 
 
 def test_a_rotation_is_hasty_while_relying_parties_may_not_have_seen_the_new_key() -> None:

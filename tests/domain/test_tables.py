@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from core.domain.tables import table_line
+from core.domain.formats import table_line
 
 SEPARATORS = (",", ";", "\t")
 # A spreadsheet may take these for the beginning of a formula, also in their wide, small, raised and lowered forms.

@@ -11,7 +11,7 @@ import pytest
 
 from adapters.postgres.embedded import EmbeddedPostgres
 from adapters.postgres.migrate import shipped, shipped_views_and_functions
-from core.domain.signing_keys import KeyPurpose
+from core.domain.tokens import KeyPurpose
 from ops.free_ports import free_port
 from tests.e2e.conftest import Installation
 from tests.e2e.postern import Postern, command, command_of, copy_later, until

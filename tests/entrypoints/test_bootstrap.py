@@ -9,7 +9,7 @@ import pytest
 
 from adapters.outbound.names import SystemNames
 from core.domain.identity.devices import Client, Location
-from core.usecases.key_care import KeyCare
+from core.usecases.keys import KeyCare
 from entrypoints import bootstrap
 from entrypoints.assembly import configured
 from entrypoints.failures import StartFailed

@@ -59,14 +59,14 @@ async def test_an_actor_that_keeps_failing_ends_the_process_in_good_order(
     log.allow("actor_given_up")
     stopping = Stopping()
     with trio.fail_after(3600), pytest.raises(StartFailed, match="The actor doomed kept failing"):
-        async with daemon._actors(cast(Any, _Postern(Doomed())), stopping):
+        async with daemon._actors(cast("Any", _Postern(Doomed())), stopping):
             await stopping.requested.wait()  # the server would finish what is in flight
 
 
 async def test_actors_finish_their_unit_after_the_requests(autojump_clock: MockClock) -> None:  # noqa: ARG001 - asked for, it makes time jump
     patient = Patient()
     stopping = Stopping()
-    async with daemon._actors(cast(Any, _Postern(patient)), stopping):
+    async with daemon._actors(cast("Any", _Postern(patient)), stopping):
         await trio.sleep(1)
         stopping.request()
         await trio.sleep(0.5)
@@ -77,7 +77,7 @@ async def test_actors_finish_their_unit_after_the_requests(autojump_clock: MockC
 async def test_actors_do_not_wait_for_requests_that_take_their_time(autojump_clock: MockClock) -> None:  # noqa: ARG001 - asked for, it makes time jump
     patient = Patient()
     stopping = Stopping()
-    async with daemon._actors(cast(Any, _Postern(patient)), stopping):
+    async with daemon._actors(cast("Any", _Postern(patient)), stopping):
         await trio.sleep(1)
         stopping.request()
         await trio.sleep(2)
@@ -91,7 +91,7 @@ async def test_a_start_without_the_database_goes_on_without_the_keys(log: Captur
 
     services = _Postern()
     services.foundation.signing_keys = Away()
-    await daemon._know_keys(cast(Any, services))
+    await daemon._know_keys(cast("Any", services))
     assert log.events("signing_keys_unknown")
 
 

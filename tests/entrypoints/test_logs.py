@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from core.domain.secrets import Password, Token
 from entrypoints import logs
-from ports.record.spans import SpanKind, Trace, TraceSpan
+from ports.record import SpanKind, Trace, TraceSpan
 
 SECRET = "hunter2-and-more"
 

@@ -10,7 +10,7 @@ from typing import Final
 
 from adapters.postgres.tables.declaring import Ends, ExportPart
 from adapters.postgres.tables.moving import Moved
-from core.domain.identity.endings.endings import ENDINGS, OWED, Because, Cause, CredentialKind, Owed
+from core.domain.identity.endings import ENDINGS, OWED, Because, Cause, CredentialKind, Owed
 from core.domain.record.event_types import Audience, EventType
 from core.frozen import Frozen
 from entrypoints.http.machinery.endpoints import Endpoint
@@ -263,11 +263,9 @@ def _batches(noun: Noun, house: House) -> str:
 def _endings(noun: Noun, house: House) -> str:
     unknown = [name for name in noun.tables if name not in house.tables]
     if unknown:
-        return _of_table(
-            "opens", "which kind of credential it is; core/domain/identity/endings/endings.py says what ends each kind, and when"
-        )
+        return _of_table("opens", "which kind of credential it is; core/domain/identity/endings.py says what ends each kind, and when")
     unsaid = sorted({f"{kind} by {cause.name}" for kind in _kinds(noun, house) for cause in Cause if kind not in ENDINGS.get(cause, {})})
-    return f"nobody says what ends it: {', '.join(unsaid)}, in core/domain/identity/endings/endings.py" if unsaid else ""
+    return f"nobody says what ends it: {', '.join(unsaid)}, in core/domain/identity/endings.py" if unsaid else ""
 
 
 def _kinds(noun: Noun, house: House) -> set[CredentialKind]:
@@ -280,12 +278,12 @@ def _credential(noun: Noun, house: House) -> str:
     if any(name not in house.tables for name in noun.tables):
         return (
             "if it lets somebody in, a page where the person sees and ends it, and a mail that tells of it: `OWED` in"
-            " core/domain/identity/endings/endings.py"
+            " core/domain/identity/endings.py"
         )
     for kind in sorted(_kinds(noun, house)):
         owed = OWED.get(kind)
         if owed is None:
-            missing.append(f"{kind}: say its page, mails and part of the export in `OWED` of core/domain/identity/endings/endings.py")
+            missing.append(f"{kind}: say its page, mails and part of the export in `OWED` of core/domain/identity/endings.py")
         elif not isinstance(owed.page, Because) and owed.page not in house.pages:
             missing.append(f"{kind}: no page at {owed.page}")
         elif silent := [name for name in _mails(owed) for texts in house.texts.values() if f"mail_{name}.subject" not in texts]:

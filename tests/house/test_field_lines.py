@@ -14,7 +14,7 @@ from core.domain.federation.saml.configurations import Configuration
 from core.domain.identity.upstream.identity_assertions import AssertionSettings
 from core.domain.services.resource_servers import ResourceServer
 from core.domain.services.user_keys import UserKeySettings
-from core.domain.tenancy.keys.trusted_issuers import TrustedIssuer
+from core.domain.tenancy.trusted_issuers import TrustedIssuer
 from tests.house.field_lines import Line, lines_of, own_fields
 from tests.house.nouns import NOUNS
 

@@ -9,10 +9,10 @@ from tests.places import ROOT
 # What may have nothing in it: none of them is None, and the reader of the answer asks it.
 EMPTY: Final = {
     "ports.identity.sign_in.Attempts.find": "an Attempt knows whether there is an account",
-    "ports.identity.facts.FactLookup.find": "ServiceFacts may be none",
-    "ports.identity.upstream.provider_tokens.IdentityGrantStore.find": "GrantFound says what is missing",
-    "ports.platform.platform_users.UserDirectory.find": "FoundUsers is a page, which may be empty",
-    "ports.record.stories.Stories.find": "a Story may have no rows",
+    "ports.identity.accounts.FactLookup.find": "ServiceFacts may be none",
+    "ports.identity.upstream.IdentityGrantStore.find": "GrantFound says what is missing",
+    "ports.platform.UserDirectory.find": "FoundUsers is a page, which may be empty",
+    "ports.record.Stories.find": "a Story may have no rows",
 }
 _MANY: Final = ("Sequence[", "Mapping[", "Collection[")
 

@@ -11,7 +11,7 @@ import pytest
 from adapters.crypto import signing_keys
 from adapters.crypto.key_ring import EncryptionKey
 from adapters.postgres.driver import pool
-from core.domain.signing_keys import KeyPurpose
+from core.domain.tokens import KeyPurpose
 from core.frozen import replace
 from entrypoints.bootstrap import Postern, open_postern
 from entrypoints.http.application import HttpSettings, PosternApplication, build_application

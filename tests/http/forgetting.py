@@ -4,7 +4,7 @@ import trio
 
 from adapters.postgres.upkeep.forgotten_people import PostgresForgottenPeople
 from core.domain.identity.privacy import forget_job
-from core.usecases.purge import Purge
+from core.usecases.jobs import Purge
 from entrypoints.bootstrap import Postern
 from tests.http.people import People
 

@@ -10,7 +10,7 @@ from uuid import UUID
 import psycopg
 import trio
 
-from core.domain.email import Email
+from core.domain.mail import Email
 from core.domain.secrets import Password
 from core.frozen import Frozen
 from entrypoints.bootstrap import Postern

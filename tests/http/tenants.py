@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from core.domain.tenancy.keys.management_keys import OF_ORGANIZATION, OF_PLATFORM
+from core.domain.tenancy.management_keys import OF_ORGANIZATION, OF_PLATFORM
 from core.domain.tenancy.roles import Capability
 from entrypoints.bootstrap import Postern
 from tests.http.people import People, Person

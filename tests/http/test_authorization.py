@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from core.domain.email import Email
-from core.domain.federation.oauth.metadata import INTROSPECTION_ENDPOINT, REVOCATION_ALIAS, REVOCATION_ENDPOINT
+from core.domain.federation.oauth.oidc import INTROSPECTION_ENDPOINT, REVOCATION_ALIAS, REVOCATION_ENDPOINT
 from core.domain.identifiers import DeviceId, SessionId, UserId
 from core.domain.identity.callers import Caller
 from core.domain.identity.sign_in import preauthentication_claims
+from core.domain.mail import Email
 from core.domain.record.events import Actor
 from core.domain.services.api_keys import Permission
 from core.domain.tenancy.roles import Capability

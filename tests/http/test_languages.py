@@ -5,7 +5,7 @@ import re
 import pytest
 
 from core.domain.identifiers import UserId
-from core.domain.identity.profile.profiles import OwnProfileChange
+from core.domain.identity.profiles import OwnProfileChange
 from core.domain.languages import Language
 from core.domain.record.events import SYSTEM
 from entrypoints.bootstrap import Postern

@@ -11,11 +11,11 @@ from adapters.postgres.federation.facts import PostgresFacts
 from adapters.postgres.record.audit import PostgresAuditLog
 from adapters.postgres.record.audit_chains import PostgresAuditChains
 from core.domain.identifiers import ServiceId, UserId
-from core.domain.record.audit_chains import ChainFinding
-from core.usecases.record.audit import Audit, CheckedChain
+from core.domain.record.audit import ChainFinding
+from core.usecases.record import Audit, CheckedChain
 from ops.bench.filling.fill_furnished import FULL, SMALL, furnish
 from ops.bench.filling.fill_tenancy import Size, grow_tenancy, invite_past
-from ports.server_secrets import ServerSecrets
+from ports.crypto import ServerSecrets
 
 _STRUCTURE = "select indexdef from pg_indexes where schemaname = 'public' union select pg_get_constraintdef(oid) from pg_constraint"
 
@@ -74,7 +74,7 @@ class _Key:
 async def test_a_filled_log_can_be_verified_and_sign_ins_stand_in_their_months(database_url: str, pool: Pool) -> None:
     grow_tenancy(database_url, Size(3, 4, 30, sign_ins=600), chains_key=b"k" * 32)
     checked: list[CheckedChain] = []
-    audit = Audit(PostgresAuditLog(pool), PostgresAuditChains(pool), cast(ServerSecrets, _Key()))
+    audit = Audit(PostgresAuditLog(pool), PostgresAuditChains(pool), cast("ServerSecrets", _Key()))
     await audit.verify(_nothing_is_found, checked.append)
     assert [one.links for one in checked] == [10, 10, 10]
     with psycopg.connect(database_url, autocommit=True) as connection:

@@ -19,9 +19,9 @@ from adapters.postgres import grants
 from adapters.postgres.embedded import BINARIES, EmbeddedPostgres
 from adapters.postgres.migrate import migrate, require_current
 from core.domain.identifiers import OrganizationId
-from core.domain.pages import Page
 from core.domain.record.audit import AuditFilter
 from core.domain.record.events import Actor, Event, Target
+from core.domain.requests import Page
 from entrypoints.bootstrap import open_postern
 from entrypoints.cli.parsing.command_line import command_line
 from entrypoints.settings import CONFIG, DECLARATIONS, Settings, read

@@ -18,9 +18,9 @@ from core.domain.identifiers import UserId
 from core.domain.identity.sign_in import preauthentication_claims
 from core.domain.secrets import Token
 from core.domain.services.api_keys import Permission
-from core.domain.tenancy.keys.management_keys import PlatformCapability
+from core.domain.tenancy.management_keys import PlatformCapability
 from core.domain.tenancy.roles import Capability
-from core.domain.tenancy.setup.setup_links import SetupPurpose
+from core.domain.tenancy.setup import SetupPurpose
 from entrypoints.bootstrap import Postern
 from tests.http.client import Pairs
 from tests.http.people import BASE_URL, People, Person

@@ -7,8 +7,8 @@ from typing import Any, Final
 import pytest
 import trio
 
-from core.domain.email import Email
 from core.domain.identifiers import OrganizationId, ServiceId, SessionId, UserId
+from core.domain.mail import Email
 from core.domain.record.events import Actor
 from entrypoints.bootstrap import Postern
 from ports.unit_of_work import UnitOfWork

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import pytest
 
-from core.domain.federation.oauth.metadata import AFAR_ENDPOINT, PUSHED_AUTHORIZATION_ENDPOINT
+from core.domain.federation.oauth.oidc import AFAR_ENDPOINT, PUSHED_AUTHORIZATION_ENDPOINT
 from core.domain.identity.flows import form_token
 from core.domain.secrets import Token
 from core.domain.tenancy.roles import Capability

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from core.domain.email import Email
+from core.domain.mail import Email
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.callers import OWN_USER, PLATFORM_OWNER, USER
 from entrypoints.http.machinery.endpoints import Endpoint, parameters

@@ -19,14 +19,14 @@ from adapters.postgres.driver.connection import TripCounter, round_trips
 from adapters.postgres.identity.proofs import sign_in
 from adapters.postgres.identity.realms import domains, providers
 from adapters.postgres.transaction import Transaction
-from core.domain.email import Email
 from core.domain.identity.account_mails import AccountMail, AskedMail
 from core.domain.identity.foreign_hashes.texts import foreign_hash
-from core.domain.identity.priority import Priority
+from core.domain.identity.sign_in import Priority
+from core.domain.mail import Email
 from core.domain.secrets import Password
 from core.frozen import replace
 from entrypoints.bootstrap import Postern
-from ports.passwords import Examined
+from ports.crypto import Examined
 from tests.conftest import CapturedLog
 from tests.foreign_hashes import MADE, TYPED
 from tests.http.client import Client, Received

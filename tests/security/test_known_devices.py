@@ -12,7 +12,7 @@ from core.domain.secrets import Password
 from core.frozen import replace
 from entrypoints.bootstrap import Postern
 from entrypoints.http.application import build_application
-from ports.passwords import Examined
+from ports.crypto import Examined
 from tests.http import conftest as http
 from tests.http.client import Client, Received
 from tests.http.people import People, Person

@@ -8,7 +8,7 @@ from typing import Any
 import pyotp
 import pytest
 
-from core.domain.email import Email
+from core.domain.mail import Email
 from entrypoints.bootstrap import Postern
 from tests.authenticator import Passkey
 from tests.conftest import CapturedLog

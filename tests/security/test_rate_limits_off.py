@@ -11,7 +11,7 @@ from core.domain.identity.accounts import EMAIL_CHANGES, PASSWORD_GUESSES
 from core.domain.identity.mfa import CODES_AT_SET_UP
 from core.domain.identity.sign_in import TRIES_FROM_ANYWHERE
 from core.domain.services.service_users import ADDITIONS
-from core.domain.signing_keys import KeyPurpose
+from core.domain.tokens import KeyPurpose
 from core.frozen import replace
 from entrypoints.bootstrap import Postern, open_postern
 from entrypoints.http.application import build_application

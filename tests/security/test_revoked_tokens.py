@@ -9,8 +9,8 @@ from typing import Any, Final
 
 import pytest
 
-from core.domain.email import Email
 from core.domain.identifiers import ServiceId, UserId
+from core.domain.mail import Email
 from core.domain.record.events import Actor
 from core.domain.secrets import Password
 from core.domain.services.api_keys import Permission

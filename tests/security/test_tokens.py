@@ -17,7 +17,7 @@ from jwt.algorithms import ECAlgorithm
 from adapters.crypto.signing_keys import PrivateKey
 from adapters.crypto.tokens import LARGEST_TOKEN, JwtSigner, JwtVerifier
 from core.domain.errors import TokenExpired, TokenInvalid
-from core.domain.signing_keys import KeyPurpose, TokenAlgorithm
+from core.domain.tokens import KeyPurpose, TokenAlgorithm
 from tests.signing import ISSUER, NOW, SettableClock, StoredKeys, access_claims, current_key, next_key
 
 ACCESS, IDENTITY = current_key(KeyPurpose.ACCESS), current_key(KeyPurpose.ID)

@@ -16,18 +16,19 @@ from adapters.postgres.upkeep.sealed_columns import PostgresSealedColumns
 from adapters.system import SystemIds
 from core.domain.jobs import NewJob
 from core.domain.record.events import SYSTEM
-from core.domain.signing_keys import KeyPurpose
-from core.usecases.encryption import (
-    BATCH,
+from core.domain.tokens import KeyPurpose
+from core.usecases.keys import (
+    REENCRYPTION_BATCH,
     REENCRYPTION_JOB,
     Reencrypted,
     Reencryption,
     RingIsBehind,
+    SigningKeys,
     queue_reencryption,
     reencryption_job,
+    stored,
 )
-from core.usecases.signing_keys import SigningKeys, stored
-from ports.encryption import SealedValue
+from ports.crypto import SealedValue
 from ports.unit_of_work import UnitOfWorkFactory
 from tests.conftest import CapturedLog
 from tests.signing import SettableClock
@@ -71,16 +72,16 @@ async def sealed_values(url: str) -> list[bytes]:
 async def test_after_a_rotation_everything_is_sealed_again_and_the_old_key_can_go(pool: Pool, database_url: str) -> None:
     keys, _ = signing_keys(pool, BEFORE)
     await keys.ensure()
-    await add_jobs(pool, BEFORE, 2 * BATCH + 7)
+    await add_jobs(pool, BEFORE, 2 * REENCRYPTION_BATCH + 7)
     reencryption = Reencryption(BETWEEN, PostgresSealedColumns(pool, BETWEEN))
     assert not await reencryption.is_finished()
     assert {(done.column, done.replaced, done.unreadable) for done in await reencryption.run("new") if done.replaced} == {
         ("signing_keys.sealed_private_key", 8, 0),
-        ("jobs.sealed_payload", 2 * BATCH + 7, 0),
+        ("jobs.sealed_payload", 2 * REENCRYPTION_BATCH + 7, 0),
     }
     assert await reencryption.is_finished()
     values = await sealed_values(database_url)
-    assert len(values) == 8 + 2 * BATCH + 7
+    assert len(values) == 8 + 2 * REENCRYPTION_BATCH + 7
     assert not any(AFTER.is_outdated(value) for value in values)
     # A process that starts with the new key alone reads it all.
     _, cache = signing_keys(pool, AFTER)
@@ -89,7 +90,7 @@ async def test_after_a_rotation_everything_is_sealed_again_and_the_old_key_can_g
 
 
 async def test_a_run_tells_how_far_it_is(pool: Pool) -> None:
-    await add_jobs(pool, BEFORE, BATCH + 3)
+    await add_jobs(pool, BEFORE, REENCRYPTION_BATCH + 3)
     told: dict[str, list[int | None]] = {}
 
     @contextmanager
@@ -98,7 +99,7 @@ async def test_a_run_tells_how_far_it_is(pool: Pool) -> None:
         yield told[title].append
 
     await Reencryption(BETWEEN, PostgresSealedColumns(pool, BETWEEN)).run("new", progress)
-    assert told["Sealing jobs.sealed_payload"] == [BATCH + 3, BATCH, 3]
+    assert told["Sealing jobs.sealed_payload"] == [REENCRYPTION_BATCH + 3, REENCRYPTION_BATCH, 3]
     assert told["Sealing webhooks.sealed_secret"] == [0]
 
 
@@ -112,13 +113,13 @@ async def test_a_second_run_finds_nothing_to_do(pool: Pool) -> None:
 async def test_what_no_key_opens_is_left_counted_and_logged_once(pool: Pool, database_url: str, log: CapturedLog) -> None:
     log.allow("sealed_values_unreadable")
     lost = AesGcmKeyRing([EncryptionKey("lost", b"l" * 32)])
-    await add_jobs(pool, lost, BATCH + 1)
+    await add_jobs(pool, lost, REENCRYPTION_BATCH + 1)
     await add_jobs(pool, BEFORE, 5)
     reencryption = Reencryption(BETWEEN, PostgresSealedColumns(pool, BETWEEN))
     done = {each.column: each for each in await reencryption.run("new")}
-    assert done["jobs.sealed_payload"] == Reencrypted("jobs.sealed_payload", replaced=5, unreadable=BATCH + 1)
+    assert done["jobs.sealed_payload"] == Reencrypted("jobs.sealed_payload", replaced=5, unreadable=REENCRYPTION_BATCH + 1)
     (entry,) = log.events("sealed_values_unreadable")
-    assert entry["values"] == BATCH + 1
+    assert entry["values"] == REENCRYPTION_BATCH + 1
     assert not await reencryption.is_finished()
     assert sum(lost.is_outdated(value) for value in await sealed_values(database_url)) == 5
 

@@ -17,20 +17,19 @@ from core.domain.identity.upstream.identities import Connecting
 from core.domain.identity.upstream.sign_in import UsedState
 from core.domain.secrets import Token
 from core.frozen import names_of
-from core.usecases.federation.logout_notices import LogoutReceivers
+from core.usecases.federation.logouts import LogoutReceivers
 from core.usecases.federation.saml.configurations import Saml
-from core.usecases.identity.account_summaries import AccountSummaries
+from core.usecases.identity.accounts import AccountSummaries
 from core.usecases.identity.impersonation import Impersonations
 from core.usecases.identity.passkeys import Passkeys
-from core.usecases.identity.sign_in.landings.browser import BrowserSessions
+from core.usecases.identity.sign_in.landings import BrowserSessions
 from core.usecases.identity.upstream import identities
 from core.usecases.identity.upstream.identities import Identities
-from core.usecases.identity.upstream.repeated_returns import RepeatedReturns
-from core.usecases.record.audit import Audit
-from core.usecases.record.deliveries import Deliveries
+from core.usecases.identity.upstream.journeys import RepeatedReturns
+from core.usecases.record import Audit, Deliveries
 from core.usecases.services.billing_reconciliation import BillingReconciliation
 from core.usecases.tenancy.mail_servers import MailServers
-from core.usecases.tenancy.webhook_deliveries import WebhookReceivers
+from core.usecases.tenancy.webhooks import WebhookReceivers
 from tests.conftest import CapturedLog
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)

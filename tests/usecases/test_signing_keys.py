@@ -19,9 +19,9 @@ from adapters.system import SystemIds
 from core.domain.errors import Conflict, TokenInvalid
 from core.domain.identifiers import UserId
 from core.domain.record.events import Actor
-from core.domain.signing_keys import OVERLAP, KeyPurpose, KeyState, SigningKey
-from core.usecases.signing_keys import SigningKeys, stored
-from ports.signing_keys import KeyMaker
+from core.domain.tokens import KEY_OVERLAP, KeyPurpose, KeyState, SigningKey
+from core.usecases.keys import SigningKeys, stored
+from ports.crypto import KeyMaker
 from tests.signing import ISSUER, RING, SettableClock, ShelvedKeys, access_claims
 
 
@@ -127,7 +127,7 @@ async def test_a_rotation_moves_every_key_one_place_on(process: Process) -> None
         assert [key.id for key in before if key.purpose is rotation.purpose and key.state is KeyState.CURRENT] == [rotation.outgoing]
         assert [key.id for key in before if key.purpose is rotation.purpose and key.state is KeyState.NEXT] == [rotation.activated]
         assert after[rotation.outgoing].state is KeyState.OUTGOING
-        assert after[rotation.outgoing].retires_at == process.clock.now() + OVERLAP
+        assert after[rotation.outgoing].retires_at == process.clock.now() + KEY_OVERLAP
         assert after[rotation.activated].state is KeyState.CURRENT
         assert after[rotation.activated].activated_at == process.clock.now()
         assert after[rotation.added].state is KeyState.NEXT
@@ -150,8 +150,8 @@ async def test_no_token_fails_across_a_rotation_and_none_is_believed_for_ever(pr
     for token in (before, after, await other.signer.sign_access(long_lived)):
         await other.verifier.verify_access(token)
         await process.verifier.verify_access(token)
-    process.clock.advance(OVERLAP)
-    other.monotonic += OVERLAP.total_seconds()
+    process.clock.advance(KEY_OVERLAP)
+    other.monotonic += KEY_OVERLAP.total_seconds()
     with pytest.raises(TokenInvalid):
         await other.verifier.verify_access(before)
     await other.verifier.verify_access(after)
@@ -165,7 +165,7 @@ async def test_relying_parties_see_the_next_the_current_and_the_outgoing_key(pro
     after = published(await process.signing_keys.published())
     assert before < set(after)
     assert len(after) == 12
-    process.clock.advance(OVERLAP)
+    process.clock.advance(KEY_OVERLAP)
     assert len(published(await process.signing_keys.published())) == 8
     for jwk in after.values():
         assert {"kid", "use", "alg", "kty"} <= set(jwk)
@@ -183,11 +183,11 @@ async def test_keys_whose_time_is_over_go_with_the_next_rotation(process: Proces
     """Those of ID tokens much later, since the tokens come back as hints; nobody else needs them."""
     await process.signing_keys.ensure()
     await process.signing_keys.rotate()
-    process.clock.advance(OVERLAP + timedelta(seconds=1))
+    process.clock.advance(KEY_OVERLAP + timedelta(seconds=1))
     await process.signing_keys.rotate()
     assert len(await process.signing_keys.list()) == 15
     assert len(published(await process.signing_keys.published())) == 12
-    process.clock.advance(OVERLAP + timedelta(days=401))
+    process.clock.advance(KEY_OVERLAP + timedelta(days=401))
     await process.signing_keys.rotate()
     assert len(await process.signing_keys.list()) == 12
 

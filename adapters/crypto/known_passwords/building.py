@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import IO, Final, cast
 
 from adapters.crypto.known_passwords.filters import BLOCK, HASH, FilterHead, ListedHash, blocks_for, digest_of
-from ports.progress import Advance
+from ports.jobs import Advance
 
 _GZIP: Final = b"\x1f\x8b"
 _CHUNK: Final = 1 << 20

@@ -6,7 +6,7 @@ from typing import Final
 
 import structlog
 
-from core.domain.outbound.destinations import NotADestination, destination
+from core.domain.outbound import NotADestination, destination
 from core.domain.secrets import Password
 from ports.outbound import Outbound, OutboundFailed
 
@@ -21,7 +21,7 @@ _PADDED: Final = {"add-padding": "true"}
 
 
 class PasswordRanges:
-    """Implements `ports.passwords.BreachedPasswords`. Silence, or an answer that is none, counts as "not known"."""
+    """Implements `ports.crypto.BreachedPasswords`. Silence, or an answer that is none, counts as "not known"."""
 
     def __init__(self, outbound: Outbound, address: str) -> None:
         """Raises `NotADestination`."""

@@ -10,20 +10,20 @@ import trio
 
 from adapters.crypto.known_passwords.filters import FileState, FilterUnusable, PasswordFilter, open_filter
 from core.domain.secrets import Password
-from ports.passwords import ListedPasswords
+from ports.crypto import ListedPasswords
 
 log = structlog.get_logger()
 
 
 class NoBreachedPasswords:
-    """Implements `ports.passwords.BreachedPasswords` for an installation with neither a filter nor a service."""
+    """Implements `ports.crypto.BreachedPasswords` for an installation with neither a filter nor a service."""
 
     async def contains(self, password: Password) -> bool:  # noqa: ARG002 - the port's
         return False
 
 
 class WatchedFilter:
-    """Implements `ports.passwords.BreachedPasswords` and `WatchedFile`."""
+    """Implements `ports.crypto.BreachedPasswords` and `WatchedFile`."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

@@ -16,13 +16,13 @@ from adapters.compiled_templates import CompiledTemplates
 from adapters.mail.lines import FILL
 from core.domain.branding import POSTERN, Branding, dark_logo
 from core.domain.identifiers import UserId
-from core.domain.identity.locking.account_locks import LOCKING_MAILS
+from core.domain.identity.account_locks import LOCKING_MAILS
 from core.domain.languages import Language, spoken_language
 from core.domain.lines import one_line, unlinked
 from core.domain.mail import Mail
 from core.domain.texts.own_texts import InstallationWords, OwnTexts
 from core.frozen import replace
-from ports.mail_templates import LockLinkMaker
+from ports.mail import LockLinkMaker
 from ports.texts import SpokenInstallationWords, Text, Texts, WearingText
 
 _NO_WORDS: Final = InstallationWords()
@@ -43,7 +43,7 @@ Value = str | bool | datetime | tuple[str, ...] | None
 
 
 class ShippedMailTemplates:
-    """Implements `ports.mail_templates.MailTemplates`. `origin` is the address of this installation. Every mail ends with `origin`. Without
+    """Implements `ports.mail.MailTemplates`. `origin` is the address of this installation. Every mail ends with `origin`. Without
     `lock_links`, no mail locks an account.
     """
 

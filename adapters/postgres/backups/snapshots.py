@@ -15,7 +15,7 @@ from adapters.postgres.backups.objects import OBJECTS
 from adapters.postgres.driver.connection import Connection
 from adapters.postgres.driver.listener import APPLICATION_NAME
 from core.domain.backups import DatabaseState, Ownership, RoutineState, TableState
-from core.domain.record.audit_chains import ChainHead
+from core.domain.record.audit import ChainHead
 from core.frozen import Frozen, replace
 
 _PATIENCE_OF_ATTEMPTS: Final = "10s"

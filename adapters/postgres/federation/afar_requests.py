@@ -13,9 +13,7 @@ from adapters.postgres.statements import first, first_made, only
 from adapters.postgres.storable import storable_text
 from adapters.postgres.ties import is_own_member
 from adapters.postgres.transaction import OnStatements
-from core.domain.audiences import TokenAudience
-from core.domain.email import Email
-from core.domain.federation.afar.afar_requests import (
+from core.domain.federation.afar_requests import (
     INTERVAL,
     LENIENCY,
     MOST_WAITING,
@@ -30,7 +28,9 @@ from core.domain.federation.afar.afar_requests import (
     WaitingRequest,
 )
 from core.domain.identifiers import AfarRequestId, ServiceId, SessionId, UserId
-from core.domain.key_proofs.proofs import KeyThumbprint
+from core.domain.key_proofs import KeyThumbprint
+from core.domain.mail import Email
+from core.domain.tokens import TokenAudience
 from core.frozen import Frozen
 
 
@@ -82,7 +82,7 @@ def _own(*, waiting: Sequence[Mapping[str, Any]], blocked: Sequence[Mapping[str,
 
 
 class AfarRequestRows(OnStatements):
-    """Implements `ports.federation.afar_requests.AfarRequestStore`."""
+    """Implements `ports.federation.oauth.AfarRequestStore`."""
 
     async def add(self, new: NewAfarRequest) -> bool:
         asked, audience = new.asked, new.audience

@@ -22,7 +22,6 @@ from adapters.postgres.statements import Statements
 from adapters.postgres.storable import storable_text
 from adapters.postgres.ties import ENTERED_AGAIN, IS_OWN_MEMBERSHIP, counts_for, is_own_member
 from adapters.postgres.transaction import Transaction
-from core.domain.email import Email
 from core.domain.federation.oauth.authorization_codes import (
     CONTENDED,
     LOGGED_ALREADY,
@@ -38,8 +37,9 @@ from core.domain.federation.oauth.clients import RegisteredClient
 from core.domain.identifiers import ClientId, DeviceId, OrganizationId, ServiceId, SessionId, UserId
 from core.domain.identity.proofs import Proved
 from core.domain.identity.sessions import Context, Session, minutes_kept
+from core.domain.mail import Email
 from core.domain.services.services import ServiceType
-from ports.federation.authorization_codes import Redemption
+from ports.federation.oauth import Redemption
 
 _OF_CLIENT: Final = len(ClientRow._fields)
 
@@ -125,7 +125,7 @@ _NO_SCOPE: Final = ""
 
 
 class AuthorizationCodeRows:
-    """Implements `ports.federation.authorization_codes.AuthorizationCodeStore` and `CodeRedemption`."""
+    """Implements `ports.federation.oauth.AuthorizationCodeStore` and `CodeRedemption`."""
 
     def __init__(self, statements: Statements | Transaction) -> None:
         self._statements = statements

@@ -21,7 +21,7 @@ from core.domain.federation.authorization_refusals import (
     RefusingEndpoint,
     registered_for,
 )
-from core.domain.federation.refusal_reasons import RefusalReason, in_words
+from core.domain.federation.oauth.refusals import RefusalReason, reason_in_words
 from core.domain.identifiers import AuthorizationRefusalId, OrganizationId, ResourceServerId
 from core.frozen import Frozen
 
@@ -48,7 +48,7 @@ class _Refusal(Frozen):
         if self.id is None or self.place is None or self.reason is None or self.occurred_at is None:
             return None
         reason = RefusalReason(self.reason)
-        because, advice = in_words(reason, self.received or "")
+        because, advice = reason_in_words(reason, self.received or "")
         context = RefusalContext(redirect_uris=self.redirect_uris, secrets=self.secrets, resources=self.resources, trusted=self.trusted)
         return ListedRefusal(
             id=AuthorizationRefusalId(self.id),
@@ -63,7 +63,7 @@ class _Refusal(Frozen):
 
 
 class PostgresAuthorizationRefusals:
-    """Implements `ports.federation.authorization_refusals.AuthorizationRefusalStore`."""
+    """Implements `ports.federation.oauth.AuthorizationRefusalStore`."""
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool

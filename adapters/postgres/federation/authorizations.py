@@ -21,14 +21,14 @@ from adapters.postgres.ties import counts_for, is_own_member
 from core.domain.branding import logo_path
 from core.domain.federation.oauth.authorization_steps import RequestingApplication, SignedInPerson
 from core.domain.federation.oauth.authorizations import Registered
-from core.domain.federation.oauth.unplaced_clients import UnplacedClient
+from core.domain.federation.oauth.consents import UnplacedClient
+from core.domain.formats import Json
 from core.domain.identifiers import ClientId, OrganizationId, PushedRequestId, ServiceId, SessionId, UserId
 from core.domain.identity.callers import Caller
-from core.domain.json import Json
 from core.domain.services.services import ServiceType, SignInPolicy
 from core.domain.tenancy.sign_in_rules import session_lifetime
 from core.frozen import Frozen, replace
-from ports.federation.authorizations import AuthorizationEncounter
+from ports.federation.oauth import AuthorizationEncounter
 
 
 class EncounterRow(Frozen):
@@ -129,7 +129,7 @@ class EncounterRow(Frozen):
 
 
 class PostgresEncounters:
-    """Implements `ports.federation.authorizations.Encounters`."""
+    """Implements `ports.federation.oauth.Encounters`."""
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
@@ -168,7 +168,7 @@ class PostgresEncounters:
 
 
 class PostgresPushedRequests:
-    """Implements `ports.federation.authorizations.PushedRequestStore`."""
+    """Implements `ports.federation.oauth.PushedRequestStore`."""
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool

@@ -18,8 +18,8 @@ from adapters.postgres.storable import storable, storable_text
 from adapters.postgres.transaction import Transaction
 from core.domain.federation.oauth.client_documents import DocumentService, DocumentTarget, KeptDocument, restored
 from core.domain.identifiers import ClientId, OrganizationId, ResourceServerId, ServiceId
-from core.domain.outbound.metadata_clients import Provenance
-from core.domain.services.client_ids import placed
+from core.domain.outbound import Provenance
+from core.domain.services.clients import placed
 from core.domain.services.services import Service
 from core.frozen import Frozen
 
@@ -48,7 +48,7 @@ class _Pushed(Frozen):
 
 
 class PostgresClientDocuments:
-    """Implements `ports.federation.client_documents.DocumentLookup`."""
+    """Implements `ports.federation.oauth.DocumentLookup`."""
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
@@ -77,7 +77,7 @@ class PostgresClientDocuments:
 
 
 class DocumentServiceRows:
-    """Implements `ports.federation.client_documents.DocumentServiceStore`."""
+    """Implements `ports.federation.oauth.DocumentServiceStore`."""
 
     def __init__(self, statements: Statements | Transaction) -> None:
         self._statements = statements

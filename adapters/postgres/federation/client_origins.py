@@ -10,7 +10,7 @@ from adapters.postgres.storable import storable_text
 
 
 class PostgresClientOrigins:
-    """Implements `ports.federation.client_origins.ClientOriginLookup`."""
+    """Implements `ports.federation.oauth.ClientOriginLookup`."""
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool

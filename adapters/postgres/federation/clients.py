@@ -13,12 +13,12 @@ from adapters.postgres.rows import IdRow
 from adapters.postgres.shared_lookups import SharedLookups
 from adapters.postgres.statements import ask, ask_in_order, tell
 from core.domain.federation.oauth.clients import RegisteredClient, UsedAssertion
+from core.domain.formats import Json
 from core.domain.identifiers import ClientId, ClientSecretId, OrganizationId, ServiceId
 from core.domain.identity.sessions import Context
-from core.domain.json import Json
-from core.domain.services.client_ids import shown
+from core.domain.services.clients import shown
 from core.domain.services.services import AssertionAudience, ServiceType
-from core.domain.signing_keys import TokenAlgorithm
+from core.domain.tokens import TokenAlgorithm
 from ports.system import Ids
 
 _Presented = tuple[ClientId, bytes | None]
@@ -74,7 +74,7 @@ def _client(place: int, *columns: Any) -> tuple[int, ClientRow]:
 
 
 class PostgresClients:
-    """Implements `ports.federation.clients.ClientLookup`. Look-ups that arrive at once share a round trip."""
+    """Implements `ports.federation.oauth.ClientLookup`. Look-ups that arrive at once share a round trip."""
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
@@ -93,7 +93,7 @@ class PostgresClients:
 
 
 class PostgresKeptKeys:
-    """Implements `ports.services.published_keys.KeptKeys`."""
+    """Implements `ports.services.services.KeptKeys`."""
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
@@ -103,7 +103,7 @@ class PostgresKeptKeys:
 
 
 class PostgresUsedAssertions:
-    """Implements `ports.federation.clients.UsedAssertions`."""
+    """Implements `ports.federation.oauth.UsedAssertions`."""
 
     def __init__(self, pool: Pool, ids: Ids) -> None:
         self._pool = pool

@@ -12,10 +12,9 @@ from adapters.postgres.statements import Statements, first
 from adapters.postgres.storable import storable_text
 from adapters.postgres.transaction import Transaction
 from core.domain.branding import logo_path
-from core.domain.federation.oauth.agents import AgentGrant, AgentReach
-from core.domain.federation.oauth.consents import AllowedResource, ApplicationAccess, Consent, ConsentedService
+from core.domain.federation.oauth.consents import AgentGrant, AgentReach, AllowedResource, ApplicationAccess, Consent, ConsentedService
 from core.domain.identifiers import AgentGrantId, ClientId, ConsentId, OrganizationId, ResourceServerId, ServiceId, UserId
-from core.domain.services.client_ids import document_host, is_open
+from core.domain.services.clients import document_host, is_open
 
 
 def _access(
@@ -48,7 +47,7 @@ def _moment(seconds: float | None) -> datetime | None:
 
 
 class ConsentRows:
-    """Implements `ports.federation.consents.ConsentStore`."""
+    """Implements `ports.federation.oauth.ConsentStore`."""
 
     def __init__(self, statements: Statements | Transaction) -> None:
         self._statements = statements

@@ -17,7 +17,6 @@ from adapters.postgres.texts.own_texts import bring, worn
 from adapters.postgres.transaction import Transaction
 from core.domain.branding import logo_path
 from core.domain.federation.oauth.clients import AuthenticationMethod, ClientCredentials
-from core.domain.federation.oauth.demands import scope_demand, strongest
 from core.domain.federation.oauth.device_flow import (
     INTERVAL,
     LENIENCY,
@@ -35,6 +34,7 @@ from core.domain.federation.oauth.device_flow import (
     Poll,
     PolledCode,
 )
+from core.domain.federation.oauth.resources import scope_demand, strongest
 from core.domain.identifiers import ClientId, DeviceCodeId, OrganizationId, ServiceId, SessionId, UserId
 from core.domain.identity.proofs import Proved
 from core.domain.identity.sessions import Context
@@ -133,7 +133,7 @@ class _Approval(Frozen):
 
 
 class DeviceCodeRows:
-    """Implements `ports.federation.device_flow.DeviceCodeStore`."""
+    """Implements `ports.federation.oauth.DeviceCodeStore`."""
 
     def __init__(self, statements: Statements | Transaction) -> None:
         self._statements = statements

@@ -20,7 +20,7 @@ from core.domain.federation.oauth.exchanges import Exchangeable, SubjectToken, T
 from core.domain.federation.oauth.resources import OfferedResource, OfferedScope
 from core.domain.identifiers import ResourceServerId, ServiceId
 from core.domain.identity.sessions import acting
-from core.domain.signing_keys import TokenAlgorithm
+from core.domain.tokens import TokenAlgorithm
 from core.frozen import Frozen
 
 
@@ -64,7 +64,7 @@ class _Found(Frozen):
 
 
 class ExchangeRows:
-    """Implements `ports.federation.exchanges.ExchangeStore`."""
+    """Implements `ports.federation.oauth.ExchangeStore`."""
 
     def __init__(self, statements: Statements | Transaction) -> None:
         self._statements = statements

@@ -76,7 +76,7 @@ def _placed(place: int, *columns: Any) -> tuple[int, FactsRow]:
 
 
 class PostgresFacts:
-    """Implements `ports.identity.facts.FactLookup`. Questions that come at once share a round trip."""
+    """Implements `ports.identity.accounts.FactLookup`. Questions that come at once share a round trip."""
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool

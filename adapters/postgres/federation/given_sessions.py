@@ -22,7 +22,7 @@ from adapters.postgres.ties import counts_for
 from core.domain.federation.oauth.clients import RegisteredClient
 from core.domain.federation.oauth.given_sessions import GivenSession, LivingAudience, LivingSession, StandingApi
 from core.domain.identifiers import ClientId, OrganizationId, ResourceServerId, ServiceId, SessionId, UserId
-from core.domain.services.client_ids import shown
+from core.domain.services.clients import shown
 from core.frozen import Frozen
 
 _Shown = tuple[ClientId, bytes | None]
@@ -73,7 +73,7 @@ class _Api(Frozen):
 
 
 class PostgresGivenSessions:
-    """Implements `ports.federation.given_sessions.GivenSessionLookup`. Look-ups that arrive at once share a round trip."""
+    """Implements `ports.federation.oauth.GivenSessionLookup`. Look-ups that arrive at once share a round trip."""
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool

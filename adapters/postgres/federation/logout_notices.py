@@ -10,12 +10,12 @@ from adapters.postgres.identity.sessions.revoking import noticing
 from adapters.postgres.record.deliveries import DeliveryTables
 from adapters.postgres.statements import ask
 from adapters.postgres.storable import storable_text
-from core.domain.federation.logout.logout_notices import DueNotice, LogoutNotice
+from core.domain.federation.logouts import DueNotice, LogoutNotice
 from core.domain.identifiers import ClientId, OrganizationId, SessionId, UserId
-from core.domain.pages import MOST_COUNTED, Listed, Page
-from core.domain.signing_keys import TokenAlgorithm
+from core.domain.requests import MOST_ROWS_COUNTED, Listed, Page
+from core.domain.tokens import TokenAlgorithm
 from core.frozen import Frozen
-from ports.federation.logout_notices import ClaimedService
+from ports.federation.oauth import ClaimedService
 
 NOTICE: Final = Columns(LogoutNotice, "logout_notices", named={"session": "session_id", "user": "user_id"})
 
@@ -56,14 +56,14 @@ class _Due(Frozen):
 
 
 class PostgresLogoutNotices:
-    """Implements `ports.federation.logout_notices.LogoutNoticeLookup`."""
+    """Implements `ports.federation.oauth.LogoutNoticeLookup`."""
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
     async def list(self, organization: OrganizationId, slug: str, page: Page, *, delivered: bool | None) -> Listed[LogoutNotice] | None:
         wanted = {"organization": organization, "slug": storable_text(slug), "delivered": delivered}
-        parameters = {**wanted, "limit": page.limit, "offset": page.offset, "most": MOST_COUNTED}
+        parameters = {**wanted, "limit": page.limit, "offset": page.offset, "most": MOST_ROWS_COUNTED}
         rows = await ask(self._pool, NOTICE.counted, LIST, parameters)
         return page_of(rows) if rows else None
 

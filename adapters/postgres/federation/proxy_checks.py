@@ -24,7 +24,7 @@ from adapters.postgres.tenancy.teams import teams_of
 from adapters.postgres.ties import IS_OWN_MEMBERSHIP, counts_for, has_come, shown_name
 from core.domain.federation.proxy_checks import FoundProxy, ProxiedPerson, ProxiedRequest, asked_scopes
 from core.domain.identifiers import ClientId, ClientSecretId, OrganizationId, ServiceId, SessionId, UserId, UserKeyId
-from core.domain.services.client_ids import shown
+from core.domain.services.clients import shown
 from core.domain.services.proxies import USUAL_HEADERS, ProxySettings, domains_above
 from core.domain.services.user_keys import KnownUserKey
 
@@ -133,7 +133,7 @@ def _rights(found: str | None) -> tuple[Sequence[str], Sequence[str]]:
 
 
 class PostgresProxies:
-    """Implements `ports.federation.proxy_checks.ProxyLookup`."""
+    """Implements `ports.federation.oauth.ProxyLookup`."""
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool

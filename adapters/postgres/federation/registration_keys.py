@@ -16,8 +16,7 @@ from core.domain.errors import Overloaded, Unavailable
 from core.domain.federation.open_registrations import RegistrationKey
 from core.domain.secrets import sealing_context
 from core.frozen import Frozen
-from ports.encryption import KeyRing
-from ports.server_secrets import ServerSecrets
+from ports.crypto import KeyRing, ServerSecrets
 
 log = structlog.get_logger()
 
@@ -33,7 +32,7 @@ class _Row(Frozen):
 
 
 class PostgresRegistrationKeys:
-    """Implements `ports.federation.open_registrations.KnownRegistrationKeys`."""
+    """Implements `ports.federation.oauth.KnownRegistrationKeys`."""
 
     def __init__(
         self, pool: Pool, keyring: KeyRing, server_secrets: ServerSecrets, monotonic: Callable[[], float] = trio.current_time
@@ -72,7 +71,7 @@ class PostgresRegistrationKeys:
 
 
 class RegistrationKeyRows(OnTransaction):
-    """Implements `ports.federation.open_registrations.RegistrationKeyStore`."""
+    """Implements `ports.federation.oauth.RegistrationKeyStore`."""
 
     async def add(self, key: str, sealed_secret: bytes, at: datetime) -> None:
         await self._transaction.tell(_ADD, {"key": key, "sealed": sealed_secret, "at": at})

@@ -13,10 +13,10 @@ from adapters.postgres.identity.sessions.audiences import IS_OPEN, admits_servic
 from adapters.postgres.shared_lookups import SharedLookups
 from adapters.postgres.statements import ask_in_order
 from adapters.postgres.storable import storable_text
+from core.domain.federation.oauth.consents import UnplacedClient
 from core.domain.federation.oauth.resources import OfferedResource, OfferedScope
-from core.domain.federation.oauth.unplaced_clients import UnplacedClient
 from core.domain.identifiers import ResourceServerId, ServiceId, UserId
-from core.domain.signing_keys import TokenAlgorithm
+from core.domain.tokens import TokenAlgorithm
 
 _Asked = tuple[ServiceId, tuple[str, ...], UserId | None]
 
@@ -51,7 +51,7 @@ def _offered(place: int, *columns: Any) -> tuple[int, OfferedResource]:
 
 
 class PostgresResources:
-    """Implements `ports.federation.resources.ResourceLookup`. Look-ups that arrive at once share a round trip."""
+    """Implements `ports.federation.oauth.ResourceLookup`. Look-ups that arrive at once share a round trip."""
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool

@@ -16,12 +16,12 @@ from adapters.postgres.identity.terms.demands import terms_due, time_is_over
 from adapters.postgres.statements import ask_in_order, first
 from adapters.postgres.storable import storable_text
 from adapters.postgres.ties import IS_OWN_MEMBERSHIP, IS_OWN_USE
-from core.domain.email import Email
 from core.domain.federation.oauth.authorization_steps import RequestingApplication
 from core.domain.federation.oauth.authorizations import Registered
 from core.domain.federation.token_preview import PreviewedPerson
 from core.domain.identifiers import ClientId, OrganizationId, ServiceId, UserId
-from core.domain.services.client_ids import shown
+from core.domain.mail import Email
+from core.domain.services.clients import shown
 from core.domain.services.services import ServiceType, SignInPolicy
 
 
@@ -103,7 +103,7 @@ def _previewed(*columns: Any) -> PreviewedPerson:
 
 
 class PostgresTokenPreviews:
-    """Implements `ports.federation.token_preview.PreviewLookup`."""
+    """Implements `ports.federation.oauth.PreviewLookup`."""
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool

@@ -11,9 +11,8 @@ from adapters.postgres.statements import ask, first
 from adapters.postgres.storable import storable_text
 from adapters.postgres.ties import IS_OWN_MEMBERSHIP
 from adapters.postgres.transaction import OnPool
-from core.domain.email import Email
 from core.domain.identifiers import SessionId, UserId
-from core.domain.identity.account_summaries import (
+from core.domain.identity.accounts import (
     MOST_REQUIRING,
     MOST_STARTED,
     AccountSummary,
@@ -24,6 +23,7 @@ from core.domain.identity.account_summaries import (
     origin_of,
 )
 from core.domain.identity.risk import FAILED_ATTEMPTS
+from core.domain.mail import Email
 
 _LATELY: Final = timedelta(days=7)
 
@@ -63,7 +63,7 @@ def _start(
 
 
 class PostgresAccountSummaries(OnPool):
-    """Implements `ports.identity.account_summaries.AccountSummaryLookup`."""
+    """Implements `ports.identity.accounts.AccountSummaryLookup`."""
 
     async def find(self, user: UserId, now: datetime, session: SessionId | None = None) -> AccountSummary | None:
         return first(await ask(self._pool, _summary, _FIND, _asked(user, now, session)))

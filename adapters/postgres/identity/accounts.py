@@ -16,13 +16,13 @@ from adapters.postgres.rows import AnswerRow, IdRow
 from adapters.postgres.statements import first, only
 from adapters.postgres.storable import storable_text
 from adapters.postgres.transaction import OnTransaction
-from core.domain.email import Email, mail_domain
 from core.domain.errors import BadRequest
 from core.domain.identifiers import IdentityId, OrganizationId, PasskeyId, ServiceId, UserId
 from core.domain.identity.accounts import Account
-from core.domain.identity.upstream.vouching import Voucher
-from core.domain.identity.ways_in import WaysIn
+from core.domain.identity.proofs import WaysIn
+from core.domain.identity.upstream.claims import Voucher
 from core.domain.languages import Language
+from core.domain.mail import Email, mail_domain
 
 ACCOUNT: Final = Columns(
     Account,

@@ -1,4 +1,4 @@
-"""What an address is worth, as parts of statements. `core.domain.identity.upstream.vouching` says for which purpose a vouched address is
+"""What an address is worth, as parts of statements. `core.domain.identity.upstream.claims` says for which purpose a vouched address is
 enough; each statement says by one of these names which of the two it means.
 """
 

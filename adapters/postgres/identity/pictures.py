@@ -7,11 +7,11 @@ from adapters.postgres.rows import IdRow
 from adapters.postgres.statements import first
 from adapters.postgres.transaction import OnStatements
 from core.domain.identifiers import PictureId, UserId
-from core.domain.identity.profile.pictures import Picture
+from core.domain.identity.profiles import Picture
 
 
 class PictureRows(OnStatements):
-    """Implements `ports.identity.pictures.PictureStore`."""
+    """Implements `ports.identity.accounts.PictureStore`."""
 
     async def find(self, picture: PictureId) -> Picture | None:
         return first(await self._statements.ask(Picture, _GET, {"id": picture}))

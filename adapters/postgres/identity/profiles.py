@@ -9,7 +9,7 @@ from adapters.postgres.identity.privacy.forgetting import PROFILE
 from adapters.postgres.statements import first_made
 from adapters.postgres.transaction import OnStatements
 from core.domain.identifiers import PictureId, UserId
-from core.domain.identity.profile.profiles import NO_PROFILE, HeldProfile, OwnProfile
+from core.domain.identity.profiles import NO_PROFILE, HeldProfile, OwnProfile
 from core.domain.languages import Language
 from core.frozen import Frozen
 
@@ -47,7 +47,7 @@ class _Held(Frozen):
 
 
 class ProfileRows(OnStatements):
-    """Implements `ports.identity.profiles.ProfileStore`."""
+    """Implements `ports.identity.accounts.ProfileStore`."""
 
     async def find(self, user: UserId) -> HeldProfile | None:
         return first_made(

@@ -19,7 +19,7 @@ from adapters.postgres.migrating.forecast import rows_of
 from adapters.postgres.migrating.obstacles import blocking
 from adapters.postgres.migrating.steps import Batches, BuildIndex, DropIndex, Step, Validate
 from core.frozen import Frozen
-from ports.progress import ProgressDisplay
+from ports.jobs import ProgressDisplay
 
 # Others wait for the rows of a batch until its end, so it grows and shrinks towards this time.
 BATCH_TIME: Final = 0.2

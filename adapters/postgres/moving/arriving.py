@@ -31,14 +31,14 @@ from adapters.postgres.tables.every import MOVED
 from adapters.postgres.tables.moving import IdMeaning
 from adapters.postgres.tenancy.texts.own_texts import OwnTextRows
 from adapters.postgres.transaction import Transaction
-from core.domain.email import Email
 from core.domain.errors import BadRequest
 from core.domain.identifiers import AuditEntryId, OrganizationId, TierId, UserId
+from core.domain.mail import Email
 from core.domain.platform.moving import ARRIVED, AuditProof, FileHead, MovedPeople, NamedPerson, TableReport, UnfitFile, is_bearable
-from core.domain.record.audit_chains import ChainHead, Unlinked, linked
-from core.domain.tenancy.texts.own_texts import digest_of
+from core.domain.record.audit import ChainHead, Unlinked, linked
+from core.domain.tenancy.texts import digest_of
 from core.frozen import Frozen
-from ports.encryption import KeyRing
+from ports.crypto import KeyRing
 from ports.identity.accounts import EmailSyntax
 from ports.texts import ShippedWords
 

@@ -12,31 +12,28 @@ from ipaddress import ip_interface
 from typing import Any, Final
 
 from core.domain.errors import BadRequest
-from core.domain.federation.saml.certificates import CertificateState
+from core.domain.federation.saml.configurations import CertificateState
 from core.domain.federation.scim.groups import ScimGrouping, group_name
 from core.domain.federation.scim.mappings import scim_mapping
-from core.domain.federation.scim.patches import text_of
+from core.domain.federation.scim.protocol import text_of
 from core.domain.identity.devices import LONGEST_USER_AGENT
 from core.domain.identity.passkeys import LONGEST_CREDENTIAL_ID, LONGEST_PUBLIC_KEY, TRANSPORTS, passkey_name
-from core.domain.identity.passwords.at_sign_in import BreachRule
+from core.domain.identity.passwords import BreachRule
 from core.domain.identity.realms import LoginPolicy
-from core.domain.identity.registering.registration_rules import RegistrationPolicy
-from core.domain.identity.terms.terms import terms_address, terms_version
-from core.domain.identity.upstream.claims import LONGEST_SUBJECT, stated_address
+from core.domain.identity.registering import RegistrationPolicy
+from core.domain.identity.terms import terms_address, terms_version
+from core.domain.identity.upstream.claims import LONGEST_SUBJECT, Voucher, stated_address
 from core.domain.identity.upstream.connections import ConnectionState, ProviderKind
-from core.domain.identity.upstream.directory_factors import second_factor_values
+from core.domain.identity.upstream.directory_visits import second_factor_values
 from core.domain.identity.upstream.providers import Provider, provider_key
 from core.domain.identity.upstream.refreshes import RefreshFault
-from core.domain.identity.upstream.vouching import Voucher
-from core.domain.outbound.metadata_clients import MetadataClients, RegisteredClients, metadata_hosts
-from core.domain.saml.entities import LONGEST_CERTIFICATE, entity_id, fingerprint
-from core.domain.saml.messages import SamlBinding
+from core.domain.outbound import MetadataClients, RegisteredClients, metadata_hosts
+from core.domain.saml import LONGEST_CERTIFICATE, SamlBinding, entity_id, fingerprint
 from core.domain.services import proxies
 from core.domain.services.api_keys import Permission
-from core.domain.services.permissions import permission_key
-from core.domain.services.plans import plan_currency, plan_features, plan_key, plan_name, plan_price
+from core.domain.services.plans import SubscriptionStatus, plan_currency, plan_features, plan_key, plan_name, plan_price
 from core.domain.services.resource_servers import Admits
-from core.domain.services.service_roles import role_permissions, service_role_slug
+from core.domain.services.service_roles import permission_key, role_permissions, service_role_slug
 from core.domain.services.services import (
     LONGEST_SCOPE,
     MOST_SCOPES,
@@ -46,26 +43,22 @@ from core.domain.services.services import (
     service_name,
     service_slug,
 )
-from core.domain.services.subscriptions import SubscriptionStatus
-from core.domain.signing_keys import TokenAlgorithm
 from core.domain.tenancy.branding import logo_destination
-from core.domain.tenancy.domain_routes import JoinPolicy, route_domain
-from core.domain.tenancy.domains import domain_name
+from core.domain.tenancy.domains import JoinPolicy, domain_name, route_domain
 from core.domain.tenancy.invitations import InvitationStatus
-from core.domain.tenancy.keys.machine_keys import key_name
 from core.domain.tenancy.mail_servers import mail_host, mail_port, mail_username, sender_name
+from core.domain.tenancy.management_keys import key_name
 from core.domain.tenancy.members import MembershipOrigin
-from core.domain.tenancy.metadata import checked_metadata
-from core.domain.tenancy.oauth_credentials import client_id
-from core.domain.tenancy.organizations import OrganizationStatus, organization_name
+from core.domain.tenancy.organizations import OrganizationStatus, checked_metadata, organization_name
 from core.domain.tenancy.profile_values import require_keepable
 from core.domain.tenancy.roles import BuiltInRole, Capability, role_description, role_name, role_slug
 from core.domain.tenancy.siem import SiemProvider, siem_batch_size, siem_destination, siem_name
 from core.domain.tenancy.sign_in_rules import AdminFactor, AgentRule, AllFactor
 from core.domain.tenancy.teams import TeamSource, team_slug
-from core.domain.tenancy.upstream_providers import MOST_SUCCEEDED, profile_mapping, provider_name
+from core.domain.tenancy.upstream_providers import MOST_SUCCEEDED, client_id, profile_mapping, provider_name
 from core.domain.tenancy.upstream_providers import scopes as provider_scopes
 from core.domain.tenancy.webhooks import subscription, webhook_destination, webhook_name
+from core.domain.tokens import TokenAlgorithm
 
 Rule = Callable[[Any], object]
 """Raises `BadRequest`, or whatever a value of another form makes of it."""

@@ -15,7 +15,6 @@ from uuid import UUID
 from adapters.postgres.moving.arriving_columns import COLUMNS, OtherCheck, certificate
 from core.domain.branding import brand_color, look_of
 from core.domain.claims import ClaimPlace, ClaimSource, ServiceClaim
-from core.domain.email import Email
 from core.domain.errors import BadRequest, Refusal
 from core.domain.federation.oauth.client_documents import document_address
 from core.domain.federation.open_registrations import has_open_form
@@ -23,17 +22,15 @@ from core.domain.federation.saml.configurations import MOST_CERTIFICATES, MOST_E
 from core.domain.federation.saml.configurations import checked as checked_saml
 from core.domain.identifiers import ClientId, OrganizationId, ProfileFieldId, ResourceServerId, ServiceId
 from core.domain.identity.upstream.connections import ProviderKind, SamlSettings, usable_settings
-from core.domain.identity.upstream.ldap.credentials import require_no_credential
+from core.domain.identity.upstream.ldap.filters import require_no_credential
 from core.domain.identity.upstream.ldap.settings import LdapSettings, ldap_issuer, usable_ldap
 from core.domain.images import image_of
 from core.domain.languages import DEFAULT, Language
 from core.domain.lines import has_markup
-from core.domain.outbound.destinations import NotADestination, destination
-from core.domain.outbound.key_sets import client_keys, keys_destination
-from core.domain.outbound.metadata_clients import LONGEST_HOST
-from core.domain.saml.entities import entity_id
-from core.domain.services.client_ids import is_open, kept_client_id, placed, shown
-from core.domain.services.redirect_uris import web_page
+from core.domain.mail import Email
+from core.domain.outbound import LONGEST_HOST, NotADestination, client_keys, destination, keys_destination
+from core.domain.saml import entity_id
+from core.domain.services.clients import is_open, kept_client_id, placed, shown, web_page
 from core.domain.services.resource_identifiers import resource_identifier
 from core.domain.services.resource_servers import ResourceScope, ResourceServer
 from core.domain.services.resource_servers import checked as checked_server
@@ -48,17 +45,14 @@ from core.domain.services.services import (
 )
 from core.domain.services.user_keys import UserKeySettings
 from core.domain.services.user_keys import checked as checked_key_settings
-from core.domain.tenancy.branding import LARGEST_LOGO, MOST_PIXELS
-from core.domain.tenancy.keys.trusted_issuers import TrustedIssuerSettings
-from core.domain.tenancy.keys.trusted_issuers import made as trusted_issuer
-from core.domain.tenancy.look_pictures import LookPicture, PictureBounds, look_picture
+from core.domain.tenancy.branding import LARGEST_LOGO, MOST_LOGO_PIXELS, LookPicture, PictureBounds, look_picture
 from core.domain.tenancy.profile_fields import FieldKind, FieldPrompt, FieldRule, FieldWriter, ProfileField, checked_field
 from core.domain.tenancy.sign_in_rules import SignInRulesChange
-from core.domain.tenancy.texts.notices import NoticeTimes
-from core.domain.tenancy.texts.spoken_languages import spoken_languages
-from core.domain.texts.open_texts import FOOTER, OPEN
-from core.domain.texts.reading import links
-from core.domain.texts.rules import LONGEST, OwnText, TextRules, checked_texts
+from core.domain.tenancy.texts import NoticeTimes, spoken_languages
+from core.domain.tenancy.trusted_issuers import TrustedIssuerSettings
+from core.domain.tenancy.trusted_issuers import made as trusted_issuer
+from core.domain.texts.own_texts import FOOTER, OPEN_TEXTS
+from core.domain.texts.rules import LONGEST, OwnText, TextRules, checked_texts, links
 from core.frozen import Frozen, names_of, replace
 from ports.texts import ShippedWords
 
@@ -226,7 +220,7 @@ def _picture(row: Values, _receiver: Receiver) -> None:
     content = bytes.fromhex(row["content"].removeprefix("\\x"))
     image = image_of(content)
     kind = row.get("media_type", row.get("type"))
-    if image is None or image.media_type != kind or not image.fits(MOST_PIXELS) or len(content) > LARGEST_LOGO:
+    if image is None or image.media_type != kind or not image.fits(MOST_LOGO_PIXELS) or len(content) > LARGEST_LOGO:
         raise BadRequest("content: is no picture of the type that it says")
     # Pages ask for a logo by its digest, whoever's it is.
     if "digest" in row and row["digest"] != sha256(content).hexdigest():
@@ -303,7 +297,7 @@ def _own_text(row: Values, receiver: Receiver) -> None:
     if len(ours_then) > LONGEST or has_markup(ours_then) or not all(one.isprintable() or one in _FIXED_SPACES for one in ours_then):
         raise BadRequest("based_on: must be a text of ours")
     language = Language.of(row["language"])
-    key = row["key"] if language is not None and row["key"] in OPEN else FOOTER
+    key = row["key"] if language is not None and row["key"] in OPEN_TEXTS else FOOTER
     language = language or DEFAULT
     ours = {one: receiver.shipped.written(one) for one in (language, DEFAULT)}
     rules = TextRules(ours, ours[DEFAULT], [destination(link.address).host for link in links(row["text"])])

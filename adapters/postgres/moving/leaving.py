@@ -16,9 +16,9 @@ from adapters.postgres.statements import only
 from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import OrganizationId
 from core.domain.platform.moving import AuditProof
-from core.domain.record.audit_chains import ChainCheck
+from core.domain.record.audit import ChainCheck
 from core.frozen import Frozen
-from ports.encryption import KeyRing
+from ports.crypto import KeyRing
 
 _AT_ONCE: Final = 500
 _LINKS_AT_ONCE: Final = 4000

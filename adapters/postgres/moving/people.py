@@ -14,7 +14,7 @@ from adapters.postgres.identity.accounts import lock_waits
 from adapters.postgres.identity.addresses import is_proved, nobody_knows
 from adapters.postgres.moving.forms import TIME, Row
 from core.domain.errors import BadRequest
-from core.domain.identity.profile.profiles import OwnProfileChange
+from core.domain.identity.profiles import OwnProfileChange
 from core.domain.languages import Language
 from core.domain.platform.moving import UnfitFile
 from core.frozen import Frozen

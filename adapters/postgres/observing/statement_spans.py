@@ -5,7 +5,7 @@ from functools import lru_cache
 from types import TracebackType
 from typing import Final
 
-from ports.record.spans import NO_SPAN, Attributes, NoSpan, SpanKind, TraceSpan, current_span
+from ports.record import NO_SPAN, Attributes, NoSpan, SpanKind, TraceSpan, current_span
 
 # After `from` may come a function. After `into` comes a table, often with its columns.
 _TABLE: Final = re.compile(r"\b(?:(?:into|update)\s+|from\s+(?!\w+\s*\())(?:only\s+)?([a-z_]\w*)")

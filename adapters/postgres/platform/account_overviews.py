@@ -11,10 +11,10 @@ from adapters.postgres.identity.accounts import ACCOUNT
 from adapters.postgres.identity.factors.mfa import second_factor_since
 from adapters.postgres.statements import ask, only
 from adapters.postgres.transaction import OnPool
-from core.domain.email import Email
 from core.domain.identifiers import UserId
 from core.domain.identity.accounts import Account
-from core.domain.platform.account_overviews import (
+from core.domain.mail import Email
+from core.domain.platform.platform_users import (
     AccountOverview,
     CredentialSeen,
     IdentitySeen,
@@ -47,7 +47,7 @@ def _user(**columns: Any) -> tuple[Account, Mapping[str, Any]]:
 
 
 class PostgresAccountOverviews(OnPool):
-    """Implements `ports.platform.account_overviews.AccountOverviews`."""
+    """Implements `ports.platform.AccountOverviews`."""
 
     async def find(self, who: Email | UserId) -> AccountOverview | None:
         if isinstance(who, Email):

@@ -25,14 +25,15 @@ from core.domain.platform.analytics import (
     AttemptsOfWays,
     FailuresOfDays,
     Growth,
+    LoggedSignIn,
     LoginsOfDay,
     LoginsOfProvider,
     LoginsOfService,
     Overview,
     RecentLogin,
+    SignInFilter,
     Span,
 )
-from core.domain.platform.sign_in_log import LoggedSignIn, SignInFilter
 
 
 def _overview(
@@ -73,7 +74,7 @@ def _attempts(*, day: date, failed: int, attempts: int) -> tuple[date, int, int]
 
 
 class PostgresAnalytics(OnPool):
-    """Implements `ports.platform.analytics.AnalyticsLookup`."""
+    """Implements `ports.platform.AnalyticsLookup`."""
 
     async def by_day(self, organization: OrganizationId, span: Span) -> Sequence[LoginsOfDay]:
         return await ask(self._pool, LoginsOfDay, BY_DAY, _within(organization, span))
@@ -158,7 +159,7 @@ def _all_read(since: date, read: Sequence[tuple[date, int]], most_read: int) -> 
 
 
 class PostgresLoginCounter(OnPool):
-    """Implements `ports.platform.analytics.LoginCounter`."""
+    """Implements `ports.platform.LoginCounter`."""
 
     async def count(self, limit: int) -> int:
         parameters = {"namespace": locks.NAMESPACE, "lock": locks.LOGIN_COUNTS, "limit": limit}

@@ -8,7 +8,7 @@ from uuid import UUID
 from adapters.postgres.statements import ask
 from adapters.postgres.transaction import OnPool
 from core.domain.identifiers import OrganizationId
-from core.domain.platform.expiries import AHEAD, BEHIND, MOST_LISTED, Expiry, ExpiryKind
+from core.domain.platform.todos import EXPIRIES_AHEAD, EXPIRIES_BEHIND, MOST_EXPIRIES_LISTED, Expiry, ExpiryKind
 
 
 def _expiry(*, kind: str, organization: UUID | None, **columns: Any) -> Expiry:
@@ -16,7 +16,7 @@ def _expiry(*, kind: str, organization: UUID | None, **columns: Any) -> Expiry:
 
 
 class PostgresExpiries(OnPool):
-    """Implements `ports.platform.expiries.ExpiryLookup`."""
+    """Implements `ports.platform.ExpiryLookup`."""
 
     async def of(self, organization: OrganizationId, now: datetime) -> Sequence[Expiry]:
         return await self._list(_OF_ORGANIZATION, organization, now)
@@ -25,7 +25,12 @@ class PostgresExpiries(OnPool):
         return await self._list(_EVERYWHERE, None, now)
 
     async def _list(self, statement: LiteralString, organization: OrganizationId | None, now: datetime) -> Sequence[Expiry]:
-        parameters = {"organization": organization, "soon": now + AHEAD, "since": now - BEHIND, "most": MOST_LISTED}
+        parameters = {
+            "organization": organization,
+            "soon": now + EXPIRIES_AHEAD,
+            "since": now - EXPIRIES_BEHIND,
+            "most": MOST_EXPIRIES_LISTED,
+        }
         return await ask(self._pool, _expiry, statement, parameters)
 
 

@@ -9,9 +9,8 @@ from adapters.postgres.platform.todos import COUNTED, counted, counting
 from adapters.postgres.statements import ask, only
 from adapters.postgres.transaction import OnPool
 from core.domain.identifiers import OrganizationId, UserId
-from core.domain.identity.account_summaries import MOST_STARTED, AdministeredOrganization
-from core.domain.platform.frames import FrameFacts
-from core.domain.platform.todos import MOST_COUNTED, AnyTodo, PlatformTodo, Todo
+from core.domain.identity.accounts import MOST_STARTED, AdministeredOrganization
+from core.domain.platform.todos import MOST_COUNTED, AnyTodo, FrameFacts, PlatformTodo, Todo
 
 
 def _places(found: Sequence[Mapping[str, Any]]) -> Sequence[AdministeredOrganization]:
@@ -36,7 +35,7 @@ def _without_todos(*, places: Sequence[Mapping[str, Any]]) -> FrameFacts:
 
 
 class PostgresFrames(OnPool):
-    """Implements `ports.platform.frames.FrameLookup`."""
+    """Implements `ports.platform.FrameLookup`."""
 
     async def get_in_organization(self, person: UserId | None, organization: OrganizationId, now: datetime) -> FrameFacts:
         parameters = {**_of(person), **counting(organization, now)}

@@ -12,8 +12,8 @@ from adapters.postgres.tenancy.organizations import ORGANIZATION, TIER
 from adapters.postgres.ties import shown_name
 from adapters.postgres.transaction import OnPool
 from core.domain.identifiers import OrganizationId
-from core.domain.pages import MOST_COUNTED, Listed
 from core.domain.platform.governance import MOST_SOUGHT, Belongings, GovernedOrganization, GovernedOwner, OrganizationFilter
+from core.domain.requests import MOST_ROWS_COUNTED, Listed
 
 
 def _governed(
@@ -36,10 +36,10 @@ def _counted(*, total: int, **columns: Any) -> tuple[int, GovernedOrganization |
 
 
 class PostgresOrganizationRegister(OnPool):
-    """Implements `ports.platform.governance.OrganizationRegister`."""
+    """Implements `ports.platform.OrganizationRegister`."""
 
     async def list(self, wanted: OrganizationFilter, limit: int, offset: int) -> Listed[GovernedOrganization]:
-        parameters = {"status": wanted.status, "tier": wanted.tier, "limit": limit, "offset": offset, "most": MOST_COUNTED}
+        parameters = {"status": wanted.status, "tier": wanted.tier, "limit": limit, "offset": offset, "most": MOST_ROWS_COUNTED}
         statement = _LISTS[wanted.status is not None, wanted.tier is not None]
         if wanted.search:
             parameters |= {**_sought(storable_text(wanted.search)), "most": MOST_SOUGHT}
@@ -54,7 +54,7 @@ class PostgresOrganizationRegister(OnPool):
         return first(rows)
 
     async def belongings(self, organization: OrganizationId) -> Belongings:
-        return only(await ask(self._pool, Belongings, _BELONGINGS, {"organization": organization, "most": MOST_COUNTED}))
+        return only(await ask(self._pool, Belongings, _BELONGINGS, {"organization": organization, "most": MOST_ROWS_COUNTED}))
 
 
 _COLUMNS: Final[LiteralString] = f"""{ORGANIZATION.names},

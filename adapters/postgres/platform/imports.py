@@ -13,16 +13,16 @@ from adapters.postgres.rows import IdRow
 from adapters.postgres.storable import storable, storable_text
 from adapters.postgres.tenancy.fields.profile_fields import ProfileFieldRows
 from adapters.postgres.transaction import OnStatements
+from core.domain.formats import Json
 from core.domain.identifiers import OrganizationId, RoleId, ServiceId, ServiceRoleId, TeamId, UserId
-from core.domain.json import Json
 from core.domain.platform.imports.clients import slug_of
 from core.domain.platform.imports.decisions import Existing, Facts, ImportDestination, ImportedBefore, KnownProvider
-from core.domain.services.assignments import HOLDER as HOLDER_OF_SERVICE_ROLE
+from core.domain.services.service_roles import HOLDER as HOLDER_OF_SERVICE_ROLE
 from core.domain.tenancy.profile_fields import KeptValues
 from core.domain.tenancy.roles import HOLDER, Assignable, BuiltInRole, built_in, capabilities_of
 from core.domain.tenancy.tiers import user_limit
 from core.frozen import Frozen
-from ports.platform.imports import Candidate, Written
+from ports.platform import Candidate, Written
 
 NO_MEMBERS: Final = 0
 
@@ -62,7 +62,7 @@ class _Identity(Frozen):
 
 
 class ImportRows(OnStatements):
-    """Implements `ports.platform.imports.ImportStore`."""
+    """Implements `ports.platform.ImportStore`."""
 
     async def destination(self, slug: str, shared: Sequence[KnownProvider]) -> ImportDestination | None:
         fields = ProfileFieldRows(self._statements)

@@ -19,7 +19,7 @@ class _State(Frozen):
 
 
 class PostgresInstallation(OnPool):
-    """Implements `ports.platform.installation.InstallationLookup`."""
+    """Implements `ports.platform.InstallationLookup`."""
 
     async def state(self) -> InstallationState:
         (row,) = await ask(self._pool, _State, _STATE, {"listener": APPLICATION_NAME, "most": MOST_LISTED})

@@ -8,12 +8,12 @@ from adapters.postgres.identity.addresses import is_proved
 from adapters.postgres.rows import AnswerRow, IdRow
 from adapters.postgres.statements import only
 from adapters.postgres.transaction import OnTransaction
-from core.domain.email import Email
 from core.domain.identifiers import UserId
+from core.domain.mail import Email
 
 
 class PlatformOwnerRows(OnTransaction):
-    """Implements `ports.platform.platform_owners.PlatformOwnerStore` in one transaction."""
+    """Implements `ports.platform.PlatformOwnerStore` in one transaction."""
 
     async def exist(self) -> bool:
         return only(await self._transaction.ask(AnswerRow, _HAS_PLATFORM_OWNER)).yes

@@ -12,10 +12,10 @@ from adapters.postgres.statements import ask, first, only
 from adapters.postgres.storable import storable_text
 from adapters.postgres.ties import shown_name
 from adapters.postgres.transaction import OnPool
-from core.domain.email import Email
 from core.domain.identifiers import OrganizationId, UserId
 from core.domain.identity.mfa import MfaEvent
 from core.domain.languages import Language
+from core.domain.mail import Email
 from core.domain.platform.platform_users import (
     MOST_COUNTED,
     MOST_ORGANIZATIONS,
@@ -47,7 +47,7 @@ def _metrics(*, users_counted: int, users_estimated: float, mfa_counted: int, mf
 
 
 class PostgresUserDirectory(OnPool):
-    """Implements `ports.platform.platform_users.UserDirectory`."""
+    """Implements `ports.platform.UserDirectory`."""
 
     async def search(self, part: str, user: UserId | None, limit: int) -> Sequence[FoundUser]:
         text = storable_text(part)

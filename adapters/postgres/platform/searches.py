@@ -21,7 +21,7 @@ def _thing_or_none(*, complete: bool, kind: str | None, **columns: Any) -> tuple
 
 
 class PostgresThings(OnPool):
-    """Implements `ports.platform.searches.ThingLookup`."""
+    """Implements `ports.platform.ThingLookup`."""
 
     async def of(self, organization: OrganizationId, text: str, kinds: Collection[ThingKind]) -> Sequence[FoundThing]:
         return await ask(self._pool, _thing, _OF_ORGANIZATION, {**_sought(text), "organization": organization, "kinds": list(kinds)})

@@ -6,7 +6,7 @@ from typing import Any, Final, LiteralString
 from adapters.postgres.database import BELIEVED
 from adapters.postgres.statements import ask, tell
 from adapters.postgres.transaction import OnPool
-from core.domain.platform.storage import Storage, StoredTable
+from core.domain.platform.installation import Storage, StoredTable
 
 
 def _sampled(*, today: date, sampled: date | None, whole: int, **table: Any) -> tuple[date, date | None, int, StoredTable]:
@@ -14,7 +14,7 @@ def _sampled(*, today: date, sampled: date | None, whole: int, **table: Any) -> 
 
 
 class PostgresStorageSamples(OnPool):
-    """Implements `ports.platform.storage.StorageSamples`."""
+    """Implements `ports.platform.StorageSamples`."""
 
     async def look(self) -> Storage:
         rows = await ask(self._pool, _sampled, _LOOK)

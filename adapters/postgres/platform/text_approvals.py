@@ -8,7 +8,7 @@ from uuid import UUID
 from adapters.postgres.statements import first, only
 from adapters.postgres.transaction import OnStatements
 from core.domain.identifiers import OrganizationId
-from core.domain.platform.text_approvals import OrganizationTexts, StoredText
+from core.domain.platform.governance import OrganizationTexts, StoredText
 from core.domain.texts.own_texts import INSTALLATION_TEXTS_TOPIC, ApprovalRules
 from core.frozen import Frozen
 
@@ -35,7 +35,7 @@ class _Row(Frozen, kw_only=True):
 
 
 class TextApprovalRows(OnStatements):
-    """Implements `ports.platform.text_approvals.TextApprovalStore`."""
+    """Implements `ports.platform.TextApprovalStore`."""
 
     async def list(self, limit: int, most_texts: int) -> Sequence[OrganizationTexts]:
         return [row.made() for row in await self._statements.ask(_Row, _LIST, {"limit": limit, "most_texts": most_texts})]

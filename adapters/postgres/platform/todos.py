@@ -22,7 +22,7 @@ class _Counted(Frozen):
 
 
 class PostgresTodos(OnPool):
-    """Implements `ports.platform.todos.TodoLookup`."""
+    """Implements `ports.platform.TodoLookup`."""
 
     async def of(self, organization: OrganizationId, now: datetime) -> Todos:
         counts = await ask(self._pool, _Counted, COUNTED, counting(organization, now))

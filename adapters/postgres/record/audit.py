@@ -13,10 +13,18 @@ from adapters.postgres.storable import storable_text
 from adapters.postgres.ties import has_name, may_see_name, shown_name
 from adapters.postgres.transaction import OnPool
 from core.domain.identifiers import ApiKeyId, AuditEntryId, ManagementKeyId, OrganizationId, ScimTokenId, SetupLinkId, UserId
-from core.domain.pages import MOST_COUNTED, Listed, Page
-from core.domain.record.audit import DELETED_USER, FORGOTTEN_ADDRESS, FORGOTTEN_USER_AGENT, AuditEntry, AuditFilter, NamedService, Person
-from core.domain.record.audit_chains import PLATFORM_CHAIN
+from core.domain.record.audit import (
+    DELETED_USER,
+    FORGOTTEN_ADDRESS,
+    FORGOTTEN_USER_AGENT,
+    PLATFORM_CHAIN,
+    AuditEntry,
+    AuditFilter,
+    NamedService,
+    Person,
+)
 from core.domain.record.events import ACTING_KEY, ActingKey, ActingKind
+from core.domain.requests import MOST_ROWS_COUNTED, Listed, Page
 from core.frozen import Frozen
 
 
@@ -35,7 +43,7 @@ _LAST: Final = """
 
 
 class PostgresAuditLog(OnPool):
-    """Implements `ports.record.audit.AuditLog`."""
+    """Implements `ports.record.AuditLog`."""
 
     async def newest(self, organization: OrganizationId, page: Page) -> Listed[AuditEntry]:
         return await self._list(NEWEST, {"organization": organization}, page)
@@ -49,7 +57,7 @@ class PostgresAuditLog(OnPool):
             "actor": wanted.actor,
             "since": wanted.since,
             "until": wanted.until,
-            "most": MOST_COUNTED,
+            "most": MOST_ROWS_COUNTED,
         }
         return await self._list(matching(wanted, of_platform=organization == PLATFORM_CHAIN), parameters, page)
 

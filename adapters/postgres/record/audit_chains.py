@@ -17,10 +17,10 @@ from adapters.postgres.storable import storable_text
 from adapters.postgres.transaction import OnPool, Transaction
 from core.domain.errors import Unavailable
 from core.domain.identifiers import AuditEntryId, OrganizationId
-from core.domain.record.audit_chains import PLATFORM_CHAIN, ChainFinding, ChainHead, Fault, PersonalPart, StoredLink, Unlinked, linked
+from core.domain.record.audit import PLATFORM_CHAIN, ChainFinding, ChainHead, Fault, PersonalPart, StoredLink, Unlinked, linked
 from core.frozen import Frozen
-from ports.progress import Advance, ignored
-from ports.record.audit import Backlog
+from ports.jobs import Advance, ignored
+from ports.record import Backlog
 
 MOST_PENDING_COUNTED: Final = 100_000
 _READ_AT_ONCE: Final = 10_000
@@ -78,7 +78,7 @@ class _Organization(Frozen):
 
 
 class PostgresAuditChains(OnPool):
-    """Implements `ports.record.audit.AuditChains`."""
+    """Implements `ports.record.AuditChains`."""
 
     async def link(self, key: bytes, most: int) -> int | None:
         try:

@@ -41,7 +41,7 @@ class _ChangedSetting(Frozen):
 
 
 class PostgresChangedSettings(OnPool):
-    """Implements `ports.record.changed_settings.ChangedSettings`."""
+    """Implements `ports.record.ChangedSettings`."""
 
     async def list(self, organization: OrganizationId | None, place: str, thing: str | None, since: datetime) -> Sequence[ChangedSetting]:
         parameters = {

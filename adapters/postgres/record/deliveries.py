@@ -22,7 +22,7 @@ from adapters.postgres.storable import storable_text
 from core.domain.identifiers import OrganizationId
 from core.domain.record.deliveries import DeliveryOutcome
 from core.frozen import Frozen
-from ports.record.deliveries import Due, To
+from ports.record import Due, To
 
 # How many receivers with waiting deliveries one claim looks at. The next claim goes on where this one stopped.
 _LOOKED_AT: Final = 500
@@ -61,7 +61,7 @@ class DeliveryTables(Frozen, Generic[To, Due], kw_only=True):
 
 
 class PostgresDeliveryQueue(Generic[To, Due]):
-    """Implements `ports.record.deliveries.DeliveryQueue` for one pair of tables.
+    """Implements `ports.record.DeliveryQueue` for one pair of tables.
 
     Claims go round: after the last receiver comes the first again, so none waits for ever behind others. When an organization may have no
     more receivers claimed now, its next claim begins with the receivers behind the one that was claimed last.

@@ -13,15 +13,13 @@ from adapters.postgres.storable import storable, storable_address, storable_text
 from adapters.postgres.ties import IS_OWN_MEMBERSHIP
 from adapters.postgres.transaction import CHANNEL, Transaction
 from core.domain.causes import causing_request
+from core.domain.formats import Json
 from core.domain.identifiers import AuditEntryId, UserId
-from core.domain.json import Json
-from core.domain.record.audit import kept_user_agent
-from core.domain.record.audit_chains import PLATFORM_CHAIN
+from core.domain.record.audit import PLATFORM_CHAIN, kept_user_agent
 from core.domain.record.event_types import TEST_EVENT, WEBHOOK_TOPIC
 from core.domain.record.events import ACTING_KEY, DOCUMENT, UNDOES, ActingKey, ActingKind, Event
 from core.frozen import replace
-from ports.clock import Clock
-from ports.system import Ids
+from ports.system import Clock, Ids
 
 _SALT_BYTES: Final = 16
 

@@ -13,7 +13,7 @@ from adapters.postgres.jobs import sealing_context
 from adapters.postgres.statements import ask
 from core.domain.identifiers import JobId, first_id
 from core.domain.record.stories import MOST_ROWS, SoughtStory, Story, StoryRow
-from ports.encryption import CannotOpen, KeyRing
+from ports.crypto import CannotOpen, KeyRing
 
 
 def _row(
@@ -38,7 +38,7 @@ def _recipient(keyring: KeyRing, job: UUID, sealed: bytes) -> str | None:
 
 
 class PostgresStories:
-    """Implements `ports.record.stories.Stories`."""
+    """Implements `ports.record.Stories`."""
 
     def __init__(self, pool: Pool, keyring: KeyRing) -> None:
         self._pool = pool

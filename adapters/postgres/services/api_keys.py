@@ -13,10 +13,10 @@ from adapters.postgres.storable import storable_text
 from adapters.postgres.tenancy.keys.machine_keys import KeyLookups, KeyTable, added, adding, asked_keys
 from adapters.postgres.transaction import OnTransaction
 from core.domain.identifiers import ApiKeyId, ManagementKeyId, OrganizationId, ServiceId
-from core.domain.pages import Listed
+from core.domain.requests import Listed
 from core.domain.services.api_keys import ApiKey, KeyHolder, Permission, PlacedKey, known_permissions
 from core.domain.services.services import ServiceProfile, ServiceType
-from core.domain.tenancy.keys.machine_keys import KnownKey
+from core.domain.tenancy.management_keys import KnownKey
 
 API_KEY: Final = Columns(
     ApiKey,
@@ -70,7 +70,7 @@ def _placed(**columns: Any) -> PlacedKey:
 
 
 class PostgresApiKeys(KeyLookups[KeyHolder]):
-    """Implements `ports.services.api_keys.ApiKeyLookup`."""
+    """Implements `ports.services.services.ApiKeyLookup`."""
 
     def __init__(self, pool: Pool) -> None:
         super().__init__(pool, KnownApiKeyRow, FIND)
@@ -87,7 +87,7 @@ class PostgresApiKeys(KeyLookups[KeyHolder]):
 
 
 class ApiKeyRows(OnTransaction):
-    """Implements `ports.services.api_keys.ApiKeyStore` in one transaction."""
+    """Implements `ports.services.services.ApiKeyStore` in one transaction."""
 
     async def add(self, key: ApiKey, digest: bytes) -> int | None:
         return await added(self._transaction, _ADD, {**API_KEY.values(key), "service_id": key.service, "digest": digest})

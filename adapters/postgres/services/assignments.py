@@ -11,7 +11,7 @@ from adapters.postgres.statements import first_made, only
 from adapters.postgres.storable import storable_text
 from adapters.postgres.transaction import OnStatements
 from core.domain.identifiers import AssignmentId, OrganizationId, RoleId, ServiceId, ServiceRoleId, UserId
-from core.domain.services.assignments import HOLDER, Assignee, Assignment, AssignmentPage, ToPerson, ToRole, ToTeam
+from core.domain.services.service_roles import HOLDER, Assignee, Assignment, AssignmentPage, ToPerson, ToRole, ToTeam
 from core.domain.tenancy.roles import built_in
 from core.frozen import Frozen
 
@@ -65,7 +65,7 @@ class _Team(Frozen):
 
 
 class AssignmentRows(OnStatements):
-    """Implements `ports.services.assignments.AssignmentStore`."""
+    """Implements `ports.services.services.AssignmentStore`."""
 
     async def list(
         self,

@@ -11,12 +11,12 @@ from adapters.postgres.rows import IdRow
 from adapters.postgres.statements import first_made
 from adapters.postgres.storable import storable_text
 from adapters.postgres.transaction import OnTransaction
-from core.domain.email import Email
 from core.domain.identifiers import OrganizationId, PlanId, ServiceId, SubscriptionId, UserId
 from core.domain.languages import Language
-from core.domain.services.billing.billing import Buyer, Facets, Managed, OfferedPlan
-from core.domain.services.billing.billing_news import News, Snapshot
-from core.domain.services.subscriptions import Subscription, SubscriptionStatus
+from core.domain.mail import Email
+from core.domain.services.billing import Buyer, Facets, Managed, OfferedPlan
+from core.domain.services.billing_news import News, Snapshot
+from core.domain.services.plans import Subscription, SubscriptionStatus
 from core.frozen import Frozen
 from ports.services.billing import (
     BegunCheckout,

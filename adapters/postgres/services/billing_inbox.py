@@ -8,8 +8,8 @@ from psycopg.types.json import Jsonb
 
 from adapters.postgres.statements import ask, ask_in_order, first_made, only, tell
 from adapters.postgres.transaction import OnPool
-from core.domain.services.billing.billing import Facets
-from core.domain.services.billing.billing_news import News, Snapshot
+from core.domain.services.billing import Facets
+from core.domain.services.billing_news import News, Snapshot
 from core.frozen import Frozen
 from ports.services.billing import BillingOutcome, ListedEvent, WaitingBillingEvents
 

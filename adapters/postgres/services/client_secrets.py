@@ -10,7 +10,7 @@ from adapters.postgres.storable import storable_text
 from adapters.postgres.tenancy.keys.machine_keys import KeyTable
 from adapters.postgres.transaction import OnStatements
 from core.domain.identifiers import ClientSecretId, ManagementKeyId, OrganizationId, ServiceId
-from core.domain.services.client_secrets import ClientSecret, PlacedSecret
+from core.domain.services.api_keys import ClientSecret, PlacedSecret
 
 CLIENT_SECRETS: Final = KeyTable("client_secrets", "service_id")
 SECRET: Final = Columns(ClientSecret, "client_secrets", named={"service": "service_id"})
@@ -21,7 +21,7 @@ def _placed(**columns: Any) -> PlacedSecret:
 
 
 class ClientSecretRows(OnStatements):
-    """Implements `ports.services.client_secrets.ClientSecretStore`."""
+    """Implements `ports.services.services.ClientSecretStore`."""
 
     async def list(self, organization: OrganizationId, service_slug: str) -> Sequence[ClientSecret] | None:
         return listed(await self._statements.ask(SECRET.found, _LIST, {"organization": organization, "slug": storable_text(service_slug)}))

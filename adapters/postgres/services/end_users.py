@@ -11,10 +11,10 @@ from adapters.postgres.identity.sessions.revoking import ending_codes, noticing
 from adapters.postgres.storable import storable_text
 from adapters.postgres.ties import has_come, shown_name
 from adapters.postgres.transaction import OnStatements
-from core.domain.email import Email
 from core.domain.identifiers import OrganizationId, ServiceId, UserId
-from core.domain.pages import MOST_COUNTED, Listed, Page
-from core.domain.services.end_users import EndUser, EndUserDetail, UsedIdentity, UsedService
+from core.domain.mail import Email
+from core.domain.requests import MOST_ROWS_COUNTED, Listed, Page
+from core.domain.services.service_users import EndUser, EndUserDetail, UsedIdentity, UsedService
 from core.frozen import Frozen
 
 
@@ -75,7 +75,7 @@ class _Ended(Frozen):
 
 
 class EndUserRows(OnStatements):
-    """Implements `ports.services.end_users.EndUserStore`."""
+    """Implements `ports.services.services.EndUserStore`."""
 
     async def list(self, organization: OrganizationId, page: Page, *, search: str, service: ServiceId | None) -> Listed[EndUser] | None:
         rows = await self._statements.ask(
@@ -87,7 +87,7 @@ class EndUserRows(OnStatements):
                 "search": storable_text(search),
                 "offset": page.offset,
                 "limit": page.limit,
-                "most": MOST_COUNTED,
+                "most": MOST_ROWS_COUNTED,
             },
         )
         if not rows[0].service_exists:

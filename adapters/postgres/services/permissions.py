@@ -10,13 +10,13 @@ from adapters.postgres.statements import first, only
 from adapters.postgres.storable import storable_text
 from adapters.postgres.transaction import OnStatements
 from core.domain.identifiers import OrganizationId, ServiceId
-from core.domain.services.permissions import ServicePermission
+from core.domain.services.service_roles import ServicePermission
 
 PERMISSION: Final = Columns(ServicePermission, "permissions", named={"service": "service_id"}, texts=("description",))
 
 
 class ServicePermissionRows(OnStatements):
-    """Implements `ports.services.permissions.ServicePermissionStore`."""
+    """Implements `ports.services.services.ServicePermissionStore`."""
 
     async def list(self, organization: OrganizationId, service_slug: str) -> Sequence[ServicePermission] | None:
         return listed(

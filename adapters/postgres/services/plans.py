@@ -25,7 +25,7 @@ def _overview(*, subscription_count: int, **columns: Any) -> PlanOverview:
 
 
 class PlanRows(OnStatements):
-    """Implements `ports.services.plans.PlanStore`."""
+    """Implements `ports.services.billing.PlanStore`."""
 
     async def list(self, organization: OrganizationId, service_slug: str) -> Sequence[PlanOverview] | None:
         parameters = {"organization": organization, "slug": storable_text(service_slug)}

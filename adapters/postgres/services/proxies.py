@@ -32,7 +32,7 @@ def _kept(*, hosts: list[str], approved_hosts: list[str], closed_hosts: list[str
 
 
 class ProxyRows(OnStatements):
-    """Implements `ports.services.proxies.ProxyStore`."""
+    """Implements `ports.services.services.ProxyStore`."""
 
     async def find(self, organization: OrganizationId, service_slug: str) -> KeptProxy | None:
         return first(await self._statements.ask(_kept, _FIND, {"organization": organization, "slug": storable_text(service_slug)}))

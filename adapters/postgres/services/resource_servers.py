@@ -25,8 +25,8 @@ from core.domain.services.resource_servers import (
     ResourceServerSettings,
 )
 from core.frozen import Frozen, names_of, replace, values_of
-from ports.services.resource_servers import ExistingResourceServers, Given
-from ports.tenancy.domains import Verified
+from ports.services.services import ExistingResourceServers, Given
+from ports.tenancy.organizations import Verified
 
 _SELDOM: Final = ("acr_values", "max_age")
 
@@ -80,7 +80,7 @@ class _Given(Frozen):
 
 
 class ResourceServerRows(ProofRows[ResourceHost]):
-    """Implements `ports.services.resource_servers.ResourceServerStore`."""
+    """Implements `ports.services.services.ResourceServerStore`."""
 
     def __init__(self, statements: Statements | Transaction) -> None:
         super().__init__(statements, _PROOFS)

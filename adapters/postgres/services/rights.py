@@ -12,8 +12,7 @@ from adapters.postgres.storable import storable_text
 from adapters.postgres.ties import IS_MEMBER_HERE, has_come, is_own_member
 from adapters.postgres.transaction import OnStatements
 from core.domain.identifiers import AssignmentId, OrganizationId, ServiceId, UserId
-from core.domain.services.access_evaluations import FoundSubjects
-from core.domain.services.rights import BlockReason, ExplainedRights, GivenBy, HeldRole, ServiceRights
+from core.domain.services.rights import BlockReason, ExplainedRights, FoundSubjects, GivenBy, HeldRole, ServiceRights
 from core.frozen import Frozen
 
 
@@ -53,7 +52,7 @@ class _Holder(Frozen):
 
 
 class RightsRows(OnStatements):
-    """Implements `ports.services.rights.RightsStore`."""
+    """Implements `ports.services.services.RightsStore`."""
 
     async def of(self, organization: OrganizationId, service: ServiceId, user: UserId) -> ServiceRights:
         rows = await self._statements.ask(_Held, _OF, {"organization": organization, "service": service, "user": user})

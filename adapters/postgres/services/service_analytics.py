@@ -8,13 +8,13 @@ import trio
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.statements import ask, first
 from core.domain.identifiers import ServiceId
-from core.domain.services.service_analytics import ServiceAnalytics
+from core.domain.services.service_users import ServiceAnalytics
 
 AT_ONCE: Final = 2
 
 
 class PostgresServiceAnalytics:
-    """Implements `ports.services.service_analytics.ServiceAnalyticsLookup`."""
+    """Implements `ports.services.services.ServiceAnalyticsLookup`."""
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool

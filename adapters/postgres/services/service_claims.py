@@ -47,7 +47,7 @@ class _Claim(Frozen, kw_only=True):
 
 
 class ServiceClaimRows(OnStatements):
-    """Implements `ports.services.service_claims.ServiceClaimStore`."""
+    """Implements `ports.services.services.ServiceClaimStore`."""
 
     async def list(self, organization: OrganizationId, service_slug: str) -> Sequence[ConfiguredClaim] | None:
         rows = await self._statements.ask(_Claim, _LIST, {"organization": organization, "slug": storable_text(service_slug)})

@@ -17,7 +17,7 @@ ROLE: Final = Columns(
 
 
 class ServiceRoleRows(OnStatements):
-    """Implements `ports.services.service_roles.ServiceRoleStore`."""
+    """Implements `ports.services.services.ServiceRoleStore`."""
 
     async def list(self, organization: OrganizationId, service_slug: str) -> Sequence[ServiceRole] | None:
         return listed(

@@ -19,14 +19,14 @@ from adapters.postgres.storable import storable
 from adapters.postgres.tenancy.fields.profile_values import values_in_organization
 from adapters.postgres.ties import IS_UNCONFIRMED_OWNER, has_come, shown_name
 from adapters.postgres.transaction import OnStatements
-from core.domain.email import Email
 from core.domain.errors import BadRequest
+from core.domain.formats import Json
 from core.domain.identifiers import OrganizationId, PrivacyRequestId, ServiceId, UserId
-from core.domain.identity.makers.made_accounts import Elsewhere
-from core.domain.json import Json
-from core.domain.pages import Listed
+from core.domain.identity.made_accounts import Elsewhere
+from core.domain.mail import Email
+from core.domain.requests import Listed
 from core.domain.services.service_users import HeldServiceUser, ServiceUser, ServiceUserDetail
-from core.domain.tenancy.metadata import Metadata
+from core.domain.tenancy.organizations import Metadata
 from core.frozen import Frozen
 
 
@@ -100,7 +100,7 @@ _LOOKS: Final = 2
 
 
 class ServiceUserRows(OnStatements):
-    """Implements `ports.services.service_users.ServiceUserStore`."""
+    """Implements `ports.services.services.ServiceUserStore`."""
 
     async def list(self, service: ServiceId, limit: int, offset: int) -> Listed[ServiceUser]:
         rows = await self._statements.ask(_Listed, LIST, {"service": service, "limit": limit, "offset": offset})

@@ -14,8 +14,8 @@ from adapters.postgres.storable import storable, storable_text
 from adapters.postgres.tenancy.organizations import ORGANIZATION, TIER
 from adapters.postgres.transaction import OnPool, OnStatements
 from core.domain.identifiers import ClientId, LogoId, OrganizationId, ServiceId
-from core.domain.pages import MOST_COUNTED, Listed
-from core.domain.services.client_ids import shown
+from core.domain.requests import MOST_ROWS_COUNTED, Listed
+from core.domain.services.clients import shown
 from core.domain.services.services import (
     ListedService,
     RegisteredService,
@@ -25,7 +25,7 @@ from core.domain.services.services import (
     ServiceUsage,
     service_usage,
 )
-from core.domain.tenancy.look_pictures import Logo
+from core.domain.tenancy.branding import Logo
 from core.domain.tenancy.organizations import Organization
 from ports.services.services import KeptMetadata
 
@@ -124,7 +124,7 @@ class PostgresServiceRegister(OnPool):
 
     async def list(self, organization_slug: str | None, limit: int, offset: int) -> Listed[RegisteredService]:
         organization = None if organization_slug is None else storable_text(organization_slug)
-        parameters = {"organization": organization, "limit": limit, "offset": offset, "most": MOST_COUNTED}
+        parameters = {"organization": organization, "limit": limit, "offset": offset, "most": MOST_ROWS_COUNTED}
         listed = await ask(self._pool, _registered, _LIST_REGISTERED, parameters)
         return Listed(listed, only(await ask(self._pool, CountRow, _COUNT_REGISTERED, parameters)).count)
 

@@ -11,10 +11,10 @@ from adapters.postgres.statements import first, first_made
 from adapters.postgres.storable import storable_text
 from adapters.postgres.transaction import OnStatements
 from core.domain.identifiers import OrganizationId, ServiceId, UserId
-from core.domain.pages import Listed
-from core.domain.services.subscriptions import Expired, Occasion, OwnSubscription, Subscription, SubscriptionStatus
+from core.domain.requests import Listed
+from core.domain.services.plans import Expired, Occasion, OwnSubscription, Subscription, SubscriptionStatus
 from core.frozen import Frozen
-from ports.services.subscriptions import Subscriber
+from ports.services.billing import Subscriber
 
 SUBSCRIPTION: Final = Columns(
     Subscription,
@@ -36,7 +36,7 @@ def _expired(*, organization_id: OrganizationId | None, service_slug: str | None
 
 
 class SubscriptionRows(OnStatements):
-    """Implements `ports.services.subscriptions.SubscriptionStore`."""
+    """Implements `ports.services.billing.SubscriptionStore`."""
 
     async def list(self, service: ServiceId, status: SubscriptionStatus | None, limit: int, offset: int) -> Listed[Subscription]:
         parameters = {"service": service, "limit": limit, "offset": offset}

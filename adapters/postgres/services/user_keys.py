@@ -37,8 +37,7 @@ from core.domain.services.user_keys import (
     UserKeySettings,
     UserStanding,
 )
-from core.domain.tenancy.keys.machine_keys import KnownKey
-from core.domain.tenancy.keys.management_keys import MOST_LISTED
+from core.domain.tenancy.management_keys import MOST_LISTED, KnownKey
 
 USER_KEY: Final = Columns(
     UserKey,
@@ -113,7 +112,7 @@ def _placed(*, service_slug: str, service_name: str, organization: OrganizationI
 
 
 class PostgresUserKeys:
-    """Implements `ports.services.user_keys.UserKeyLookup`."""
+    """Implements `ports.services.services.UserKeyLookup`."""
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
@@ -133,7 +132,7 @@ class PostgresUserKeys:
 
 
 class UserKeyRows(OnStatements):
-    """Implements `ports.services.user_keys.UserKeyStore`."""
+    """Implements `ports.services.services.UserKeyStore`."""
 
     async def settings(self, organization: OrganizationId, service_slug: str) -> UserKeySettings | None:
         parameters = {"organization": organization, "slug": storable_text(service_slug)}

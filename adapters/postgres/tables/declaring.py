@@ -18,7 +18,7 @@ from enum import StrEnum
 from typing import Final, LiteralString
 
 from adapters.postgres.tables.moving import Moved
-from core.domain.identity.endings.endings import CredentialKind
+from core.domain.identity.endings import CredentialKind
 from core.frozen import Frozen, field
 
 

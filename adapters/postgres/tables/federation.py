@@ -32,7 +32,7 @@ from adapters.postgres.tables.declaring import (
     sealed,
 )
 from adapters.postgres.tables.moving import OF_A_SIGN_IN, OF_CALLS, IdMeaning, Moved
-from core.domain.identity.endings.endings import CredentialKind
+from core.domain.identity.endings import CredentialKind
 
 _WITH_THE_RUN: Final = "30 days, with the run, and as long as a stop holds the person; no longer than the connection to the directory."
 # Nobody has let it go on at the other installation.

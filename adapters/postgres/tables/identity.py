@@ -43,7 +43,7 @@ from adapters.postgres.tables.declaring import (
     sealed,
 )
 from adapters.postgres.tables.moving import OF_A_PERSON, OF_A_SIGN_IN, OF_CALLS, OF_SIGN_INS, IdMeaning, Moved
-from core.domain.identity.endings.endings import CredentialKind
+from core.domain.identity.endings import CredentialKind
 
 _SIGN_INS: Final = "`POSTERN_LOGIN_EVENT_RETENTION`, 400 days by default."
 _WHILE_DEVICE: Final = "Until the week a year after the last sign-in with the device has ended, or 30 days after its revocation."

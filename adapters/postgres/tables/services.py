@@ -22,7 +22,7 @@ from adapters.postgres.tables.declaring import (
     plain,
 )
 from adapters.postgres.tables.moving import NEW_PROOF, OF_PAYMENTS, OWN_TIE, IdMeaning, Moved
-from core.domain.identity.endings.endings import CredentialKind
+from core.domain.identity.endings import CredentialKind
 
 TABLES: Final = (
     Table(

@@ -40,8 +40,8 @@ from adapters.postgres.tables.moving import (
     IdMeaning,
     Moved,
 )
-from core.domain.identity.endings.endings import CredentialKind
-from core.domain.tenancy.keys.trusted_issuers import TrustedIssuerSettings
+from core.domain.identity.endings import CredentialKind
+from core.domain.tenancy.trusted_issuers import TrustedIssuerSettings
 from core.frozen import names_of
 
 _ONE_OF_FILE: Final[LiteralString] = "exists (select from {} as named where named.id = row.{})"

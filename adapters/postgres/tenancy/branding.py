@@ -7,13 +7,12 @@ from adapters.postgres.storable import storable_text
 from adapters.postgres.transaction import OnStatements
 from core.domain.branding import look_of
 from core.domain.identifiers import LogoId, OrganizationId
-from core.domain.tenancy.branding import OrganizationLook
-from core.domain.tenancy.look_pictures import Logo, LookPicture
+from core.domain.tenancy.branding import Logo, LookPicture, OrganizationLook
 from core.frozen import Frozen, values_of
 
 
 class LookRows(OnStatements):
-    """Implements `ports.tenancy.branding.LookStore`."""
+    """Implements `ports.tenancy.organizations.LookStore`."""
 
     async def find(self, organization: OrganizationId) -> OrganizationLook | None:
         return first_made(await self._statements.ask(_Kept, _GET, {"id": organization}), _Kept.organization_look)

@@ -20,11 +20,11 @@ from adapters.postgres.shared_lookups import SharedLookups
 from adapters.postgres.statements import ask_in_order
 from adapters.postgres.tenancy.relations import RELATIONS_OF_MEMBER
 from adapters.postgres.ties import counts_for, is_listed
-from core.domain.email import Email
 from core.domain.identifiers import DeviceId, OrganizationId, ServiceId, SessionId, UserId
 from core.domain.identity.callers import Caller
 from core.domain.identity.proofs import Proved
 from core.domain.languages import Language
+from core.domain.mail import Email
 from core.domain.tenancy.members import OrganizationStanding
 from core.domain.tenancy.sign_in_rules import session_lifetime
 from core.frozen import replace
@@ -147,7 +147,7 @@ def _browser_member(*columns: Any) -> tuple[_Caller, _Browser, _Standing, str]:
 
 
 class PostgresCallers:
-    """Implements `ports.tenancy.callers.CallerLookup`. Questions that come at once share a round trip."""
+    """Implements `ports.tenancy.members.CallerLookup`. Questions that come at once share a round trip."""
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool

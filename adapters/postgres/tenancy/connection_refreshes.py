@@ -16,8 +16,8 @@ from adapters.postgres.transaction import OnStatements
 from core.domain.identifiers import OrganizationId, UpstreamProviderId
 from core.domain.identity.upstream.refreshes import ConnectionEnding, RefreshFault
 from core.domain.tenancy.upstream_providers import UpstreamProvider
-from ports.tenancy.connection_refreshes import ConnectionsEnding, DueConnection
-from ports.tenancy.webhooks import Owner
+from ports.tenancy.connections import ConnectionsEnding, DueConnection
+from ports.tenancy.receivers import Owner
 
 
 def _due(*, organization_slug: str | None, is_active_organization: bool | None, **columns: Any) -> DueConnection:
@@ -26,7 +26,7 @@ def _due(*, organization_slug: str | None, is_active_organization: bool | None, 
 
 
 class ConnectionRefreshRows(OnStatements):
-    """Implements `ports.tenancy.connection_refreshes.ConnectionRefreshStore`."""
+    """Implements `ports.tenancy.connections.ConnectionRefreshStore`."""
 
     async def claim_due(self, at: datetime, until: datetime, limit: int) -> Sequence[DueConnection]:
         return await self._statements.ask(_due, _CLAIM_DUE, {"at": at, "until": until, "limit": limit})

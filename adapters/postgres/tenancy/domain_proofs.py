@@ -14,8 +14,8 @@ from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import DomainId, OrganizationId
 from core.domain.tenancy.domains import Domain
 from core.frozen import Frozen
-from ports.tenancy.domains import Verified
-from ports.tenancy.webhooks import Owner
+from ports.tenancy.organizations import Verified
+from ports.tenancy.receivers import Owner
 
 Proved = TypeVar("Proved", bound=Domain)
 _Proved_co = TypeVar("_Proved_co", bound=Domain, covariant=True)
@@ -65,7 +65,7 @@ class ProofTable(Generic[Proved]):
 
 
 class ProofRows(Generic[Proved]):
-    """Implements `ports.tenancy.domains.ProofStore`."""
+    """Implements `ports.tenancy.organizations.ProofStore`."""
 
     def __init__(self, statements: Statements | Transaction, table: ProofTable[Proved]) -> None:
         self._statements = statements

@@ -11,8 +11,8 @@ from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import DomainId, OrganizationId, UpstreamProviderId
 from core.domain.identity.realms import LoginPolicy
 from core.domain.identity.upstream.providers import Provider
-from core.domain.tenancy.domain_routes import NO_PROVIDER, DomainRoute, JoinPolicy, NamedProvider
-from ports.tenancy.domain_routes import ExistingRoutes, HeldRoute
+from core.domain.tenancy.domains import NO_PROVIDER, DomainRoute, JoinPolicy, NamedProvider
+from ports.tenancy.organizations import ExistingRoutes, HeldRoute
 
 
 class _Route(DomainRow):
@@ -42,7 +42,7 @@ _PROOFS: Final = ProofTable("domain_routes", _COLUMNS, _Route)
 
 
 class DomainRouteRows(ProofRows[DomainRoute]):
-    """Implements `ports.tenancy.domain_routes.DomainRouteStore`."""
+    """Implements `ports.tenancy.organizations.DomainRouteStore`."""
 
     def __init__(self, statements: Statements | Transaction) -> None:
         super().__init__(statements, _PROOFS)

@@ -18,7 +18,7 @@ _PROOFS: Final = ProofTable("domains", DOMAIN, _Domain)
 
 
 class DomainRows(ProofRows[Domain]):
-    """Implements `ports.tenancy.domains.DomainStore`."""
+    """Implements `ports.tenancy.organizations.DomainStore`."""
 
     def __init__(self, statements: Statements | Transaction) -> None:
         super().__init__(statements, _PROOFS)

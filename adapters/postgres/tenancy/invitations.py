@@ -17,12 +17,12 @@ from adapters.postgres.texts.own_texts import bring, worn
 from adapters.postgres.ties import has_name, is_own_member, shown_name
 from adapters.postgres.transaction import OnStatements
 from core.domain.branding import named_application
-from core.domain.email import Email
 from core.domain.identifiers import InvitationId, ManagementKeyId, OrganizationId, RoleId, SessionId, UserId, first_id
 from core.domain.identity.accounts import Account
-from core.domain.identity.upstream.vouching import Voucher
+from core.domain.identity.upstream.claims import Voucher
 from core.domain.languages import Language
-from core.domain.pages import Page
+from core.domain.mail import Email
+from core.domain.requests import Page
 from core.domain.tenancy.invitations import (
     MOST_IN_ALL,
     MOST_LISTED,
@@ -37,11 +37,11 @@ from core.domain.tenancy.invitations import (
     OwnInvitation,
     Prospect,
 )
-from core.domain.tenancy.keys.management_keys import Maker, able_in_organization
+from core.domain.tenancy.management_keys import Maker, able_in_organization
 from core.domain.tenancy.roles import Capability, capabilities_of, grantable_of
 from core.domain.tenancy.tiers import user_limit
 from core.frozen import Frozen
-from ports.tenancy.invitations import ById, ByToken, ListedInvitation
+from ports.tenancy.members import ById, ByToken, ListedInvitation
 
 
 class _Invitation(Frozen):
@@ -247,7 +247,7 @@ class _Own(Frozen):
 
 
 class InvitationRows(OnStatements):
-    """Implements `ports.tenancy.invitations.InvitationStore`."""
+    """Implements `ports.tenancy.members.InvitationStore`."""
 
     async def find(self, which: ByToken | ById) -> InvitationOffer | None:
         statement = _FIND_BY_TOKEN if isinstance(which, ByToken) else _FIND_BY_ID

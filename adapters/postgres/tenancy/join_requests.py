@@ -15,11 +15,11 @@ from adapters.postgres.tenancy.owners import administrators
 from adapters.postgres.texts.own_texts import bring, worn
 from adapters.postgres.transaction import OnStatements
 from core.domain.identifiers import JoinRequestId, OrganizationId, UserId
-from core.domain.pages import Page
-from core.domain.tenancy.domain_routes import JoinPolicy
+from core.domain.requests import Page
+from core.domain.tenancy.domains import JoinPolicy
 from core.domain.tenancy.join_requests import MOST_LISTED, Asking, JoinCandidate, JoinRequest, JoinRequestStatus, OwnJoinRequest
 from core.domain.tenancy.tiers import user_limit
-from ports.tenancy.webhooks import Owner
+from ports.tenancy.receivers import Owner
 
 JOIN_REQUEST: Final = Columns(JoinRequest, "join_requests", named={"organization": "org_id", "user": "user_id"}, prefix="request_")
 
@@ -43,7 +43,7 @@ def _asking(**columns: Any) -> Asking:
 
 
 class JoinRequestRows(OnStatements):
-    """Implements `ports.tenancy.join_requests.JoinRequestStore`."""
+    """Implements `ports.tenancy.members.JoinRequestStore`."""
 
     async def list(self, organization: OrganizationId, status: JoinRequestStatus | None, page: Page) -> Sequence[JoinRequest]:
         parameters = {

@@ -11,8 +11,8 @@ from adapters.postgres.transaction import OnStatements
 from core.domain.identifiers import MailServerId, OrganizationId
 from core.domain.tenancy.mail_servers import MailServer
 from core.frozen import Frozen
-from ports.tenancy.mail_servers import SealedMailServer
-from ports.tenancy.webhooks import Owner
+from ports.tenancy.organizations import SealedMailServer
+from ports.tenancy.receivers import Owner
 
 MAIL_SERVER: Final = Columns(MailServer, "mail_servers", named={"organization": "org_id"}, texts=("username", "from_email", "from_name"))
 
@@ -26,7 +26,7 @@ class _Failing(Frozen):
 
 
 class MailServerRows(OnStatements):
-    """Implements `ports.tenancy.mail_servers.MailServerStore`."""
+    """Implements `ports.tenancy.organizations.MailServerStore`."""
 
     async def find(self, organization: OrganizationId) -> SealedMailServer | None:
         return first(await self._statements.ask(_sealed, _FIND, {"organization": organization}))

@@ -20,10 +20,10 @@ from adapters.postgres.tenancy.relations import RELATIONS_OF_MEMBER
 from adapters.postgres.tenancy.teams import teams_of
 from adapters.postgres.ties import IS_OWN_MEMBERSHIP, IS_OWN_USE, IS_UNCONFIRMED_OWNER, counts_for, shown_name
 from adapters.postgres.transaction import OnStatements
-from core.domain.email import Email
 from core.domain.identifiers import OrganizationId, RoleId, SessionId, UserId
-from core.domain.identity.mailed_tokens import CHOOSES_PASSWORD
-from core.domain.pages import MOST_COUNTED, Page
+from core.domain.identity.account_mails import CHOOSES_PASSWORD
+from core.domain.mail import Email
+from core.domain.requests import MOST_ROWS_COUNTED, Page
 from core.domain.tenancy.members import (
     Adding,
     Entry,
@@ -147,7 +147,7 @@ class MemberRows(OnStatements):
             "search": storable_text(search),
             "limit": page.limit,
             "offset": page.offset,
-            "most_counted": MOST_COUNTED,
+            "most_counted": MOST_ROWS_COUNTED,
         }
         rows = await self._statements.ask(_listed, statement, parameters)
         # No row: the organization was deleted after the caller was admitted, so it has no members any more.

@@ -9,7 +9,7 @@ from adapters.postgres.storable import storable_text
 from adapters.postgres.transaction import OnStatements
 from core.domain.identifiers import OAuthCredentialId, OrganizationId
 from core.domain.identity.upstream.providers import Provider
-from core.domain.tenancy.oauth_credentials import OAuthCredentials
+from core.domain.tenancy.upstream_providers import OAuthCredentials
 from core.frozen import Frozen
 
 
@@ -33,7 +33,7 @@ class _Credentials(Frozen):
 
 
 class OAuthCredentialRows(OnStatements):
-    """Implements `ports.tenancy.oauth_credentials.OAuthCredentialStore`."""
+    """Implements `ports.tenancy.connections.OAuthCredentialStore`."""
 
     async def find(self, organization: OrganizationId, provider: Provider) -> OAuthCredentials | None:
         return first_made(

@@ -15,8 +15,7 @@ from adapters.postgres.tenancy.members import MEMBERSHIP
 from adapters.postgres.ties import IS_UNCONFIRMED_OWNER
 from adapters.postgres.transaction import OnStatements
 from core.domain.identifiers import OrganizationId, SessionId, UserId
-from core.domain.tenancy.metadata import Metadata
-from core.domain.tenancy.organizations import MOST_LISTED, Organization, OrganizationOverview
+from core.domain.tenancy.organizations import MOST_LISTED, Metadata, Organization, OrganizationOverview
 from core.domain.tenancy.tiers import Tier
 from ports.tenancy.organizations import Added, HeldOrganization
 

@@ -14,13 +14,13 @@ from adapters.postgres.statements import Statements, first
 from adapters.postgres.texts.own_texts import bring, worn
 from adapters.postgres.ties import IS_UNCONFIRMED_OWNER, counts_for, is_own_member
 from adapters.postgres.transaction import OnTransaction, Transaction
-from core.domain.email import Email
 from core.domain.identifiers import OrganizationId, UserId
 from core.domain.languages import Language
+from core.domain.mail import Email
 from core.domain.tenancy.members import Addressee, DeclinedOwnership, UnconfirmedOwnership
 from core.domain.tenancy.roles import BuiltInRole
 from core.frozen import Frozen
-from ports.tenancy.webhooks import Owner
+from ports.tenancy.receivers import Owner
 
 
 class _Owner(Frozen):

@@ -10,9 +10,8 @@ from adapters.postgres.statements import ask
 from adapters.postgres.storable import storable_text
 from adapters.postgres.tenancy.teams import teams_of
 from adapters.postgres.transaction import OnPool
-from core.domain.email import Email
-from core.domain.tenancy.access import Accessor, Related
-from core.domain.tenancy.organizations import OrganizationStatus
+from core.domain.mail import Email
+from core.domain.tenancy.organizations import Accessor, OrganizationStatus, Related
 from core.frozen import Frozen
 
 # A part of statements that read `users` and an organization as `wanted`. The part finds all relations of the person to the organization:
@@ -68,7 +67,7 @@ class _Standing(Frozen):
 
 
 class PostgresRelations(OnPool):
-    """Implements `ports.tenancy.relations.RelationLookup`."""
+    """Implements `ports.tenancy.members.RelationLookup`."""
 
     async def find(self, email: Email, slug: str) -> Accessor | None:
         rows = await ask(self._pool, _Standing, _EXPLAIN, {"email_key": email.key, "slug": storable_text(slug)})

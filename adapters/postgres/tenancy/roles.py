@@ -25,7 +25,7 @@ def _assignable(*, gives_service_roles: bool, application: list[str | None] | No
 
 
 class RoleRows(OnStatements):
-    """Implements `ports.tenancy.roles.RoleStore`."""
+    """Implements `ports.tenancy.members.RoleStore`."""
 
     async def list(self, organization: OrganizationId) -> Sequence[Role]:
         return await self._statements.ask(_role, _LIST, {"organization": organization})

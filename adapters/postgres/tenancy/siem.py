@@ -10,7 +10,7 @@ from adapters.postgres.transaction import OnStatements
 from core.domain.identifiers import OrganizationId, SiemId
 from core.domain.tenancy.siem import SiemConfiguration, SiemHealth, SiemProvider
 from core.frozen import Frozen
-from ports.tenancy.siem import ShownSiem, Stored
+from ports.tenancy.receivers import ShownSiem, Stored
 
 
 class _Configuration(Frozen):
@@ -64,7 +64,7 @@ class _Shown(_Configuration):
 
 
 class SiemRows(OnStatements):
-    """Implements `ports.tenancy.siem.SiemStore`."""
+    """Implements `ports.tenancy.receivers.SiemStore`."""
 
     async def find(self, organization: OrganizationId) -> ShownSiem | None:
         return first_made(

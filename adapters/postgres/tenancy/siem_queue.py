@@ -14,10 +14,9 @@ from adapters.postgres.rows import CountRow, IdRow
 from adapters.postgres.statements import ask, ask_for_many, first_made, only, tell
 from adapters.postgres.storable import storable_text
 from core.domain.identifiers import OrganizationId, SiemId
-from core.domain.tenancy.siem import SiemProvider
-from core.domain.tenancy.siem_export import Cursor, Numbered, Stream
+from core.domain.tenancy.siem import Cursor, Numbered, SiemProvider, Stream
 from core.frozen import Frozen
-from ports.tenancy.siem import ClaimedExport, ExportTarget
+from ports.tenancy.receivers import ClaimedExport, ExportTarget
 
 # `_LOOKED_AT` is the number of configurations that one statement reads. `_PARTS` is the number of statements after which a claim that finds
 # nothing stops. The next claim goes on where the last one stopped, so the cost of a claim does not grow with the number of exports.
@@ -80,7 +79,7 @@ class _Held(Frozen):
 
 
 class PostgresSiemQueue:
-    """Implements `ports.tenancy.siem.SiemQueue`."""
+    """Implements `ports.tenancy.receivers.SiemQueue`."""
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool

@@ -12,13 +12,13 @@ from adapters.postgres.statements import first_made, only
 from adapters.postgres.storable import storable_text
 from adapters.postgres.transaction import OnStatements
 from core.domain.identifiers import OrganizationId, UserId
-from core.domain.identity.passwords.at_sign_in import BreachRule
-from core.domain.identity.registering.registration_rules import RegistrationPolicy
-from core.domain.outbound.metadata_clients import MetadataClients, RegisteredClients
-from core.domain.pages import MOST_COUNTED
+from core.domain.identity.passwords import BreachRule
+from core.domain.identity.registering import RegistrationPolicy
+from core.domain.outbound import MetadataClients, RegisteredClients
+from core.domain.requests import MOST_ROWS_COUNTED
 from core.domain.tenancy.sign_in_rules import AdminFactor, AgentRule, AllFactor, RulesAsked, SignInRules
 from core.frozen import Frozen
-from ports.tenancy.sign_in_rules import HeldRules, RulesReach
+from ports.tenancy.organizations import HeldRules, RulesReach
 
 
 class _Rules(Frozen, kw_only=True):
@@ -82,7 +82,7 @@ class _Held(_Rules, kw_only=True):
 
 
 class SignInRulesRows(OnStatements):
-    """Implements `ports.tenancy.sign_in_rules.SignInRulesStore`."""
+    """Implements `ports.tenancy.organizations.SignInRulesStore`."""
 
     async def find(self, organization: OrganizationId) -> SignInRules | None:
         return first_made(await self._statements.ask(_Rules, _GET, {"id": organization}), _Rules.rules)
@@ -95,7 +95,7 @@ class SignInRulesRows(OnStatements):
             "admin_factor": asked.admin_factor,
             "all_factor": asked.all_factor,
             **_role(asked.all_factor_role),
-            "most": MOST_COUNTED,
+            "most": MOST_ROWS_COUNTED,
         }
         return only(await self._statements.ask(RulesReach, _REACH, parameters))
 

@@ -12,8 +12,8 @@ from adapters.postgres.storable import storable_text
 from adapters.postgres.tenancy.roles import gives_service_roles
 from adapters.postgres.ties import has_name, is_own_member, shown_name
 from adapters.postgres.transaction import OnStatements
-from core.domain.email import Email
 from core.domain.identifiers import OrganizationId, RoleId, TeamId, UserId
+from core.domain.mail import Email
 from core.domain.tenancy.roles import HOLDER
 from core.domain.tenancy.teams import Team, TeamMember
 from core.frozen import Frozen
@@ -37,7 +37,7 @@ def _member(*, email: str, **columns: Any) -> TeamMember:
 
 
 class TeamRows(OnStatements):
-    """Implements `ports.tenancy.teams.TeamStore`."""
+    """Implements `ports.tenancy.members.TeamStore`."""
 
     async def list(self, organization: OrganizationId) -> Sequence[Team]:
         return await self._statements.ask(TEAM.row, _LIST, {"organization": organization})

@@ -10,7 +10,7 @@ from core.domain.tenancy.tiers import Tier
 
 
 class PostgresTiers(OnPool):
-    """Implements `ports.tenancy.tiers.Tiers`."""
+    """Implements `ports.tenancy.organizations.Tiers`."""
 
     async def list(self) -> Sequence[Tier]:
         return await ask(self._pool, Tier, _LIST)

@@ -16,8 +16,8 @@ from adapters.postgres.statements import first, first_made, only
 from adapters.postgres.storable import storable
 from adapters.postgres.transaction import OnStatements
 from core.domain.identifiers import OrganizationId, UpstreamProviderId
+from core.domain.identity.upstream.claims import Voucher
 from core.domain.identity.upstream.connections import ProviderKind
-from core.domain.identity.upstream.vouching import Voucher
 from core.domain.tenancy.upstream_providers import NO_UPKEEP, Upkeep, UpstreamProvider
 from core.frozen import Frozen
 
@@ -81,7 +81,7 @@ class _Succeeded(Frozen):
 
 
 class UpstreamProviderRows(OnStatements):
-    """Implements `ports.tenancy.upstream_providers.UpstreamProviderStore`."""
+    """Implements `ports.tenancy.connections.UpstreamProviderStore`."""
 
     async def list(self, organization: OrganizationId) -> Sequence[UpstreamProvider]:
         return await self._statements.ask(provider_of, _LIST, {"organization": organization})

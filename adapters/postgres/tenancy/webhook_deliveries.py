@@ -10,13 +10,13 @@ from adapters.postgres.statements import first_made, only
 from adapters.postgres.storable import storable_text
 from adapters.postgres.transaction import OnStatements
 from core.domain.causes import causing_request
+from core.domain.formats import Json
 from core.domain.identifiers import EventId, OrganizationId, UserId, WebhookDeliveryId, WebhookId, first_id
-from core.domain.json import Json
-from core.domain.pages import MOST_COUNTED, Listed, Page
 from core.domain.record.event_types import TEST_EVENT, WEBHOOK_TOPIC
-from core.domain.tenancy.webhook_deliveries import Delivery, Happened, Replayed
+from core.domain.requests import MOST_ROWS_COUNTED, Listed, Page
+from core.domain.tenancy.webhooks import Delivery, Happened, Replayed
 from core.frozen import Frozen
-from ports.tenancy.webhook_deliveries import WantedDeliveries
+from ports.tenancy.receivers import WantedDeliveries
 
 
 class HappenedRow(Frozen):
@@ -87,7 +87,7 @@ class _Replayed(Frozen):
 
 
 class WebhookDeliveryRows(OnStatements):
-    """Implements `ports.tenancy.webhook_deliveries.WebhookDeliveryStore`."""
+    """Implements `ports.tenancy.receivers.WebhookDeliveryStore`."""
 
     async def list(self, organization: OrganizationId, webhook: WebhookId, wanted: WantedDeliveries, page: Page) -> Listed[Delivery] | None:
         conditions = _conditions(wanted)
@@ -95,7 +95,7 @@ class WebhookDeliveryRows(OnStatements):
             "organization": organization,
             "webhook": webhook,
             "event_type": None if wanted.event_type is None else storable_text(wanted.event_type),
-            "most": MOST_COUNTED,
+            "most": MOST_ROWS_COUNTED,
         }
         (totals,) = await self._statements.ask(_Totals, _TOTALS + conditions + _TOTALS_TAIL, parameters)
         if not totals.known:

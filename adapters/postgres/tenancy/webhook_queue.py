@@ -7,9 +7,9 @@ from uuid import UUID
 from adapters.postgres.record.deliveries import DeliveryTables
 from adapters.postgres.tenancy.webhook_deliveries import HAPPENED, WITH_EVENT, HappenedRow
 from core.domain.identifiers import OrganizationId
-from core.domain.tenancy.webhook_deliveries import DueEvent
+from core.domain.tenancy.webhooks import DueEvent
 from core.frozen import Frozen
-from ports.tenancy.webhook_deliveries import ClaimedWebhook
+from ports.tenancy.receivers import ClaimedWebhook
 
 
 class _Claim(Frozen):

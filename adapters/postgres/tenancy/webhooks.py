@@ -11,13 +11,13 @@ from adapters.postgres.tenancy.owners import owners
 from adapters.postgres.transaction import OnStatements
 from core.domain.identifiers import OrganizationId, WebhookId
 from core.domain.tenancy.webhooks import Webhook
-from ports.tenancy.webhooks import Owner
+from ports.tenancy.receivers import Owner
 
 WEBHOOK: Final = Columns(Webhook, "webhooks", named={"organization": "org_id"}, texts=("name",))
 
 
 class WebhookRows(OnStatements):
-    """Implements `ports.tenancy.webhooks.WebhookStore`."""
+    """Implements `ports.tenancy.receivers.WebhookStore`."""
 
     async def list(self, organization: OrganizationId) -> Sequence[Webhook]:
         return await self._statements.ask(WEBHOOK.row, _LIST, {"organization": organization})

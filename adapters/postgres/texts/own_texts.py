@@ -14,7 +14,7 @@ from adapters.postgres.transaction import Transaction
 from core.domain.branding import Branding, Dress, branding
 from core.domain.languages import Language
 from core.domain.texts.own_texts import NO_OWN_TEXTS, ApprovalRules, InstallationWords, OwnTexts, shown_texts
-from core.domain.texts.reading import without_links
+from core.domain.texts.rules import without_links
 from core.frozen import Frozen, names_of
 
 MOST_BYTES: Final = 8 * 1024 * 1024

@@ -13,7 +13,7 @@ from uuid import UUID
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.rows import IdRow
 from adapters.postgres.statements import ask, only
-from ports.deleted_rows import Swept
+from ports.database import Swept
 
 _BEFORE_ALL: Final = UUID(int=0)
 
@@ -40,7 +40,7 @@ def held(rows: LiteralString, table: LiteralString, key: LiteralString, lock: Li
 
 
 class PostgresDeletedRows:
-    """Implements `ports.deleted_rows.DeletedRows` for one kind of thing.
+    """Implements `ports.database.DeletedRows` for one kind of thing.
 
     Each of `statements` belongs to a part. A statement removes up to `limit` rows of `owner` that come `after` an id, and finds none unless
     the owner is being deleted. It returns `last` and `rows`. `named` is the key of the owner in the jobs' payload.

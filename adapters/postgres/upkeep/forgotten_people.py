@@ -12,14 +12,13 @@ from adapters.postgres.identity.privacy.forgetting import CREDENTIALS, PARTS
 from adapters.postgres.jobs import SealedJobs
 from adapters.postgres.rows import IdRow
 from adapters.postgres.statements import ask, only, tell
-from core.domain.email import Email
 from core.domain.identity.account_mails import ACCOUNT_MAIL_JOB
 from core.domain.identity.privacy import FORGET_JOB
-from core.domain.mail import MAIL_JOB, named_account
+from core.domain.mail import MAIL_JOB, Email, named_account
 from core.domain.tenancy.mail_servers import ORGANIZATION_MAIL_JOB
 from core.frozen import Frozen
-from ports.deleted_rows import Swept
-from ports.encryption import KeyRing
+from ports.crypto import KeyRing
+from ports.database import Swept
 
 _BEFORE_ALL: Final = UUID(int=0)
 _CREDENTIALS: Final = "credentials"
@@ -40,7 +39,7 @@ class _BeingForgotten(Frozen):
 
 
 class PostgresForgottenPeople:
-    """Implements `ports.deleted_rows.DeletedRows`. The owner is the request. Each batch is done again if it is undone by a crash."""
+    """Implements `ports.database.DeletedRows`. The owner is the request. Each batch is done again if it is undone by a crash."""
 
     parts: Sequence[str] = (_CREDENTIALS, *PARTS, _MAILS)
 

@@ -7,8 +7,8 @@ from typing import Final
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.statements import ask, ask_in_order, only
 from core.frozen import Frozen
-from ports.clock import Clock
 from ports.database import Partitions
+from ports.system import Clock
 
 # A server that nobody starts for so long still finds parts to write to. Later rows go to the part of the rest.
 MONTHS_AHEAD: Final = 3

@@ -8,7 +8,7 @@ from adapters.postgres.statements import ask, ask_in_order, only, tell
 from adapters.postgres.tables.declaring import Sealing
 from adapters.postgres.tables.every import TABLES
 from core.frozen import Frozen
-from ports.encryption import KeyRing, SealedValue
+from ports.crypto import KeyRing, SealedValue
 
 
 class _Column(Frozen):
@@ -56,7 +56,7 @@ _COLUMNS: Final[Mapping[str, _Column]] = {
 
 
 class PostgresSealedColumns:
-    """Implements `ports.encryption.SealedColumns`."""
+    """Implements `ports.crypto.SealedColumns`."""
 
     def __init__(self, pool: Pool, keyring: KeyRing) -> None:
         self._pool = pool

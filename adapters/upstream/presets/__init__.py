@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from core.domain.identity.upstream.further import ProviderPreset, examined
-from core.domain.identity.upstream.further_settings import ClientSecretKind, FurtherKind, FurtherSettings
+from core.domain.identity.upstream.providers import ClientSecretKind, FurtherKind, FurtherSettings
 
 _HERE: Final = Path(__file__).parent
 # What a preset of a kind of secret lacks until somebody gives it.
@@ -15,7 +15,7 @@ _GIVEN_LATER: Final = {"team_id": "A" * 10, "key_id": "A" * 10}
 
 
 class ShippedPresets:
-    """Implements `ports.identity.upstream.further.ProviderPresets`."""
+    """Implements `ports.identity.upstream.ProviderPresets`."""
 
     def all(self) -> Sequence[ProviderPreset]:
         return _presets()

@@ -10,7 +10,6 @@ from enum import StrEnum
 from typing import Final, NamedTuple
 
 from core.domain.errors import BadRequest, OrganizationNotActive, Refusal, Unauthorized
-from core.domain.federation.oauth.assertion_grants import IdentityAssertionRefused
 from core.domain.federation.oauth.authorization_codes import Claim
 from core.domain.federation.oauth.authorizations import AuthorizationErrorCode
 from core.domain.federation.oauth.clients import ClientCredentials
@@ -22,15 +21,23 @@ from core.domain.federation.oauth.grants import (
     JWT_BEARER,
     REFRESH_TOKEN,
     TOKEN_EXCHANGE,
+    IdentityAssertionRefused,
     TokenRequest,
+    WorkloadRefused,
 )
-from core.domain.federation.oauth.oauth_errors import InvalidGrant, InvalidScope, InvalidTarget, UnauthorizedClient, UnsupportedGrantType
-from core.domain.federation.oauth.scopes import SCOPES
-from core.domain.federation.oauth.workloads import WorkloadRefused
+from core.domain.federation.oauth.refusals import (
+    InvalidGrant,
+    InvalidScope,
+    InvalidTarget,
+    RefusalReason,
+    UnauthorizedClient,
+    UnsupportedGrantType,
+    reason_in_words,
+)
+from core.domain.federation.oauth.resources import SCOPES
 from core.domain.federation.open_registrations import has_open_form
-from core.domain.federation.refusal_reasons import RefusalReason, in_words
 from core.domain.identifiers import AuthorizationRefusalId, ClientId, ResourceServerId
-from core.domain.key_proofs.proofs import KeyProofMissing, KeyProofRefused, NonceNeeded
+from core.domain.key_proofs import KeyProofMissing, KeyProofRefused, NonceNeeded
 from core.domain.services.services import SignInPolicy
 from core.frozen import Frozen
 
@@ -93,7 +100,7 @@ class DocumentRefusal(Frozen, kw_only=True):
     @property
     def advice(self) -> str:
         if self.reason in frozenset(RefusalReason):
-            return in_words(RefusalReason(self.reason))[1]
+            return reason_in_words(RefusalReason(self.reason))[1]
         return _OF_DOCUMENT.get(self.reason, "Whoever publishes the document has to mend it. The next request reads it again")
 
 

@@ -14,16 +14,15 @@ from itertools import pairwise
 from typing import ClassVar, Final
 
 from core.domain.errors import BadRequest
+from core.domain.federation.oauth.authorizations import destination, without_port
 from core.domain.federation.oauth.client_documents import READABLE, ClientDocument, client_name
 from core.domain.federation.oauth.clients import AuthenticationMethod
 from core.domain.federation.oauth.grants import AUTHORIZATION_CODE, REFRESH_TOKEN
-from core.domain.federation.oauth.redirects import destination, without_port
 from core.domain.identifiers import ClientId
-from core.domain.outbound.metadata_clients import is_metadata_host
+from core.domain.outbound import is_metadata_host
 from core.domain.rate_limits import RateLimit
 from core.domain.record.events import Actor, Event, Target
-from core.domain.services.client_ids import LONGEST_OPEN_ID, OPEN, is_address
-from core.domain.services.redirect_uris import redirect_uri
+from core.domain.services.clients import LONGEST_OPEN_ID, OPEN_CLIENT_IDS, is_address, redirect_uri
 from core.frozen import Frozen
 
 GRANTS: Final = (AUTHORIZATION_CODE, REFRESH_TOKEN)
@@ -37,7 +36,7 @@ AHEAD: Final = timedelta(minutes=1)
 _MAC_BYTES: Final = 16
 _CONTEXT: Final = b"postern open registration\0"
 _ORIGIN: Final = re.compile(rb"http://(?:localhost|127\.0\.0\.1|\[::1\])(?::[1-9][0-9]{0,4})?")
-_ID: Final = re.compile(rf"{OPEN}[A-Za-z0-9_-]{{1,{LONGEST_OPEN_ID - len(OPEN)}}}")
+_ID: Final = re.compile(rf"{OPEN_CLIENT_IDS}[A-Za-z0-9_-]{{1,{LONGEST_OPEN_ID - len(OPEN_CLIENT_IDS)}}}")
 
 
 class MetadataRefused(BadRequest):
@@ -99,7 +98,7 @@ def described_by_id(client: str, keys: Iterable[RegistrationKey]) -> ClientDocum
     """What an open client's id says. None if none of these keys has signed it."""
     if not _ID.fullmatch(client):
         return None
-    text = client.removeprefix(OPEN)
+    text = client.removeprefix(OPEN_CLIENT_IDS)
     try:
         signed = urlsafe_b64decode(text + "=" * (-len(text) % 4))
     except Error:
@@ -166,7 +165,7 @@ def _host(uri: str) -> str:
 def _signed(name: str, uris: Sequence[str], key: RegistrationKey, *, binds_tokens: bool) -> ClientId:
     """A client that says nothing of bound tokens has the id that it always had."""
     said = json.dumps([name, uris, *((True,) if binds_tokens else ())], ensure_ascii=False, separators=(",", ":")).encode()
-    return ClientId(OPEN + _text(_mac(said, key) + said))
+    return ClientId(OPEN_CLIENT_IDS + _text(_mac(said, key) + said))
 
 
 def _mac(said: bytes, key: RegistrationKey) -> bytes:

@@ -8,9 +8,9 @@ from enum import StrEnum
 from hashlib import sha256
 from typing import Final
 
+from core.domain.formats import Json
 from core.domain.identifiers import ClientId, ClientSecretId, OrganizationId, ServiceId, SessionId, UserId
 from core.domain.identity.sessions import TokenUse
-from core.domain.json import Json
 from core.domain.secrets import Token
 from core.domain.services.proxies import (
     USUAL_NAMES,

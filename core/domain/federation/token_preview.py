@@ -18,15 +18,15 @@ from core.domain.claims import (
     WithheldClaim,
     needs_scope,
 )
-from core.domain.email import Email
 from core.domain.federation.oauth.authorization_steps import RequestingApplication
 from core.domain.federation.oauth.grants import Granted
 from core.domain.federation.oauth.oidc import SCOPE_OF, granted_person, id_said, missing, person_said
-from core.domain.federation.oauth.scopes import EMAIL, OPENID, PROFILE, SCOPES, known
+from core.domain.federation.oauth.resources import EMAIL, OPENID, PROFILE, SCOPES, known
 from core.domain.federation.saml.configurations import Configuration
 from core.domain.federation.saml.sign_in import SamlSubject, saml_said
 from core.domain.identifiers import ClientId, SessionId, UserId
 from core.domain.identity.sessions import Application, Context, OpenedSession, Session, SubscriptionState, access_said
+from core.domain.mail import Email
 from core.domain.secrets import Token
 from core.domain.services.services import SignInPolicy
 from core.frozen import Frozen, replace

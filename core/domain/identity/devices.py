@@ -7,8 +7,8 @@ from enum import StrEnum
 from typing import Final
 
 from core.domain.errors import BadRequest
+from core.domain.formats import Json
 from core.domain.identifiers import DeviceId, UserId
-from core.domain.json import Json
 from core.domain.languages import Language
 from core.domain.record.events import ActingKey, Actor, Event, Target
 from core.domain.secrets import Token

@@ -12,13 +12,13 @@ from uuid import UUID
 
 from core.domain.branding import POSTERN, Branding
 from core.domain.errors import BadRequest
+from core.domain.formats import Json
 from core.domain.identifiers import FlowId, OrganizationId, PreauthenticationId, ServiceId, SessionId, UserId
 from core.domain.identity.proofs import Proved
-from core.domain.identity.registering.registration_rules import ANYBODY_NEW, Newcomers
+from core.domain.identity.registering import ANYBODY_NEW, Newcomers
 from core.domain.identity.sessions import PLATFORM, Context
 from core.domain.identity.upstream.providers import NO_OWN_PROVIDERS, OwnProviders
-from core.domain.json import Json
-from core.domain.repeats import is_just_past
+from core.domain.requests import is_just_past
 from core.domain.secrets import Secret
 from core.frozen import Frozen
 

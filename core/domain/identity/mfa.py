@@ -6,10 +6,10 @@ from enum import StrEnum
 from typing import Final
 from uuid import UUID
 
-from core.domain.email import mail_domain
 from core.domain.identifiers import DeviceId, IdentityId, OrganizationId, PreauthenticationId, ServiceId, SessionId, UserId
 from core.domain.identity.accounts import Account
 from core.domain.identity.upstream.directory_visits import DirectoryVisit
+from core.domain.mail import mail_domain
 from core.domain.rate_limits import RateLimit
 from core.domain.secrets import Secret
 from core.frozen import Frozen

@@ -12,12 +12,12 @@ from urllib.parse import urlsplit
 from uuid import UUID
 
 from core.domain.errors import BadRequest, Unauthorized
+from core.domain.formats import Json
 from core.domain.identifiers import PasskeyId, SessionId, UserId
 from core.domain.identity.devices import device_name
 from core.domain.identity.mfa import MfaMethod
-from core.domain.json import Json
 from core.domain.record.events import Actor, Event, Target
-from core.domain.repeats import is_just_past
+from core.domain.requests import is_just_past
 from core.frozen import Frozen
 
 PASSKEY_PROVIDER: Final = "passkey"

@@ -7,14 +7,13 @@ from datetime import datetime, timedelta
 from typing import Final
 from uuid import UUID
 
-from core.domain.email import Email
 from core.domain.errors import Forbidden, OrganizationNotActive
+from core.domain.formats import Json
 from core.domain.identifiers import LoginEventId, OrganizationId, PasskeyId, PrivacyRequestId, ServiceId, SessionId, UserId
 from core.domain.identity.accounts import Account
-from core.domain.identity.profile.pictures import Picture
-from core.domain.identity.profile.profiles import HeldProfile
+from core.domain.identity.profiles import HeldProfile, Picture
 from core.domain.jobs import NewJob
-from core.domain.json import Json
+from core.domain.mail import Email
 from core.domain.record.events import SYSTEM, Actor, Event, Target
 from core.frozen import Frozen
 

@@ -1,10 +1,15 @@
-"""Proofs show that people are who they claim to be. When a session had each proof, and which actions need a fresh proof."""
+"""Proofs show that people are who they claim to be. When a session had each proof, and which actions need a fresh proof.
+
+The ways into an account. The last one cannot be removed: without it the person could not sign in any more, and would need help.
+
+A mailed link does not count as a way in. Organizations may turn links off, and people may lose their mailbox.
+"""
 
 from datetime import UTC, datetime, timedelta
 from enum import Enum, StrEnum, auto
 from typing import Final
 
-from core.domain.errors import ReauthenticationRequired
+from core.domain.errors import BadRequest, ReauthenticationRequired
 from core.domain.identifiers import SessionId, UserId
 from core.domain.record.events import Actor, Event, Target
 from core.frozen import Frozen
@@ -136,3 +141,30 @@ _SECOND: Final = "Prove again who you are: send a code of your second factor to 
 def proof_renewed(user: UserId, session: SessionId, method: ProofMethod, actor: Actor) -> Event:
     details = {"session_id": str(session), "method": method.value}
     return Event("security.session.reauthenticated", actor, Target("user", str(user)), details=details)
+
+
+class WaysIn(Frozen):
+    """The number of ways in of each kind."""
+
+    password: bool
+    passkeys: int
+    identities: int
+
+    @property
+    def count(self) -> int:
+        return int(self.password) + self.passkeys + self.identities
+
+
+class LastWayIn(BadRequest):
+    text = "This is the last way into the account: set a password or add another way to sign in first"
+
+    def __init__(self) -> None:
+        super().__init__(words="last_way_in")
+
+
+def require_another(left: WaysIn) -> None:
+    """Checks the removal of one way in. `left` are the others; a provider that would not let the person in does not count. The caller holds
+    the account, so of two removals at once the second sees that the first way is gone. Raises `LastWayIn`.
+    """
+    if left.count == 0:
+        raise LastWayIn

@@ -6,9 +6,9 @@ import encodings.idna  # noqa: F401 - otherwise the first address with such lett
 from enum import StrEnum
 from typing import Final
 
-from core.domain.email import Email
 from core.domain.errors import Forbidden
 from core.domain.identifiers import OrganizationId, UpstreamProviderId
+from core.domain.mail import Email
 from core.frozen import Frozen
 
 

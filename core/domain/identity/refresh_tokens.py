@@ -7,16 +7,15 @@ from enum import Enum, auto
 from hashlib import sha256
 from typing import Final
 
-from core.domain.audiences import NO_AUDIENCES, NoAudience, TokenAudience, TokenAudiences
 from core.domain.claims import NO_PROFILE, StandardProfile
-from core.domain.email import Email
 from core.domain.identifiers import ClientId, ServiceId
 from core.domain.identity.devices import Client
 from core.domain.identity.sessions import NO_SUBSCRIPTION, OpenedSession, Session, SubscriptionState
-from core.domain.key_proofs.proofs import KeyThumbprint
+from core.domain.key_proofs import KeyThumbprint
+from core.domain.mail import Email
 from core.domain.record.events import Actor, Event, Target
 from core.domain.secrets import Token
-from core.domain.signing_keys import TokenAlgorithm
+from core.domain.tokens import NO_AUDIENCES, NoAudience, TokenAlgorithm, TokenAudience, TokenAudiences
 from core.frozen import Frozen, replace
 
 # For this long, a client that lost the answer to its refresh may ask again. It gets the same successor.

@@ -1,4 +1,7 @@
-"""Sessions: how long one lasts, and what its tokens say."""
+"""Sessions: how long one lasts, and what its tokens say.
+
+Own sessions: a person's living sessions, as the person sees them.
+"""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
@@ -6,7 +9,6 @@ from enum import StrEnum
 from typing import Final
 from uuid import UUID
 
-from core.domain.audiences import TokenAudience
 from core.domain.claims import (
     NO_FACTS,
     OF_ACCOUNT,
@@ -22,16 +24,17 @@ from core.domain.claims import (
     service_told,
     values,
 )
-from core.domain.email import Email
 from core.domain.errors import BadRequest, Forbidden
+from core.domain.formats import Json
 from core.domain.identifiers import ClientId, DeviceId, ImpersonationId, OrganizationId, ServiceId, SessionId, UserId
+from core.domain.identity.devices import Location
 from core.domain.identity.proofs import UNPROVED, Proved
-from core.domain.identity.upstream.directory_factors import DirectoryFactor
-from core.domain.json import Json
-from core.domain.key_proofs.proofs import KeyThumbprint
+from core.domain.identity.upstream.directory_visits import DirectoryFactor
+from core.domain.key_proofs import KeyThumbprint
+from core.domain.mail import Email
 from core.domain.record.events import Actor, Event, Target
 from core.domain.secrets import Token
-from core.domain.signing_keys import TokenAlgorithm
+from core.domain.tokens import TokenAlgorithm, TokenAudience
 from core.frozen import Frozen
 
 # Counted from the last use.
@@ -413,3 +416,32 @@ def described(opened: OpenedSession) -> DescribedPerson:
         role=facts.role,
         facts=facts,
     )
+
+
+class OwnSession(Frozen, kw_only=True):
+    """One living session. Its names say what it is for: an organization, one of its services, or, without names, the platform."""
+
+    id: SessionId
+    created_at: datetime
+    last_seen_at: datetime
+    ends_at: datetime
+    """When the session ends if nobody uses it again."""
+    device: DeviceId | None
+    device_name: str
+    location: Location | None
+    """The place of the device's last sign-in."""
+    organization: str
+    service: str
+    impersonated: bool
+    """A platform owner acts in the person's name in this session."""
+    opened_here: bool
+    """The session of the person who looks, or a session that it was opened from, or one that was opened from it."""
+
+
+class OwnSessionList(Frozen):
+    """One page of a person's sessions, the last used first."""
+
+    sessions: tuple[OwnSession, ...]
+    total: int
+    others: int
+    """The number of sessions that have nothing to do with the session of the person who looks. "Sign out everywhere else" ends these."""

@@ -1,10 +1,17 @@
-"""Signing in: the look-ups before a password is checked, the outcomes of the check, and how often a person may try."""
+"""Signing in: the look-ups before a password is checked, the outcomes of the check, and how often a person may try.
 
+The priority of a caller who wants a password checked. It decides who waits when many callers wait.
+
+The priority must tell a stranger nothing about an account. So it comes from what the caller holds (a device token, a session, a mailed
+link), or from the caller's address, if anyone has signed in from there. It never comes from the account that the caller names.
+"""
+
+from collections import OrderedDict
 from datetime import datetime
+from enum import IntEnum
 from hashlib import sha256
 from typing import Final
 
-from core.domain.email import Email
 from core.domain.errors import BadRequest, Forbidden, NotFound, OrganizationNotActive
 from core.domain.identifiers import DeviceId, FlowId, IdentityId, OrganizationId, PreauthenticationId, ServiceId, SessionId, UserId
 from core.domain.identity.accounts import Account
@@ -13,14 +20,15 @@ from core.domain.identity.devices import Remembered
 from core.domain.identity.login_events import LoginFailure
 from core.domain.identity.mfa import MfaMethod
 from core.domain.identity.passkeys import KEY_METHODS
-from core.domain.identity.passwords.at_sign_in import AtSignIn
+from core.domain.identity.passwords import AtSignIn
 from core.domain.identity.realms import Realm
 from core.domain.identity.risk import Knowledge, Sighting
 from core.domain.identity.risk_policies.verdicts import AskedRules
 from core.domain.identity.sessions import NO_SUBSCRIPTION, PLATFORM, Context, SubscriptionState, TokenPair
-from core.domain.identity.terms.terms import PendingTerms
-from core.domain.key_proofs.proofs import KeyThumbprint, lacks_key
-from core.domain.rate_limits import RateLimit
+from core.domain.identity.terms import PendingTerms
+from core.domain.key_proofs import KeyThumbprint, lacks_key
+from core.domain.mail import Email
+from core.domain.rate_limits import RateLimit, client_key
 from core.domain.secrets import Token
 from core.frozen import Frozen
 
@@ -189,7 +197,7 @@ class Confirmed(Frozen, kw_only=True):
     offers_passkey: bool = False
     """A page is to offer a passkey. False where the question did not ask."""
     is_made_elsewhere: bool = False
-    """Another organization than the service's has made the account: see `core.domain.identity.makers.made_accounts`."""
+    """Another organization than the service's has made the account: see `core.domain.identity.made_accounts`."""
     rules_asked: tuple[AskedRules, ...] = ()
     """The rules for risk that this sign-in is judged by."""
     terms: tuple[PendingTerms, ...] = ()
@@ -268,3 +276,44 @@ def preauthentication_claims(
         "token_use": "mfa_preauth",
         **({"state": state} if state else {}),
     }
+
+
+class Priority(IntEnum):
+    """Higher numbers go first."""
+
+    STRANGER = 0
+    FAMILIAR = 1
+    """The caller comes from an address that somebody has signed in from."""
+    PROVEN = 2
+    """The caller shows the token of one of the account's own devices, a session, or a mailed link."""
+
+
+MOST_FAMILIAR: Final = 20_000
+
+
+class FamiliarAddresses:
+    """Addresses that people have signed in from, as far as this process remembers: a limited number of the latest. An IPv6 /64 counts as
+    one.
+    """
+
+    def __init__(self, most: int = MOST_FAMILIAR) -> None:
+        self._most = most
+        self._keys: OrderedDict[str, None] = OrderedDict()
+
+    def __contains__(self, address: str | None) -> bool:
+        return address is not None and client_key(address) in self._keys
+
+    def add(self, address: str | None) -> None:
+        if address is None:
+            return
+        key = client_key(address)
+        self._keys[key] = None
+        self._keys.move_to_end(key)
+        if len(self._keys) > self._most:
+            self._keys.popitem(last=False)
+
+    def priority(self, address: str | None, named: NamedAccount | None) -> Priority:
+        """The priority of a caller at this address who signs in to the named account."""
+        if named is not None and named.knowledge.by_token is not None:
+            return Priority.PROVEN
+        return Priority.FAMILIAR if address in self else Priority.STRANGER

@@ -1,6 +1,11 @@
-"""The installation as its operators see it: the processes that serve, the providers that are away, and the schema."""
+"""The installation as its operators see it: the processes that serve, the providers that are away, and the schema.
 
-from datetime import datetime
+What the installation stores: which tables grow, how fast, and until when the disk lasts.
+"""
+
+from collections.abc import Sequence
+from datetime import date, datetime, timedelta
+from typing import Final
 
 from core.frozen import Frozen
 
@@ -43,3 +48,52 @@ class FirstStepsDone(Frozen):
     """There is an application."""
     sign_in: bool
     """Somebody has signed in to an application."""
+
+
+class StoredTable(Frozen):
+    """A table with its indexes and, if it is cut by month, all of its parts. `rows` is an estimate, None before PostgreSQL has counted for
+    the first time; `dead` the share of rows that nobody sees any more. `grew` is in bytes, since the day of the oldest sample that counts;
+    None if there is none.
+    """
+
+    name: str
+    rows: int | None
+    bytes: int
+    dead: float
+    grew: int | None
+
+
+class Storage(Frozen):
+    """`sampled` is the day of the oldest sample that counts. None: nothing is known yet of how fast the tables grow."""
+
+    today: date
+    sampled: date | None
+    bytes: int
+    """Of the whole database."""
+    tables: Sequence[StoredTable]
+
+    @property
+    def days(self) -> int:
+        return 0 if self.sampled is None else (self.today - self.sampled).days
+
+    def grows(self, table: StoredTable) -> float | None:
+        """Bytes a day. None while that is not known."""
+        return None if table.grew is None or self.days <= 0 else table.grew / self.days
+
+    @property
+    def all_grow(self) -> float | None:
+        """Bytes a day, of all tables together."""
+        known = [grows for one in self.tables if (grows := self.grows(one)) is not None]
+        return sum(known) if known else None
+
+    def lasts_until(self, free: int) -> date | None:
+        """The day on which so many free bytes are used up. None: it is not known, or far away."""
+        a_day = self.all_grow
+        if a_day is None or a_day <= 0:
+            return None
+        days = free / a_day
+        return self.today + timedelta(days=int(days)) if days < _FAR else None
+
+
+# A hundred years, in days.
+_FAR: Final = 36_500

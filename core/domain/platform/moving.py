@@ -6,9 +6,9 @@ from typing import Final
 from uuid import UUID
 
 from core.domain.errors import BadRequest
+from core.domain.formats import Json
 from core.domain.identifiers import OrganizationId
 from core.domain.identity.foreign_hashes.hashes import HashRefused, is_foreign, read_stored
-from core.domain.json import Json
 from core.domain.record.events import Actor, Event, Target
 from core.frozen import Frozen
 

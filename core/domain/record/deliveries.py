@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import Final
 from uuid import UUID
 
-from core.domain.http_dates import http_date
+from core.domain.formats import http_date
 from core.frozen import Frozen
 
 # The number of deliveries that one process takes at once for a receiver, and the time for which the process has the receiver for itself.

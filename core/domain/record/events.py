@@ -1,13 +1,15 @@
 """Events: something happened, an actor did it, and it concerns a target. One record is the source of the audit entry, of the webhook event,
 and of the jobs that follow.
+
+What an event says of a change: the facts that differ, before and after.
 """
 
 from collections.abc import Mapping
 from enum import StrEnum
 from typing import Final
 
+from core.domain.formats import Json
 from core.domain.identifiers import ApiKeyId, ClientId, ManagementKeyId, OrganizationId, ScimTokenId, SetupLinkId, UserId
-from core.domain.json import Json
 from core.domain.languages import Language
 from core.domain.record.changed_settings import SettingChange
 from core.domain.record.event_types import Audience, EventType, event_type
@@ -165,3 +167,9 @@ class Event(Frozen):
     def published(self) -> bool:
         """Webhooks get successful actions. Failed attempts are in the audit log only, unless the failure is an event of its own."""
         return self.success and self.type.published
+
+
+def differences(old: Mapping[str, Json], new: Mapping[str, Json]) -> dict[str, Json]:
+    """The same facts of both. First the earlier values, then the new ones."""
+    changed = [name for name in new if old[name] != new[name]]
+    return {f"old_{name}": old[name] for name in changed} | {f"new_{name}": new[name] for name in changed}

@@ -1,19 +1,23 @@
-"""API keys: a service's own servers use them to call us. Each key has its own permissions."""
+"""API keys: a service's own servers use them to call us. Each key has its own permissions.
 
-from collections.abc import Collection, Iterable
+Client secrets: a service that can keep a secret authenticates itself with one at the token endpoint. Two secrets may be valid at once,
+so that one can replace the other while the service runs.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final
 
 from core.domain.errors import BadRequest, Forbidden
-from core.domain.identifiers import ApiKeyId, ManagementKeyId, OrganizationId, ServiceId, UserId
-from core.domain.json import Json, timestamp
+from core.domain.formats import Json, timestamp
+from core.domain.identifiers import ApiKeyId, ClientSecretId, ManagementKeyId, OrganizationId, ServiceId, UserId
 from core.domain.record.events import ActingKey, Actor, Event, Target
-from core.domain.services.services import ServiceProfile
+from core.domain.services.services import Service, ServiceProfile
 from core.domain.tenancy.roles import Capability
 from core.frozen import Frozen, replace
 
-KIND: Final = "sk"
+API_KEY_KIND: Final = "sk"
 LONGEST_LIFE: Final = 3650
 """In days. A key for a longer time should rather be one without an end."""
 MOST_KEYS: Final = 1000
@@ -138,7 +142,7 @@ def require_grantable(permissions: Iterable[Permission], held: Collection[Capabi
         raise Forbidden(f"permissions: you cannot give a key what you may not do yourself: {needed}", words="rights_missing")
 
 
-def require_room(count: int) -> None:
+def require_room_for_api_key(count: int) -> None:
     if count >= MOST_KEYS:
         raise BadRequest(f"A service has at most {MOST_KEYS} API keys: delete one first", words="limit_reached", values={"most": MOST_KEYS})
 
@@ -164,3 +168,70 @@ def _event(name: str, placed: PlacedKey, actor: Actor) -> Event:
         "expires_at": None if key.expires_at is None else timestamp(key.expires_at),
     }
     return Event(name, actor, Target("api_key", str(key.id)), placed.organization, details)
+
+
+MOST_CLIENT_SECRETS: Final = 2
+CLIENT_SECRETS_KIND: Final = "cs"
+
+
+class ClientSecret(Frozen):
+    """The stored data of a secret. The secret itself is only in the answer that creates it."""
+
+    id: ClientSecretId
+    service: ServiceId
+    prefix: str
+    created_by: UserId | None
+    created_at: datetime
+    made_by_key: ManagementKeyId | None = None
+    last_used_at: datetime | None = None
+
+
+class PlacedSecret(Frozen):
+    """A secret, with its service and organization."""
+
+    secret: ClientSecret
+    service_slug: str
+    organization: OrganizationId
+
+
+def require_confidential(service: Service) -> None:
+    if not service.service_type.is_confidential:
+        raise BadRequest(
+            f"A {service.service_type} service is a public client, which cannot keep a secret: use PKCE instead", words="public_client"
+        )
+
+
+def require_room_for_client_secret(count: int) -> None:
+    if count >= MOST_CLIENT_SECRETS:
+        raise BadRequest(
+            f"A service has at most {MOST_CLIENT_SECRETS} client secrets: delete one first",
+            words="limit_reached",
+            values={"most": MOST_CLIENT_SECRETS},
+        )
+
+
+def require_no_client_secret(count: int) -> None:
+    """Called before a service changes to a type that cannot keep a secret."""
+    if count:
+        raise BadRequest(
+            "service_type: a service of this type cannot keep a secret; delete its client secrets first", words="public_client"
+        )
+
+
+def client_secret_created(secret: ClientSecret, service: Service, actor: Actor) -> Event:
+    return _event_client_secret("client_secret.created", PlacedSecret(secret, service.slug, service.organization), actor)
+
+
+def client_secret_deleted(secret: ClientSecret, service: Service, actor: Actor) -> Event:
+    return _event_client_secret("client_secret.deleted", PlacedSecret(secret, service.slug, service.organization), actor)
+
+
+def made_secret_deleted(placed: PlacedSecret, actor: Actor) -> Event:
+    """The secret ends with the management key that made it."""
+    return _event_client_secret("client_secret.deleted", placed, actor)
+
+
+def _event_client_secret(name: str, placed: PlacedSecret, actor: Actor) -> Event:
+    secret = placed.secret
+    details: Mapping[str, Json] = {"service_slug": placed.service_slug, "client_secret_id": str(secret.id), "prefix": secret.prefix}
+    return Event(name, actor, Target("service", str(secret.service)), placed.organization, details)

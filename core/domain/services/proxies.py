@@ -10,11 +10,10 @@ from functools import lru_cache
 from typing import Final
 from urllib.parse import quote
 
-from core.domain.changes import UNCHANGED, RecordChange, Unchanged
 from core.domain.errors import BadRequest, Conflict
-from core.domain.json import Json
-from core.domain.record.differences import differences
-from core.domain.record.events import Actor, Event, Target
+from core.domain.formats import Json
+from core.domain.record.events import Actor, Event, Target, differences
+from core.domain.requests import UNCHANGED, RecordChange, Unchanged
 from core.domain.services.proxy_paths import PathPlace, is_within, place_of
 from core.domain.services.services import Service, ServiceType
 from core.frozen import Frozen, replace, values_of

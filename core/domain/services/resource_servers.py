@@ -12,18 +12,17 @@ from enum import StrEnum
 from typing import Any, Final
 from uuid import UUID
 
-from core.domain.changes import UNCHANGED, RecordChange, Unchanged
 from core.domain.errors import BadRequest
+from core.domain.formats import Json
 from core.domain.identifiers import DomainId, OrganizationId, ResourceServerId, ServiceId
 from core.domain.identity.sessions import ONE_FACTOR, TWO_FACTORS
-from core.domain.json import Json
 from core.domain.lines import has_markup, typed_line
-from core.domain.outbound.metadata_clients import MetadataClients, RegisteredClients, metadata_hosts
-from core.domain.record.differences import differences
-from core.domain.record.events import SYSTEM, Actor, Event, Target
+from core.domain.outbound import MetadataClients, RegisteredClients, metadata_hosts
+from core.domain.record.events import SYSTEM, Actor, Event, Target, differences
+from core.domain.requests import UNCHANGED, RecordChange, Unchanged
 from core.domain.services.resource_identifiers import ResourceIdentifier, resource_identifier
-from core.domain.signing_keys import TokenAlgorithm
 from core.domain.tenancy.domains import Domain
+from core.domain.tokens import TokenAlgorithm
 from core.frozen import Frozen, names_of, replace, values_of
 
 MOST_RESOURCE_SERVERS: Final = 100

@@ -10,8 +10,8 @@ from typing import Final
 
 from core.domain.claims import ClaimPlace, ClaimSource, OrganizationPart, ServiceClaim, is_reserved
 from core.domain.errors import BadRequest
+from core.domain.formats import Json
 from core.domain.identifiers import ServiceClaimId, ServiceId
-from core.domain.json import Json
 from core.domain.record.events import Actor, Event, Target
 from core.domain.services.services import Service
 from core.frozen import Frozen

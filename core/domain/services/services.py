@@ -7,23 +7,20 @@ from enum import StrEnum
 from typing import Any, Final, TypeVar
 from uuid import UUID
 
-from core.domain.changes import UNCHANGED, RecordChange, Unchanged
 from core.domain.errors import BadRequest, Forbidden, ServiceLimitExceeded
+from core.domain.formats import Json
 from core.domain.identifiers import ClientId, OrganizationId, ServiceId
-from core.domain.identity.session_limits.bounds import require_session_bounds
-from core.domain.identity.session_limits.reach import SessionLimits
-from core.domain.identity.signing_out.frames import origin_of
+from core.domain.identity.browser_sessions import origin_of
+from core.domain.identity.session_limits import SessionLimits, require_session_bounds
 from core.domain.jobs import NewJob
-from core.domain.json import Json
 from core.domain.lines import one_line, require_few_marks
-from core.domain.outbound.destinations import NotADestination, OutboundDestination, destination
-from core.domain.outbound.key_sets import client_keys
+from core.domain.outbound import NotADestination, OutboundDestination, client_keys, destination
 from core.domain.record.events import Actor, Event, Target
-from core.domain.services.redirect_uris import redirect_uri, web_page
-from core.domain.signing_keys import TokenAlgorithm
-from core.domain.tenancy.metadata import Metadata, checked_metadata, same_metadata
-from core.domain.tenancy.organizations import Organization
+from core.domain.requests import UNCHANGED, RecordChange, Unchanged
+from core.domain.services.clients import redirect_uri, web_page
+from core.domain.tenancy.organizations import Metadata, Organization, checked_metadata, same_metadata
 from core.domain.tenancy.tiers import Tier
+from core.domain.tokens import TokenAlgorithm
 from core.frozen import Frozen, names_of, replace, values_of
 
 LONGEST_SLUG: Final = 50

@@ -9,13 +9,12 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Final
 
-from core.domain.changes import UNCHANGED, RecordChange, Unchanged
 from core.domain.errors import BadRequest, Forbidden, NotFound
+from core.domain.formats import Json, timestamp
 from core.domain.identifiers import ApiKeyId, OrganizationId, ResourceServerId, ServiceId, UserId, UserKeyId
-from core.domain.json import Json, timestamp
-from core.domain.record.differences import differences
-from core.domain.record.events import Actor, Event, Target
-from core.domain.services import api_keys, client_secrets
+from core.domain.record.events import Actor, Event, Target, differences
+from core.domain.requests import UNCHANGED, RecordChange, Unchanged
+from core.domain.services import api_keys
 from core.domain.services.api_keys import LONGEST_LIFE, key_expiry
 from core.domain.services.resource_servers import ResourceScope
 from core.domain.services.services import Service
@@ -35,7 +34,7 @@ LONGEST_KEY: Final = 200
 
 _PREFIX: Final = re.compile(rf"[a-z][a-z0-9_]{{0,{LONGEST_PREFIX - 2}}}[a-z0-9]")
 # Scanners of secrets and people tell keys apart by their beginnings.
-_OURS: Final = re.compile(rf"({api_keys.KIND}|{client_secrets.KIND}|pt[a-z]|scim|whsec)(_.*)?")
+_OURS: Final = re.compile(rf"({api_keys.API_KEY_KIND}|{api_keys.CLIENT_SECRETS_KIND}|pt[a-z]|scim|whsec)(_.*)?")
 _SHAPE: Final = re.compile(r"[a-z][a-z0-9_]{1,11}_[a-z0-9]{6}_[0-9A-Za-z]{43}")
 
 

@@ -1,26 +1,100 @@
 """The looks that an organization sets: the address of its logo, which we fetch and store, its colour, and the links at the foot of its
 pages.
+
+The pictures of organizations' looks and of their applications: which there are, and what each may be.
+
+All of them are checked as pictures of people are: PNG, JPEG or WebP by their bytes, without metadata and without anything behind their
+end. In addition, none of them moves: an animation beside a sign-in draws the eye away from what somebody has to read there.
 """
 
 from collections.abc import Sequence
 from datetime import timedelta
+from enum import StrEnum
+from hashlib import sha256
 from typing import Any, Final
 
-from core.domain.branding import CORNERS, PLAIN, Font, Look, brand_color
-from core.domain.changes import UNCHANGED, Unchanged
-from core.domain.errors import BadRequest
+from core.domain.branding import CORNERS, PLAIN, ColorUse, Font, Look, PaleColor, brand_color, nearest_color, pale_uses, worst_contrast
+from core.domain.branding import LIGHT as LIGHT_GROUNDS
+from core.domain.errors import BadRequest, PayloadTooLarge
+from core.domain.formats import Json
 from core.domain.identifiers import OrganizationId
-from core.domain.images import image_of
-from core.domain.json import Json
-from core.domain.looks.colors import LIGHT as LIGHT_GROUNDS
-from core.domain.looks.colors import ColorUse, PaleColor, nearest_color, pale_uses, worst_contrast
-from core.domain.outbound.destinations import NotADestination, OutboundDestination, destination
+from core.domain.identity.profiles import LARGEST_PICTURE, MOST_PIXELS, PICTURE_TYPES, picture_of
+from core.domain.images import image_of, is_animated
+from core.domain.outbound import NotADestination, OutboundDestination, destination
 from core.domain.record.events import Actor, Event, Target
-from core.domain.tenancy.look_pictures import Logo, LookPicture
+from core.domain.requests import UNCHANGED, Unchanged
 from core.frozen import Frozen, replace
 
+_PNG_OR_WEBP: Final = ("image/png", "image/webp")
+
+
+class LookPicture(StrEnum):
+    """A picture that an organization uploads for its pages."""
+
+    LOGO = "logo"
+    DARK_LOGO = "dark_logo"
+    FAVICON = "favicon"
+    BACKGROUND = "background"
+
+    @property
+    def bounds(self) -> "PictureBounds":
+        return _BOUNDS[self]
+
+
+class PictureBounds(Frozen):
+    largest: int
+    """In bytes."""
+    most_pixels: int
+    """On a side."""
+    types: tuple[str, ...] = PICTURE_TYPES
+    is_square: bool = False
+
+
+LOGO_BOUNDS: Final = PictureBounds(LARGEST_PICTURE, MOST_PIXELS)
+# Browsers show a favicon at 16 to 64 pixels, and a background as large as the screen.
+_BOUNDS: Final = {
+    LookPicture.LOGO: LOGO_BOUNDS,
+    LookPicture.DARK_LOGO: LOGO_BOUNDS,
+    LookPicture.FAVICON: PictureBounds(32 << 10, 512, _PNG_OR_WEBP, is_square=True),
+    LookPicture.BACKGROUND: PictureBounds(200 << 10, MOST_PIXELS),
+}
+
+
+class Logo(Frozen):
+    """The picture that pages show."""
+
+    media_type: str
+    content: bytes
+
+    @property
+    def digest(self) -> str:
+        return sha256(self.content).hexdigest()
+
+
+def look_picture(content: bytes, bounds: PictureBounds, declared: str = "") -> Logo:
+    """The picture without its metadata. `declared` is the media type that the sender stated, if they did. Raises `BadRequest` and
+    `PayloadTooLarge`.
+    """
+    if len(content) > bounds.largest:
+        kib = bounds.largest >> 10
+        raise PayloadTooLarge(f"The picture must not exceed {kib} KiB", words="look_picture_large", values={"kib": kib})
+    picture = picture_of(content, declared)
+    if picture.media_type not in bounds.types:
+        raise BadRequest("The picture must be PNG or WebP", words="favicon_type")
+    if is_animated(picture.media_type, picture.content):
+        raise BadRequest("The picture moves: send one that stands still", words="picture_animated")
+    image = image_of(picture.content)
+    if image is None or not image.fits(bounds.most_pixels):
+        raise BadRequest(
+            f"The picture must have 1 to {bounds.most_pixels} pixels on a side", words="picture_size", values={"most": bounds.most_pixels}
+        )
+    if bounds.is_square and image.width != image.height:
+        raise BadRequest("The picture must be as wide as it is high", words="favicon_square")
+    return Logo(picture.media_type, picture.content)
+
+
 LARGEST_LOGO: Final = 256 << 10
-MOST_PIXELS: Final = 4096
+MOST_LOGO_PIXELS: Final = 4096
 TIMEOUT: Final = timedelta(seconds=10)
 _OF_LOOK: Final = ("second_color", "corner", "font")
 _FIELDS: Final = ("logo_url", "primary_color", *_OF_LOOK, "help_url", "privacy_url", "terms_url")
@@ -107,9 +181,11 @@ def logo_of(status: int, content: bytes) -> Logo:
         raise BadRequest(f"logo_url: the picture has more than {LARGEST_LOGO >> 10} KiB", words="picture_large")
     image = image_of(content)
     if image is not None:
-        if not image.fits(MOST_PIXELS):
+        if not image.fits(MOST_LOGO_PIXELS):
             raise BadRequest(
-                f"logo_url: the picture has more than {MOST_PIXELS} pixels on a side", words="picture_size", values={"most": MOST_PIXELS}
+                f"logo_url: the picture has more than {MOST_LOGO_PIXELS} pixels on a side",
+                words="picture_size",
+                values={"most": MOST_LOGO_PIXELS},
             )
         return Logo(image.media_type, content)
     raise BadRequest("logo_url: there is no PNG, JPEG, WebP or GIF picture", words="picture_unknown")

@@ -1,14 +1,26 @@
-"""The domain of an organization, and the proof of its ownership: a text that only the owner of the domain can publish there."""
+"""The domain of an organization, and the proof of its ownership: a text that only the owner of the domain can publish there.
+
+Domain routes: an organization proves that it owns a mail domain. It says where the people of this domain sign in, and whether they
+become its members by signing in. Until the domain is proved, its route does nothing.
+"""
 
 import re
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
+from enum import StrEnum
 from typing import Final
+from uuid import UUID
 
 from core.domain.errors import BadRequest
-from core.domain.identifiers import DomainId, OrganizationId
-from core.domain.outbound.destinations import NotADestination, OutboundDestination, address_of, destination, host
-from core.domain.record.events import SYSTEM, Actor, Event, Target
-from core.frozen import Frozen
+from core.domain.formats import Json
+from core.domain.identifiers import DomainId, OrganizationId, UpstreamProviderId
+from core.domain.identity.realms import LoginPolicy
+from core.domain.identity.registering import FREE_MAIL
+from core.domain.identity.upstream.providers import Provider
+from core.domain.outbound import NotADestination, OutboundDestination, address_of, destination, host
+from core.domain.record.events import SYSTEM, Actor, Event, Target, differences
+from core.domain.requests import UNCHANGED, Unchanged
+from core.frozen import Frozen, replace
 
 RECHECKED_EVERY: Final = timedelta(days=7)
 # A name server that is down for an hour does not end a proof. Only this many failed checks in a row do, a day apart.
@@ -91,3 +103,150 @@ def domain_lost(domain: Domain) -> Event:
 
 def _event(name: str, domain: Domain, actor: Actor) -> Event:
     return Event(name, actor, Target("organization", str(domain.organization)), domain.organization, {"domain": domain.name})
+
+
+MOST_ROUTES: Final = 100
+
+
+class JoinPolicy(StrEnum):
+    """The consequence for people of the domain who sign in and are no members yet."""
+
+    OFF = "off"
+    ASK = "ask"
+    ON = "on"
+
+
+class DomainRoute(Domain, kw_only=True):
+    """`shared_provider` is a provider that all organizations use, `own_provider` one of the organization's own; at most
+    one of them is set.
+    """
+
+    shared_provider: Provider | None = None
+    own_provider: UpstreamProviderId | None = None
+    login_policy: LoginPolicy
+    join_policy: JoinPolicy
+    updated_at: datetime
+
+    @property
+    def provider(self) -> str | None:
+        """The provider's name in requests."""
+        if self.own_provider is not None:
+            return str(self.own_provider)
+        return None if self.shared_provider is None else self.shared_provider.value
+
+
+class DomainRouteChange(Frozen, kw_only=True):
+    """A change of a route. Fields that are `UNCHANGED`, and policies that are None, keep their value. A `provider` of
+    None removes the provider.
+    """
+
+    provider: str | Unchanged | None = UNCHANGED
+    login_policy: LoginPolicy | None = None
+    join_policy: JoinPolicy | None = None
+
+    @property
+    def named_provider(self) -> "NamedProvider":
+        """Raises `BadRequest` for a text that cannot name a provider."""
+        return NO_PROVIDER if isinstance(self.provider, Unchanged) else named(self.provider)
+
+    def applied(self, before: DomainRoute, now: datetime) -> DomainRoute:
+        """The route after the change; `before` itself when nothing changes. Raises `BadRequest`."""
+        if self == DomainRouteChange():
+            raise BadRequest("Send at least one of upstream_provider_id, login_policy and join_policy", words="nothing_to_change")
+        shared, own = (before.shared_provider, before.own_provider) if isinstance(self.provider, Unchanged) else self.named_provider
+        after = replace(
+            before,
+            shared_provider=shared,
+            own_provider=own,
+            login_policy=self.login_policy or before.login_policy,
+            join_policy=self.join_policy or before.join_policy,
+        )
+        require_provider(after)
+        return before if after == before else replace(after, updated_at=now)
+
+
+def route_domain(text: str) -> str:
+    """The name of the domain. Raises `BadRequest`."""
+    name = domain_name(text)
+    if name in FREE_MAIL:
+        raise BadRequest("domain: anybody can have an address there, so it cannot be an organization's own", words="domain_for_anybody")
+    return name
+
+
+NamedProvider = tuple[Provider | None, UpstreamProviderId | None]
+"""A shared provider, or one of the organization's own, or neither."""
+NO_PROVIDER: Final[NamedProvider] = (None, None)
+
+
+def named(provider: str | None) -> NamedProvider:
+    """Raises `BadRequest` for a text that names no provider of either kind."""
+    if provider is None:
+        return NO_PROVIDER
+    if provider in tuple(Provider):
+        return Provider(provider), None
+    try:
+        return None, UpstreamProviderId(UUID(provider))
+    except ValueError:
+        raise BadRequest(UNKNOWN_PROVIDER, words="provider_not_here") from None
+
+
+def require_provider(route: DomainRoute) -> None:
+    """Raises `BadRequest`."""
+    _require_provider_for(route.login_policy, route.provider)
+
+
+def _require_provider_for(policy: LoginPolicy, provider: str | None) -> None:
+    if policy is not LoginPolicy.PASSWORD_ALLOWED and provider is None:
+        raise BadRequest(f"login_policy: {policy} needs a provider: name it as upstream_provider_id", words="route_needs_provider")
+
+
+def faults_of(domain: str, provider: str | None, policy: LoginPolicy) -> Sequence[BadRequest]:
+    """All that is wrong with what somebody wants, for a form that says it at once."""
+    found = list[BadRequest]()
+    for check in (lambda: route_domain(domain), lambda: named(provider), lambda: _require_provider_for(policy, provider)):
+        try:
+            check()
+        except BadRequest as fault:
+            found.append(fault)
+    return found
+
+
+TOO_MANY: Final = f"An organization has at most {MOST_ROUTES} domain routes"
+UNKNOWN_PROVIDER: Final = (
+    "upstream_provider_id: name codehost, websuite or officesuite, or one of the organization's own providers by its id, once a test of it"
+    " has succeeded"
+)
+
+
+def route_created(route: DomainRoute, actor: Actor) -> Event:
+    return _event_domain_route("domain_route.created", route, actor, _facts(route))
+
+
+def route_updated(before: DomainRoute, after: DomainRoute, actor: Actor) -> Event:
+    """The event says what changed, with the earlier values."""
+    return _event_domain_route("domain_route.updated", after, actor, differences(_facts(before), _facts(after)))
+
+
+def route_verified(route: DomainRoute, actor: Actor) -> Event:
+    return _event_domain_route("domain_route.verified", route, actor, _facts(route))
+
+
+def route_deleted(route: DomainRoute, actor: Actor) -> Event:
+    return _event_domain_route("domain_route.deleted", route, actor, _facts(route))
+
+
+def route_lost(route: DomainRoute) -> Event:
+    return _event_domain_route("domain_route.lost", route, SYSTEM, {})
+
+
+def _facts(route: DomainRoute) -> Mapping[str, Json]:
+    return {
+        "upstream_provider_id": route.provider,
+        "login_policy": route.login_policy.value,
+        "join_policy": route.join_policy.value,
+    }
+
+
+def _event_domain_route(name: str, route: DomainRoute, actor: Actor, details: Mapping[str, Json]) -> Event:
+    facts: dict[str, Json] = {"domain_id": str(route.id), "domain": route.name, **details}
+    return Event(name, actor, Target("organization", str(route.organization)), route.organization, facts)

@@ -1,21 +1,28 @@
 """Invitations: an organization asks somebody by e-mail to become a member in a certain role. An invitation is pending until it is accepted,
 declined or cancelled, or until a week has passed. After that it is closed for good.
+
+The tokens in a person's own list of invitations. They are signed, and not stored.
 """
 
+import hmac
+from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
+from hashlib import sha256
 from typing import Final
+from uuid import UUID
 
 from core.domain.branding import Branding, NamedApplication
-from core.domain.email import Email
 from core.domain.errors import BadRequest, Forbidden, InvitationExpired, OrganizationNotActive, TeamLimitExceeded
-from core.domain.identifiers import InvitationId, ManagementKeyId, OrganizationId, RoleId, UserId
+from core.domain.identifiers import InvitationId, ManagementKeyId, OrganizationId, RoleId, SessionId, UserId
 from core.domain.identity.accounts import Account
-from core.domain.identity.passwords.standing import PasswordStanding
+from core.domain.identity.passwords import PasswordStanding
 from core.domain.languages import Language
+from core.domain.mail import Email
 from core.domain.record.events import SYSTEM, Actor, Event, Target
-from core.domain.repeats import is_just_past
+from core.domain.requests import is_just_past
+from core.domain.secrets import Token
 from core.domain.tenancy.roles import Assignable, BuiltInRole, Capability, require_grantable
 from core.domain.tenancy.sign_in_rules import is_invitable
 from core.domain.tenancy.tiers import UserLimit
@@ -332,3 +339,64 @@ def _about(name: str, invitation: Invitation | Lapsed, actor: Actor, **details: 
 
 def _whom(invitation: Invitation | Lapsed) -> dict[str, str]:
     return {"invited_email": invitation.email.address}
+
+
+# People answer soon after they have looked at the list. After this time they can open the list again.
+LISTED_TOKEN_LIFETIME: Final = timedelta(minutes=15)
+
+
+class ListedToken(Frozen):
+    """The content of such a token. It is for this invitation and this person, and works as long as their session lives, until `expires_at`.
+    `impersonator` is None when no impersonator asked for it.
+    """
+
+    invitation: InvitationId
+    user: UserId
+    session: SessionId
+    impersonator: UserId | None
+    expires_at: datetime
+
+    def signed(self, key: bytes) -> Token:
+        """The token is checked with the key alone, so nothing is stored."""
+        said = b"".join(
+            (
+                self.invitation.bytes,
+                self.user.bytes,
+                self.session.bytes,
+                (self.impersonator or _NOBODY).bytes,
+                int(self.expires_at.timestamp()).to_bytes(_TIME_BYTES),
+            )
+        )
+        return Token(urlsafe_b64encode(said + _signature(key, said)).rstrip(b"=").decode())
+
+
+_NOBODY: Final = UUID(int=0)
+_TIME_BYTES: Final = 8
+_SAID: Final = 4 * 16 + _TIME_BYTES
+_LENGTH: Final = -(-(_SAID + sha256().digest_size) * 4 // 3)
+
+
+def read_listed_token(token: Token, key: bytes) -> ListedToken | None:
+    """None when we did not sign the token; then it may be a mailed token. The caller checks the expiry."""
+    text = token.reveal()
+    if len(text) != _LENGTH or not text.isascii():
+        return None
+    try:
+        read = urlsafe_b64decode(text + "=" * (-len(text) % 4))
+    except ValueError:  # The decoder skips characters outside its alphabet, and then finds too few.
+        return None
+    said, signature = read[:_SAID], read[_SAID:]
+    if not hmac.compare_digest(signature, _signature(key, said)):
+        return None
+    invitation, user, session, impersonator = (UUID(bytes=said[at : at + 16]) for at in (0, 16, 32, 48))
+    return ListedToken(
+        InvitationId(invitation),
+        UserId(user),
+        SessionId(session),
+        None if impersonator == _NOBODY else UserId(impersonator),
+        datetime.fromtimestamp(int.from_bytes(said[64:]), UTC),
+    )
+
+
+def _signature(key: bytes, said: bytes) -> bytes:
+    return hmac.digest(key, said, sha256)

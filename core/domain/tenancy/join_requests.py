@@ -5,13 +5,13 @@ from enum import StrEnum, auto
 from typing import Final
 
 from core.domain.branding import Branding
-from core.domain.email import Email
 from core.domain.errors import BadRequest, TeamLimitExceeded
+from core.domain.formats import Json
 from core.domain.identifiers import JoinRequestId, OrganizationId, UserId
 from core.domain.identity.accounts import Account
-from core.domain.json import Json
+from core.domain.mail import Email
 from core.domain.record.events import Actor, Event, Target
-from core.domain.tenancy.domain_routes import JoinPolicy
+from core.domain.tenancy.domains import JoinPolicy
 from core.domain.tenancy.tiers import UserLimit
 from core.frozen import Frozen
 

@@ -12,12 +12,12 @@ from typing import Final
 from uuid import UUID
 
 from core.domain.errors import BadRequest
+from core.domain.formats import Json
 from core.domain.identifiers import MailServerId, OrganizationId
 from core.domain.jobs import NewJob
-from core.domain.json import Json
 from core.domain.lines import typed_line
 from core.domain.mail import Mail, NoMail
-from core.domain.outbound.destinations import NotADestination, host
+from core.domain.outbound import NotADestination, host
 from core.domain.record.events import SYSTEM, Actor, Event, Target
 from core.domain.secrets import Secret
 from core.frozen import Frozen

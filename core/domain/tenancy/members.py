@@ -5,14 +5,14 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final
 
-from core.domain.email import Email
 from core.domain.errors import BadRequest, Forbidden
+from core.domain.formats import Json
 from core.domain.identifiers import ManagementKeyId, MembershipId, OrganizationId, RoleId, SessionId, UserId
 from core.domain.identity.callers import Caller
-from core.domain.json import Json
 from core.domain.languages import Language
+from core.domain.mail import Email
 from core.domain.record.events import Actor, Event, Target
-from core.domain.tenancy.keys.management_keys import ManagementKeyHolder
+from core.domain.tenancy.management_keys import ManagementKeyHolder
 from core.domain.tenancy.roles import BuiltInRole, Capability
 from core.domain.tenancy.tiers import UserLimit
 from core.frozen import Frozen

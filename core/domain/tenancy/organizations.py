@@ -1,5 +1,12 @@
-"""Organizations, the tenants: their names, their states, and who may move them from one state to the next."""
+"""Organizations, the tenants: their names, their states, and who may move them from one state to the next.
 
+Metadata: an object that applications keep with an organization, a service or a user of a service. Postern only keeps it. No token has
+it, and only those who may change it see it.
+
+Access, explained: the actions that a person may take in an organization, and the relations that allow them.
+"""
+
+import json
 import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -8,15 +15,54 @@ from typing import Final
 from uuid import UUID
 
 from core.domain.errors import BadRequest, OrganizationNotActive
+from core.domain.formats import Json
 from core.domain.identifiers import OrganizationId, TierId, UserId
+from core.domain.identity.terms import PendingTerms
 from core.domain.jobs import NewJob
-from core.domain.json import Json
 from core.domain.lines import typed_line
+from core.domain.mail import Email
 from core.domain.record.events import Actor, Event, Target
 from core.domain.tenancy.members import Membership
-from core.domain.tenancy.metadata import Metadata
+from core.domain.tenancy.roles import Capability, capabilities_of
 from core.domain.tenancy.tiers import Tier
 from core.frozen import Frozen
+
+MOST_METADATA_BYTES: Final = 4096
+DEEPEST_METADATA: Final = 5
+
+Metadata = Mapping[str, Json]
+
+
+def checked_metadata(given: Metadata) -> Metadata:
+    """Raises `BadRequest` for an object that is too large, or nested too deeply."""
+    if _depth(given) > DEEPEST_METADATA:
+        raise BadRequest(
+            f"metadata: at most {DEEPEST_METADATA} objects and lists inside each other",
+            words="metadata_nested",
+            values={"most": DEEPEST_METADATA},
+        )
+    size = len(json.dumps(given, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass"))
+    if size > MOST_METADATA_BYTES:
+        raise BadRequest(
+            f"metadata: at most {MOST_METADATA_BYTES} bytes of JSON, not {size}",
+            words="json_too_large",
+            values={"most": MOST_METADATA_BYTES},
+        )
+    return given
+
+
+def same_metadata(one: Metadata | None, other: Metadata | None) -> bool:
+    """As JSON, where `true` and 1 differ."""
+    return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
+
+
+def _depth(value: Json, above: int = 0) -> int:
+    """Counts no further than one level too many."""
+    if isinstance(value, str) or not isinstance(value, Mapping | Sequence) or above > DEEPEST_METADATA:
+        return above
+    inner = value.values() if isinstance(value, Mapping) else value
+    return max((_depth(one, above + 1) for one in inner), default=above + 1)
+
 
 SHORTEST_SLUG: Final = 3
 LONGEST_SLUG: Final = 50
@@ -151,3 +197,47 @@ def purge_job(organization: UUID) -> NewJob:
 
 def _event(name: str, organization: Organization, actor: Actor, details: Mapping[str, Json]) -> Event:
     return Event(name, actor, Target("organization", str(organization.id)), organization.id, details)
+
+
+class Related(Frozen):
+    """One relation between a person and an organization. The person has it directly, or through the role with this slug, or through the
+    team with this slug, or through a role that the team carries.
+    """
+
+    relation: str
+    by_role: str = ""
+    by_team: str = ""
+
+
+class Accessor(Frozen):
+    """A person, an organization, and the relations between them. `role` is empty for people who are not members."""
+
+    email: Email
+    is_active: bool
+    organization_slug: str
+    organization_status: OrganizationStatus
+    role: str
+    related: Sequence[Related]
+    second_factor_due: datetime | None = None
+    """The end of the grace period of a member without the second factor that the organization requires."""
+    owes_second_factor: bool = False
+    """The grace period is over."""
+    terms: Sequence[PendingTerms] = ()
+    """Of the organization and of the installation, what the person has not accepted."""
+
+    @property
+    def owes_terms(self) -> bool:
+        return any(one.is_over for one in self.terms)
+
+    @property
+    def gets_in(self) -> bool:
+        """The result of the check at every request of the signed-in person."""
+        belongs = bool(self.role and self.related) and not self.owes_second_factor and not self.owes_terms
+        return self.is_active and belongs and self.organization_status is OrganizationStatus.ACTIVE
+
+    @property
+    def capabilities(self) -> Mapping[Capability, Sequence[Related]]:
+        """The person's capabilities, in the order of the interface, each with all relations that give it."""
+        given = {one: capabilities_of([one.relation]) for one in self.related}
+        found = {capability: [one for one, gives in given.items() if capability in gives] for capability in Capability}
+        return {capability: by for capability, by in found.items() if by}

@@ -12,9 +12,9 @@ from typing import Final
 from uuid import UUID
 
 from core.domain.errors import BadRequest
+from core.domain.formats import Json
 from core.domain.identifiers import OrganizationId, ProfileFieldId, UserId
 from core.domain.jobs import NewJob
-from core.domain.json import Json
 from core.domain.lines import typed_line
 from core.domain.record.events import Actor, Event, Target
 from core.frozen import Frozen, replace

@@ -10,8 +10,8 @@ from typing import Final
 
 from core.domain.branding import NamedApplication
 from core.domain.errors import BadRequest, Forbidden
+from core.domain.formats import Json
 from core.domain.identifiers import OrganizationId, RoleId
-from core.domain.json import Json
 from core.domain.lines import typed_line
 from core.domain.record.events import Actor, Event, Target
 from core.frozen import Frozen

@@ -9,21 +9,18 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, Final
 
-from core.domain.changes import UNCHANGED, Unchanged
-from core.domain.email import Email
 from core.domain.errors import BadRequest, ReauthenticationRequired, SecondFactorRequired
+from core.domain.formats import Json
 from core.domain.identifiers import OrganizationId
 from core.domain.identity.accounts import SHORTEST_PASSWORD
 from core.domain.identity.devices import DEFAULT_TRUST_DAYS, LONGEST_TRUST_DAYS
-from core.domain.identity.passwords.at_sign_in import BreachRule
-from core.domain.identity.passwords.standing import LONGEST_LEAST
-from core.domain.identity.registering.registration_rules import RegistrationPolicy, RegistrationRule
-from core.domain.identity.session_limits.bounds import require_session_bounds, require_within
-from core.domain.identity.session_limits.reach import NOBODY_REACHED, SessionLimits, SessionReach
-from core.domain.json import Json
-from core.domain.outbound.metadata_clients import MetadataClients, RegisteredClients, metadata_hosts
-from core.domain.record.differences import differences
-from core.domain.record.events import Actor, Event, Target
+from core.domain.identity.passwords import LONGEST_LEAST, BreachRule
+from core.domain.identity.registering import RegistrationPolicy, RegistrationRule
+from core.domain.identity.session_limits import NOBODY_REACHED, SessionLimits, SessionReach, require_session_bounds, require_within
+from core.domain.mail import Email
+from core.domain.outbound import MetadataClients, RegisteredClients, metadata_hosts
+from core.domain.record.events import Actor, Event, Target, differences
+from core.domain.requests import UNCHANGED, Unchanged
 from core.frozen import Frozen, replace
 
 DEFAULT_GRACE_DAYS: Final = 7

@@ -7,13 +7,12 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Final
 
-from core.domain.email import Email
 from core.domain.errors import BadRequest
+from core.domain.formats import Json
 from core.domain.identifiers import OrganizationId, RoleId, TeamId, UserId
-from core.domain.json import Json
 from core.domain.lines import typed_line
-from core.domain.record.differences import differences
-from core.domain.record.events import Actor, Event, Target
+from core.domain.mail import Email
+from core.domain.record.events import Actor, Event, Target, differences
 from core.frozen import Frozen
 
 # The limit for one organization. A list shows all of its teams at once.

@@ -1,5 +1,10 @@
 """Upstream providers of an organization's own: any provider that speaks OpenID Connect, with the organization's client there, SAML, or
 LDAP. A provider is known by its issuer.
+
+OAuth credentials: an organization's own client at an upstream provider. It replaces the installation's client in the
+organization's sign-ins.
+
+What the daily look at a connection changes, and the events that tell it.
 """
 
 import re
@@ -9,30 +14,84 @@ from hashlib import sha256
 from types import MappingProxyType
 from typing import Any, Final
 
-from core.domain.changes import UNCHANGED, Checks, RecordChange, Unchanged, checked
 from core.domain.errors import BadRequest, Conflict
-from core.domain.identifiers import OrganizationId, UpstreamProviderId
+from core.domain.formats import Json
+from core.domain.identifiers import OAuthCredentialId, OrganizationId, UpstreamProviderId
+from core.domain.identity.upstream.claims import Voucher
 from core.domain.identity.upstream.connections import (
     NOTHING_SET,
     ConnectionState,
+    KeptCertificate,
     ProviderKind,
     SamlChange,
     SamlSettings,
     tested_digest,
 )
-from core.domain.identity.upstream.directory_factors import second_factor_values
+from core.domain.identity.upstream.directory_visits import second_factor_values
 from core.domain.identity.upstream.identity_assertions import NO_ASSERTIONS, AssertionSettings, usable_assertion_settings
 from core.domain.identity.upstream.ldap.settings import NOTHING_DESCRIBED, LdapChange, LdapSettings, examined_settings
-from core.domain.identity.upstream.vouching import Voucher
-from core.domain.json import Json
+from core.domain.identity.upstream.providers import Provider
+from core.domain.identity.upstream.refreshes import AskedBecause, RefreshFault, Taken
 from core.domain.lines import typed_line
-from core.domain.outbound.destinations import NotADestination, destination
-from core.domain.record.differences import differences
-from core.domain.record.events import Actor, Event, Target
-from core.domain.saml.entities import entity_id
-from core.domain.tenancy.oauth_credentials import client_id
+from core.domain.outbound import NotADestination, destination
+from core.domain.record.events import SYSTEM, Actor, Event, Target, differences
+from core.domain.requests import UNCHANGED, Checks, RecordChange, Unchanged, checked
+from core.domain.saml import entity_id
+from core.domain.secrets import Secret
 from core.domain.tenancy.profile_fields import is_field_key
 from core.frozen import Frozen, replace
+
+LONGEST_OAUTH_CREDENTIAL: Final = 500
+
+
+class OAuthCredentials(Frozen, kw_only=True):
+    """The credentials without the secret, which is opened only for use."""
+
+    id: OAuthCredentialId
+    organization: OrganizationId
+    provider: Provider
+    client_id: str
+    created_at: datetime
+    updated_at: datetime
+
+
+def oauth_credential_context(credentials: OAuthCredentialId) -> str:
+    return f"oauth_credentials.sealed_client_secret:{credentials}"
+
+
+def client_id(text: str) -> str:
+    return _visible("client_id", text.strip())
+
+
+def client_secret(text: str) -> Secret:
+    return Secret(_visible("client_secret", text))
+
+
+def _visible(field: str, text: str) -> str:
+    # Both values go into requests to the provider. Providers issue only such characters (RFC 6749, appendix A).
+    if not 1 <= len(text) <= LONGEST_OAUTH_CREDENTIAL or not text.isascii() or not text.isprintable():
+        raise BadRequest(
+            f"{field}: 1 to {LONGEST_OAUTH_CREDENTIAL} visible ASCII characters",
+            words="ascii_length",
+            values={"most": LONGEST_OAUTH_CREDENTIAL},
+        )
+    return text
+
+
+# The API's event names speak of services, because these credentials are for sign-ins to services. The credentials belong to the
+# organization all the same.
+def credentials_updated(credentials: OAuthCredentials, actor: Actor) -> Event:
+    return _event_oauth_credential("service.oauth_credentials.updated", credentials, actor)
+
+
+def credentials_removed(credentials: OAuthCredentials, actor: Actor) -> Event:
+    return _event_oauth_credential("service.oauth_credentials.removed", credentials, actor)
+
+
+def _event_oauth_credential(name: str, credentials: OAuthCredentials, actor: Actor) -> Event:
+    details = {"provider": credentials.provider.value, "client_id": credentials.client_id}
+    return Event(name, actor, Target("organization", str(credentials.organization)), credentials.organization, details)
+
 
 # Each provider is a button on the organization's sign-in page.
 MOST_PROVIDERS: Final = 20
@@ -496,3 +555,50 @@ def _assertion_facts(settings: AssertionSettings) -> Mapping[str, Json]:
 
 def _event(name: str, provider: UpstreamProvider, actor: Actor, details: Mapping[str, Json]) -> Event:
     return Event(name, actor, Target("upstream_provider", str(provider.id)), provider.organization, details)
+
+
+def is_looked_at(provider: UpstreamProvider) -> bool:
+    """A draft is not: whoever completes it reads the metadata anew."""
+    if provider.kind is ProviderKind.OIDC:
+        return provider.enabled
+    return provider.state is not ConnectionState.DRAFT
+
+
+def is_same(before: UpstreamProvider, now: UpstreamProvider) -> bool:
+    """Whether a look that began with `before` still says something."""
+    return (
+        is_looked_at(now)
+        and now.issuer == before.issuer
+        and (before.saml is None) == (now.saml is None)
+        and (before.saml is None or now.saml is None or before.saml.metadata_url == now.saml.metadata_url)
+    )
+
+
+def certificates_changed(provider: UpstreamProvider, taken: Taken) -> Event:
+    return _event_refreshe(
+        "organization.upstream_provider.certificates.refreshed", provider, SYSTEM, _news(added=taken.added, removed=taken.removed)
+    )
+
+
+def certificates_wait(provider: UpstreamProvider, certificates: Sequence[KeptCertificate], because: AskedBecause) -> Event:
+    details = {**_news(waiting=certificates), "reason": because.value}
+    return _event_refreshe("organization.upstream_provider.certificates.waiting", provider, SYSTEM, details)
+
+
+def certificate_decided(provider: UpstreamProvider, fingerprint: str, actor: Actor, *, approved: bool) -> Event:
+    approval, refusal = "organization.upstream_provider.certificates.approved", "organization.upstream_provider.certificates.declined"
+    name = approval if approved else refusal
+    return _event_refreshe(name, provider, actor, {"certificate_sha256": fingerprint})
+
+
+def reading_failed(provider: UpstreamProvider, fault: RefreshFault) -> Event:
+    return _event_refreshe("organization.upstream_provider.metadata.failed", provider, SYSTEM, {"fault": fault.value})
+
+
+def _news(**certificates: Sequence[KeptCertificate]) -> Mapping[str, Json]:
+    return {f"{name}_sha256": [one.fingerprint for one in ones] for name, ones in certificates.items()}
+
+
+def _event_refreshe(name: str, provider: UpstreamProvider, actor: Actor, details: Mapping[str, Json]) -> Event:
+    target = Target("upstream_provider", str(provider.id))
+    return Event(name, actor, target, provider.organization, {"name": provider.name, **details})

@@ -1,5 +1,7 @@
 """How an own text may read. Everything that brings texts is checked here: the API, the console, documents, files of translators, and the
 move of an organization.
+
+The form of an own text: paragraphs of words, placeholders and links. Whoever shows a text takes it apart with these functions.
 """
 
 import re
@@ -12,11 +14,48 @@ from typing import Final
 from core.domain.errors import BadRequest
 from core.domain.languages import Language
 from core.domain.lines import MOST_MARKS, one_line, require_few_marks
-from core.domain.outbound.destinations import NotADestination, destination
-from core.domain.texts.open_texts import OPEN, OpenText
-from core.domain.texts.places import TextKind
-from core.domain.texts.reading import BETWEEN_PARAGRAPHS, END_OF_LINE, PLACEHOLDER, links, paragraphs, without_links
+from core.domain.outbound import NotADestination, destination
+from core.domain.texts.own_texts import OPEN_TEXTS, OpenText, TextKind
 from core.frozen import Frozen
+
+PLACEHOLDER: Final = re.compile(r"\{([a-z_]+)\}")
+BETWEEN_PARAGRAPHS: Final = "\n\n"
+END_OF_LINE: Final = "\n"
+# The words and the address of a link. Neither has brackets of its own, so that no two programs can read it in two ways.
+_LINK: Final = re.compile(r"\[([^\[\]\n]+)\]\(([^()\s]+)\)")
+
+
+class TextLink(Frozen):
+    words: str
+    address: str
+
+
+def paragraphs(text: str) -> Sequence[str]:
+    return text.split(BETWEEN_PARAGRAPHS)
+
+
+def parts(paragraph: str) -> Sequence[str | TextLink]:
+    """What the paragraph says, in order: strings, which may have placeholders, and links, whose words may have them."""
+    found: list[str | TextLink] = []
+    end = 0
+    for match in _LINK.finditer(paragraph):
+        if match.start() > end:
+            found.append(paragraph[end : match.start()])
+        found.append(TextLink(match[1], match[2]))
+        end = match.end()
+    if end < len(paragraph):
+        found.append(paragraph[end:])
+    return found
+
+
+def links(text: str) -> Sequence[TextLink]:
+    return [TextLink(match[1], match[2]) for match in _LINK.finditer(text)]
+
+
+def without_links(text: str) -> str:
+    """The text with the words of its links alone."""
+    return _LINK.sub(r"\1", text)
+
 
 MOST_PARAGRAPHS: Final = 4
 # Of a text that keeps its lines, empty ones counted too: it stands below every page.
@@ -30,7 +69,7 @@ PARAGRAPHS: Final = 600
 LONGEST: Final = 4000
 MOST_TIMES: Final = 2
 # As many as a file of translators can have in every text. Whoever sends thousands of made-up keys does not hear of each.
-MOST_FAULTS: Final = 2 * len(OPEN)
+MOST_FAULTS: Final = 2 * len(OPEN_TEXTS)
 _JOINERS: Final = "\u200c\u200d"
 # Control and format characters, characters that nobody has assigned, and separators that break a line.
 _HIDDEN: Final = frozenset({"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp"})
@@ -78,7 +117,7 @@ class TextRules(Frozen):
         """How many characters an own text may have: twice as many as ours, in English or in that language, or as many as a line, or as
         paragraphs, may have in any case.
         """
-        kind = OPEN[key].kind
+        kind = OPEN_TEXTS[key].kind
         if kind is TextKind.BUTTON:
             return LONGEST_BUTTON
         least = PARAGRAPHS if kind.has_paragraphs else LINE
@@ -126,7 +165,7 @@ def canonical(one: OwnText) -> str:
     if len(one.text) > LONGEST:
         return one.text
     text = unicodedata.normalize("NFC", one.text.replace("\r\n", "\n").replace("\r", "\n")).strip(" \t\n")
-    opened = OPEN.get(one.key)
+    opened = OPEN_TEXTS.get(one.key)
     if opened is None or not opened.kind.has_paragraphs:
         return _SPACES.sub(" ", text)
     end = END_OF_LINE if opened.kind.keeps_lines else " "
@@ -135,7 +174,7 @@ def canonical(one: OwnText) -> str:
 
 def faults(one: OwnText, rules: TextRules) -> Iterator[TextFault]:
     """Everything that is wrong with the text, which is in its one form."""
-    opened = OPEN.get(one.key)
+    opened = OPEN_TEXTS.get(one.key)
     if opened is None:
         yield _closed(one)
     elif not rules.is_open(opened):

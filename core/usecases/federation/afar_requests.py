@@ -4,10 +4,9 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Final, NamedTuple
 
-from core.domain.audiences import TokenAudience
 from core.domain.branding import mailed_logo
 from core.domain.errors import BadRequest, Forbidden, RateLimited, ReauthenticationRequired, SecondFactorRequired, TermsRequired
-from core.domain.federation.afar.afar_requests import (
+from core.domain.federation.afar_requests import (
     ASKS_OF_CLIENT,
     ASKS_OF_HINT,
     ASKS_OF_ORGANIZATION,
@@ -34,7 +33,6 @@ from core.domain.federation.afar.afar_requests import (
     require_asker,
     require_scopes,
 )
-from core.domain.federation.oauth.agents import ONE_API, bounded, grant_end
 from core.domain.federation.oauth.authorization_codes import ApprovedAuthorization, code_challenge
 from core.domain.federation.oauth.authorization_steps import (
     NO_APPLICATIONS,
@@ -47,26 +45,22 @@ from core.domain.federation.oauth.authorization_steps import (
 )
 from core.domain.federation.oauth.authorizations import AuthorizationErrorCode, AuthorizationRefused, AuthorizationRequest
 from core.domain.federation.oauth.clients import AuthenticatedClient, RegisteredClient
-from core.domain.federation.oauth.consents import Consent, ConsentChoice, agent_answer, answer
-from core.domain.federation.oauth.demands import NO_DEMAND, SignInDemand, demanding, strongest
+from core.domain.federation.oauth.consents import ONE_API, Consent, ConsentChoice, agent_answer, answer, bounded, grant_end
 from core.domain.federation.oauth.grants import AUTHORIZATION_CODE, Granted, TokenRequest, one_resource
-from core.domain.federation.oauth.oauth_errors import InvalidGrant, InvalidScope, InvalidTarget
-from core.domain.federation.oauth.resources import OfferedResource, named_resources
-from core.domain.federation.oauth.scopes import OPENID
+from core.domain.federation.oauth.refusals import InvalidGrant, InvalidScope, InvalidTarget
+from core.domain.federation.oauth.resources import NO_DEMAND, OPENID, OfferedResource, SignInDemand, demanding, named_resources, strongest
 from core.domain.identifiers import AfarRequestId, AgentGrantId, ConsentId, ServiceId, UserId
 from core.domain.identity.callers import Caller, members_only
 from core.domain.identity.devices import Client
 from core.domain.record.events import Actor
+from core.domain.tokens import TokenAudience
 from core.frozen import Frozen, replace
 from core.usecases.federation.authorization_codes import AuthorizationCodes, CodeNotIssued
 from core.usecases.federation.consents import give_consent
-from ports.federation.afar_requests import AfarRequestStore
-from ports.federation.authorizations import Encounters
-from ports.federation.resources import ResourceLookup
-from ports.mail_templates import MailTemplates
+from ports.federation.oauth import AfarRequestStore, Encounters, ResourceLookup
+from ports.mail import MailTemplates
 from ports.metrics import Metrics
-from ports.rate_limits import SharedBuckets
-from ports.system import System
+from ports.system import SharedBuckets, System
 from ports.unit_of_work import UnitOfWorkFactory
 
 

@@ -1,16 +1,19 @@
-"""Authorization requests: an application sends a person here, and gets a code, or the person has to do something first."""
+"""Authorization requests: sent with a person or pushed first (RFC 9126), they lead to a code, or to a step that comes first."""
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final
 
-from core.domain.federation.oauth.agents import bounded, grant_end
 from core.domain.federation.oauth.authorization_parameters import (
+    PUSHED,
+    DirectRequest,
     Parameters,
     client_of,
+    has_chosen,
     pushed,
     recipient,
 )
+from core.domain.federation.oauth.authorization_parameters import checked_direct_request as checked_directly
 from core.domain.federation.oauth.authorization_steps import (
     AuthorizationStep,
     Progress,
@@ -25,34 +28,43 @@ from core.domain.federation.oauth.authorization_steps import (
     require_redeemable,
 )
 from core.domain.federation.oauth.authorizations import (
+    Answered,
     AuthorizationErrorCode,
     AuthorizationPrompt,
     AuthorizationRefused,
     AuthorizationRequest,
+    Recipient,
+    ResponseMode,
     UnknownRecipient,
+    require_pushed,
+    stored,
     unregistered,
 )
-from core.domain.federation.oauth.consents import NO_CHOICE, Consent, ConsentChoice, ResourceAnswer, agent_answer, answer
-from core.domain.federation.oauth.demands import NO_DEMAND, SignInDemand, demanding, strongest
-from core.domain.federation.oauth.direct_requests import DirectRequest, has_chosen
-from core.domain.federation.oauth.direct_requests import checked as checked_directly
-from core.domain.federation.oauth.redirects import Answered, Recipient, ResponseMode
-from core.domain.federation.oauth.resources import OfferedResource
-from core.domain.federation.oauth.scopes import SCOPES
-from core.domain.federation.profiles import require_pushed
-from core.domain.identifiers import AgentGrantId, ClientId
+from core.domain.federation.oauth.consents import (
+    NO_CHOICE,
+    ArrivedClient,
+    Consent,
+    ConsentChoice,
+    ResourceAnswer,
+    agent_answer,
+    answer,
+    bounded,
+    grant_end,
+)
+from core.domain.federation.oauth.resources import NO_DEMAND, SCOPES, OfferedResource, SignInDemand, demanding, strongest
+from core.domain.identifiers import AgentGrantId, ClientId, PushedRequestId
 from core.domain.identity.callers import Caller
 from core.domain.identity.devices import Client
 from core.domain.identity.flows import Flow
+from core.domain.key_proofs import KeyThumbprint
 from core.domain.record.events import Actor
 from core.domain.secrets import Token
-from core.domain.services.client_ids import describes_itself
+from core.domain.services.clients import describes_itself
 from core.frozen import Frozen, replace
-from core.usecases.federation.authorization.answers import Allowance, AuthorizationAnswers
-from core.usecases.federation.authorization.asked import AskedAuthorizations, kept
-from core.usecases.federation.authorization_codes import CodeNotIssued
+from core.usecases.federation.authorization_codes import Allowance, AuthorizationAnswers, CodeNotIssued
+from core.usecases.federation.authorization_requests import AskedAuthorizations, kept
 from core.usecases.federation.client_documents import ClientDocuments
-from ports.federation.authorizations import AuthorizationEncounter
+from ports.federation.oauth import AuthorizationEncounter, PushedRequestStore
 from ports.system import System
 
 
@@ -301,3 +313,39 @@ def _allowed(flow: Flow) -> Progress:
 def _was_shown(application: RequestingApplication, resources: Sequence[OfferedResource], choice: ConsentChoice) -> bool:
     """Whether the page that the person has answered said what a metadata client says now. The first consent is about its name, too."""
     return all(one.document == choice.document for one in resources) and (application.unplaced is None or application.name == choice.name)
+
+
+PUSHED_REQUEST_LIFETIME: Final = timedelta(seconds=60)
+
+
+class PushedRequest(Frozen):
+    """`uri` is good for any number of visits, and for one code."""
+
+    uri: str
+    lifetime: timedelta
+
+
+class PushedRequests(Frozen):
+    asked: AskedAuthorizations
+    store: PushedRequestStore
+    system: System
+
+    async def push(
+        self, parameters: Parameters, client: ClientId, arrived: ArrivedClient | None = None, key: KeyThumbprint | None = None
+    ) -> PushedRequest:
+        """`client` has authenticated, unless it is a public client. A metadata client has `arrived`. The code of a request with a proof is
+        bound to its `key` (RFC 9449 section 10.1). Raises `AuthorizationRefused` and `UnknownRecipient`.
+        """
+        if "request_uri" in parameters:
+            raise AuthorizationRefused(AuthorizationErrorCode.INVALID_REQUEST, "request_uri: a pushed request cannot name another one")
+        application = (await self.asked.met(arrived or ArrivedClient(client), None)).application
+        request = await self.asked.checked(parameters, application, recipient(parameters, application.registered))
+        if key is not None:
+            if request.key not in {None, key}:
+                raise AuthorizationRefused(AuthorizationErrorCode.INVALID_REQUEST, "dpop_jkt: is not the key of the proof in DPoP")
+            request = replace(request, key=key)
+        await self.asked.named_resources(request, application, None)
+        secret = self.system.secrets.token()
+        expires_at = self.system.clock.now() + PUSHED_REQUEST_LIFETIME
+        await self.store.add(PushedRequestId(self.system.ids.new()), secret.digest(), application.kept_service, stored(request), expires_at)
+        return PushedRequest(f"{PUSHED}{secret.reveal()}", PUSHED_REQUEST_LIFETIME)

@@ -24,21 +24,20 @@ from core.domain.federation.oauth.client_documents import (
     fresh_for,
     targeted,
 )
-from core.domain.federation.oauth.oauth_errors import UnauthorizedClient
-from core.domain.federation.oauth.unplaced_clients import ArrivedClient, UnplacedClient, described_before
+from core.domain.federation.oauth.consents import ArrivedClient, UnplacedClient, described_before
+from core.domain.federation.oauth.refusals import UnauthorizedClient
+from core.domain.formats import Json
 from core.domain.identifiers import ClientId, ServiceId
-from core.domain.json import Json
-from core.domain.outbound.metadata_clients import Provenance
+from core.domain.outbound import Provenance
 from core.domain.record.events import SYSTEM
-from core.domain.services.client_ids import document_host, is_open, place_of, placed, shown
+from core.domain.services.clients import document_host, is_open, place_of, placed, shown
 from core.domain.services.services import service_updated
 from core.frozen import Frozen
-from core.usecases.federation.open_registrations import OpenRegistrations
+from core.usecases.federation.clients import OpenRegistrations
 from core.usecases.fetches import not_fetched
-from ports.federation.client_documents import DocumentLookup, DocumentSource, NewDocuments, SharedFetches
+from ports.federation.oauth import DocumentLookup, DocumentSource, NewDocuments, SharedFetches
 from ports.outbound import OutboundFailed
-from ports.rate_limits import SharedBuckets
-from ports.system import System
+from ports.system import SharedBuckets, System
 from ports.unit_of_work import UnitOfWorkFactory
 
 log = structlog.get_logger()

@@ -1,8 +1,19 @@
-"""Clients: the callers of the token endpoint and of its neighbours."""
+"""Clients: the callers of the token endpoint and of its neighbours.
 
+Origins of applications that run in browsers. Pages of these origins may read the answers of the token endpoint (CORS).
+
+Open registration: programs on people's own devices register themselves, and nothing is stored. An organization gets a service for such a
+client as for other metadata clients: when a person first allows it there.
+"""
+
+from collections import OrderedDict
 from collections.abc import Collection, Mapping
+from datetime import datetime, timedelta
+from typing import Final
 
-from core.domain.errors import Unauthorized
+from core.domain.errors import NotFound, Unauthorized
+from core.domain.federation.oauth.authorizations import ALGORITHMS, assertions_alone
+from core.domain.federation.oauth.client_documents import ClientDocument, ClientRefused
 from core.domain.federation.oauth.clients import (
     AuthenticatedClient,
     AuthenticationMethod,
@@ -13,17 +24,30 @@ from core.domain.federation.oauth.clients import (
     require_open,
     used_assertion,
 )
-from core.domain.federation.oauth.oauth_errors import client_refused
-from core.domain.federation.profiles import ALGORITHMS, assertions_alone
+from core.domain.federation.oauth.refusals import client_refused
+from core.domain.federation.open_registrations import (
+    OpenClient,
+    OpenRegistration,
+    RegistrationKey,
+    described_by_id,
+    is_on_device,
+    keys_rotated,
+    opened_registration,
+    signing,
+    verifying,
+)
+from core.domain.formats import Json
 from core.domain.identifiers import ClientSecretId
-from core.domain.json import Json
-from core.domain.outbound.key_sets import KEY_ALGORITHMS
-from core.domain.secrets import Token
+from core.domain.outbound import KEY_ALGORITHMS
+from core.domain.record.events import Actor
+from core.domain.secrets import Token, sealing_context
+from core.domain.services.clients import LONGEST_URI
 from core.frozen import Frozen
-from ports.clock import Clock
-from ports.federation.clients import ClientAssertions, ClientLookup, UsedAssertions
-from ports.presence import Presence
-from ports.services.published_keys import KeptKeys, KeySets
+from ports.crypto import KeyRing
+from ports.federation.oauth import ClientAssertions, ClientLookup, ClientOriginLookup, KnownRegistrationKeys, UsedAssertions
+from ports.services.services import KeptKeys, KeySets
+from ports.system import Clock, Presence, System
+from ports.unit_of_work import UnitOfWorkFactory
 
 
 class Clients(Frozen):
@@ -110,3 +134,74 @@ def require_credential(client: AuthenticatedClient) -> None:
     """Refuses public clients. Raises `Unauthorized`."""
     if client.method is AuthenticationMethod.NONE:
         raise client_refused("the client is public, and this needs a credential")
+
+
+# A change of redirect URIs counts within this time. The delay does no harm: an answer holds no secret from a page that has the token.
+_KNOWN_FOR: Final = timedelta(minutes=1)
+_MOST: Final = 1000
+
+
+class ClientOrigins:
+    def __init__(self, lookup: ClientOriginLookup, clock: Clock, most: int = _MOST) -> None:
+        """Remembers at most `most` origins."""
+        self._most = most
+        self._lookup = lookup
+        self._clock = clock
+        self._known: OrderedDict[str, tuple[bool, datetime]] = OrderedDict()
+
+    async def includes(self, origin: str) -> bool:
+        if len(origin) > LONGEST_URI:
+            return False
+        now = self._clock.now()
+        known = self._known.get(origin)
+        if known is not None and now < known[1]:
+            return known[0]
+        found = await self._lookup.includes(origin)
+        self._known[origin] = found, now + _KNOWN_FOR
+        self._known.move_to_end(origin)
+        if len(self._known) > self._most:
+            self._known.popitem(last=False)
+        return found
+
+
+class OpenRegistrations(Frozen):
+    unit_of_work: UnitOfWorkFactory
+    keys: KnownRegistrationKeys
+    keyring: KeyRing
+    system: System
+    is_open: bool
+    """Whether the operator has turned it on."""
+
+    async def register(self, given: OpenRegistration) -> OpenClient:
+        """Raises `NotFound` where the operator has not turned it on, and `MetadataRefused` and `RedirectRefused`."""
+        if not self.is_open:
+            raise NotFound("Clients do not register themselves here (POSTERN_OPEN_REGISTRATION)")
+        return opened_registration(given, signing(await self.keys.all(), self.system.clock.now()))
+
+    def is_origin(self, origin: bytes) -> bool:
+        """Whether pages of this origin may be those of a program that registers itself: they come from the person's own device."""
+        return self.is_open and is_on_device(origin)
+
+    async def read(self, client: str) -> ClientDocument:
+        """What an open client has said of itself. Costs no query, whatever is sent. Raises `ClientRefused`."""
+        if self.is_open:
+            found = described_by_id(client, verifying(await self.keys.all(), self.system.clock.now()))
+            if found is not None:
+                return found
+        raise ClientRefused(
+            "client_id: nobody has registered this client here, or long ago; the program has to register again", "open_client_unknown"
+        )
+
+    async def rotate(self, actor: Actor) -> RegistrationKey | None:
+        """A new key, which signs in a minute. None where no program has ever registered."""
+        known, now = await self.keys.find(), self.system.clock.now()
+        if not known:
+            return None
+        key = RegistrationKey(f"{known[0].id.partition('/')[0]}/{self.system.ids.new()}", self.system.secrets.key_bytes(32), now)
+        counting = verifying(known, now)
+        async with self.unit_of_work() as uow:
+            await uow.registration_keys.add(key.id, self.keyring.seal(key.secret, sealing_context(key.id)), now)
+            await uow.registration_keys.delete([old.id for old in known if old not in counting])
+            await uow.record(keys_rotated(key.id, actor))
+            await uow.commit()
+        return key

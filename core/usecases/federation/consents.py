@@ -1,13 +1,35 @@
-"""Consents for the people who gave them: the applications that can act for a person, and the end of a consent."""
+"""Consents for the people who gave them: the applications that can act for a person, and the end of a consent.
+
+What the people of an organization's services let its agents do, for the members who look after them: they see it, and may end it.
+
+The place of a client that an organization has not seen before: the consent of a person gives it one, and nothing else does.
+"""
 
 from collections.abc import Sequence
 
-from core.domain.errors import NotFound
-from core.domain.federation.oauth.consents import ApplicationAccess, Consent, consent_given, consent_revoked, resource_consent_revoked
-from core.domain.identifiers import ConsentId, ResourceServerId, ServiceId, UserId
-from core.domain.record.events import Actor
-from core.frozen import Frozen
-from ports.federation.consents import ConsentStore
+from core.domain.errors import BadRequest, NotFound
+from core.domain.federation.oauth.client_documents import MOST_CLIENTS, UNUSED_AFTER, ClientRefused, targeted
+from core.domain.federation.oauth.consents import (
+    PLACES_OF_PERSON,
+    AgentGrant,
+    AgentReach,
+    ApplicationAccess,
+    Consent,
+    UnplacedClient,
+    all_grants_ended,
+    bucket_of_day,
+    consent_given,
+    consent_revoked,
+    grant_ended,
+    resource_consent_revoked,
+)
+from core.domain.identifiers import AgentGrantId, ConsentId, OrganizationId, ResourceServerId, ServiceId, UserId
+from core.domain.record.events import SYSTEM, Actor
+from core.domain.services.clients import is_open
+from core.domain.services.services import purge_job, service_created, service_deleted
+from core.frozen import Frozen, replace
+from ports.federation.oauth import ConsentStore
+from ports.system import Clock, SharedBuckets, System
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
 
@@ -54,3 +76,100 @@ async def give_consent(uow: UnitOfWork, id: ConsentId, consent: Consent, actor: 
         return False
     await uow.record(consent_given(consent, given_to, actor))
     return True
+
+
+class AgentGrants(Frozen):
+    unit_of_work: UnitOfWorkFactory
+    lookup: ConsentStore
+    clock: Clock
+
+    async def list(self, organization: OrganizationId, reach: AgentReach, before: AgentGrantId | None, limit: int) -> Sequence[AgentGrant]:
+        """Those that stand, the newest first, from before this one on."""
+        return await self.lookup.list_grants(organization, reach, before, limit)
+
+    async def get(self, organization: OrganizationId, grant: AgentGrantId) -> AgentGrant:
+        """Raises `NotFound` for a grant that has ended, or of another organization."""
+        found = await self.lookup.find_grant(organization, grant)
+        if found is None:
+            raise _unknown()
+        return found
+
+    async def end(self, organization: OrganizationId, grant: AgentGrantId, actor: Actor) -> None:
+        """The agent can do nothing there for the person from its next request on, and has to ask them again. Raises `NotFound`."""
+        found = await self.get(organization, grant)
+        async with self.unit_of_work() as uow:
+            await uow.accounts.hold(found.user)
+            if await uow.consents.revoke_resource(found.user, found.service, found.resource) is None:
+                raise _unknown()
+            await uow.record(grant_ended(found, organization, actor))
+            await uow.commit()
+
+    async def end_all(self, organization: OrganizationId, service_slug: str, actor: Actor) -> None:
+        """The agent can do nothing for anybody from its next request on, and has to ask everybody again. One row says so, however many
+        people have let it in. Raises `NotFound`, and `BadRequest` for a service that is no agent.
+        """
+        async with self.unit_of_work() as uow:
+            service = await uow.services.hold(organization, service_slug)
+            if service is None:
+                raise NotFound("There is no such service", words="service_unknown")
+            if not service.is_agent:
+                raise BadRequest("This service is no agent", words="no_agent")
+            await uow.services.save(replace(service, agent_since=self.clock.now()))
+            await uow.record(all_grants_ended(service.id, organization, replace(actor, agent=service.client_id)))
+            await uow.commit()
+
+
+def _unknown() -> NotFound:
+    return NotFound("There is no such grant", words="agent_grant_unknown")
+
+
+class UnplacedClients(Frozen):
+    buckets: SharedBuckets
+    system: System
+
+    async def count(self, person: UserId) -> None:
+        """Counts a new client of this person, before the unit of work that places the client. Raises `ClientRefused`."""
+        if await self.buckets.take(PLACES_OF_PERSON, bucket_of_day(person, self.system.clock.now())):
+            most = PLACES_OF_PERSON.burst
+            raise ClientRefused(
+                f"client_id: this person has allowed {most} new clients by document today", "documents_of_person", values={"most": most}
+            )
+
+    async def hold(self, uow: UnitOfWork, client: UnplacedClient) -> None:
+        """Locks the organization, which comes before the account of the person. Raises `ClientRefused`."""
+        if not await uow.document_services.hold_organization(client.organization):
+            raise ClientRefused("resource: the organization of this API is not active", "application_closed", api=client.api)
+
+    async def place(self, uow: UnitOfWork, client: UnplacedClient, actor: Actor) -> ServiceId:
+        """The client's service, which the caller's unit of work makes after `hold`, unless another person was first. The rules are looked
+        at again: somebody may have changed them while the person read the page. Raises `ClientRefused`.
+        """
+        document, store = client.document, uow.document_services
+        targeted(client.resources, await store.targets(client.resources, document.provenance), document.provenance)
+        known = await store.find(client.id)
+        if known is not None:
+            return known
+        now = self.system.clock.now()
+        if await store.count(client.organization) >= MOST_CLIENTS:
+            await self._make_room(uow, client)
+        service = client.placed_at(now)
+        await store.add(service, document.digest)
+        if not is_open(document.address):
+            await store.keep(client.kept)
+        await uow.record(service_created(service, replace(actor, agent=None)))
+        return service.id
+
+    async def _make_room(self, uow: UnitOfWork, client: UnplacedClient) -> None:
+        now = self.system.clock.now()
+        slug = await uow.document_services.unused(client.organization, now - UNUSED_AFTER)
+        unused = None if slug is None else await uow.services.hold(client.organization, slug)
+        if unused is None:
+            raise ClientRefused(
+                f"client_id: the organization has {MOST_CLIENTS} clients by document already, and all are in use; delete one first",
+                "documents_full",
+                api=client.api,
+                values={"most": MOST_CLIENTS},
+            )
+        await uow.services.delete(unused.id, now)
+        await uow.jobs.add(purge_job(unused.id))
+        await uow.record(service_deleted(unused, SYSTEM))

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Final, TypeGuard
 
-from core.domain.audiences import NoAudience, TokenAudience
 from core.domain.errors import (
     Forbidden,
     NotFound,
@@ -14,9 +13,8 @@ from core.domain.errors import (
     Unauthorized,
     Unavailable,
 )
-from core.domain.federation.oauth.agents import NOT_BY_CODE
 from core.domain.federation.oauth.authorization_steps import NO_APPLICATIONS
-from core.domain.federation.oauth.authorizations import AuthorizationErrorCode, AuthorizationRefused
+from core.domain.federation.oauth.authorizations import AuthorizationErrorCode, AuthorizationRefused, no_devices
 from core.domain.federation.oauth.clients import (
     AuthenticatedClient,
     AuthenticationMethod,
@@ -24,6 +22,7 @@ from core.domain.federation.oauth.clients import (
     RegisteredClient,
     require_open,
 )
+from core.domain.federation.oauth.consents import NOT_BY_CODE
 from core.domain.federation.oauth.device_flow import (
     ENTRIES_OF_PERSON,
     PROVIDER,
@@ -50,32 +49,29 @@ from core.domain.federation.oauth.device_flow import (
     user_code_hmac,
 )
 from core.domain.federation.oauth.grants import Granted
-from core.domain.federation.oauth.oauth_errors import InvalidGrant, InvalidScope, InvalidTarget, UnauthorizedClient, client_refused
+from core.domain.federation.oauth.refusals import InvalidGrant, InvalidScope, InvalidTarget, UnauthorizedClient, client_refused
 from core.domain.federation.oauth.resources import named_resources
-from core.domain.federation.profiles import no_devices
 from core.domain.identifiers import ClientId, DeviceCodeId, UserId
 from core.domain.identity.callers import Caller
 from core.domain.identity.devices import Client
 from core.domain.identity.risk import Approach
+from core.domain.identity.risk_policies.shadow import shows_key, way_by
 from core.domain.identity.risk_policies.verdicts import Came, judge_sign_in
-from core.domain.identity.risk_policies.ways import shows_key, way_by
 from core.domain.identity.sign_in import LastLook, open_context
-from core.domain.key_proofs.proofs import KeyThumbprint
+from core.domain.key_proofs import KeyThumbprint
 from core.domain.secrets import Secret, Token
 from core.domain.services.services import ServiceType
+from core.domain.tokens import NoAudience, TokenAudience
 from core.frozen import Frozen, replace
 from core.usecases.federation.clients import Clients
 from core.usecases.identity.devices import Devices
 from core.usecases.identity.sessions import Sessions
 from core.usecases.identity.sign_in.admission import Admission, Arrived
-from core.usecases.identity.sign_in.landings.api import WithTokens
-from ports.federation.clients import ClientLookup
-from ports.federation.device_flow import DeviceCodeStore
-from ports.federation.resources import ResourceLookup
+from core.usecases.identity.sign_in.landings import WithTokens
+from ports.crypto import ServerSecrets
+from ports.federation.oauth import ClientLookup, DeviceCodeStore, ResourceLookup
 from ports.metrics import Metrics
-from ports.rate_limits import SharedBuckets
-from ports.server_secrets import ServerSecrets
-from ports.system import System
+from ports.system import SharedBuckets, System
 from ports.unit_of_work import UnitOfWorkFactory
 
 # The name of the key that makes the HMACs of user codes.

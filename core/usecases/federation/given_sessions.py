@@ -1,8 +1,12 @@
-"""The sessions of applications. Servers that receive the sessions' tokens ask about them, and applications end them."""
+"""The sessions of applications. Servers that receive the sessions' tokens ask about them, and applications end them.
+
+Userinfo: the claims about a person, for an application that shows its access token.
+"""
 
 from collections.abc import Mapping
 from typing import Final
 
+from core.domain.claims import NO_FACTS, ClaimPlace, DescribedPerson, values
 from core.domain.errors import Unauthorized
 from core.domain.federation.oauth.clients import AuthenticatedClient, ClientCredentials
 from core.domain.federation.oauth.given_sessions import (
@@ -16,19 +20,20 @@ from core.domain.federation.oauth.given_sessions import (
     resource_named,
     session_named,
 )
+from core.domain.federation.oauth.oidc import person_said, standard_profile
+from core.domain.formats import Json
 from core.domain.identifiers import ClientId, UserId
+from core.domain.identity.callers import Caller
 from core.domain.identity.devices import Client
 from core.domain.identity.refresh_tokens import LONGEST_REFRESH_TOKEN
-from core.domain.json import Json
 from core.domain.record.events import Actor
 from core.domain.secrets import Token
-from core.frozen import replace
+from core.frozen import Frozen, replace
 from core.usecases.federation.clients import Clients, require_credential
 from core.usecases.identity.sessions import Sessions
-from ports.federation.client_documents import DocumentLookup
-from ports.federation.clients import ClientLookup
-from ports.federation.given_sessions import GivenSessionLookup
-from ports.tokens import TokenVerifier
+from ports.crypto import TokenVerifier
+from ports.federation.oauth import ClientLookup, DocumentLookup, GivenSessionLookup
+from ports.identity.accounts import FactLookup
 
 INACTIVE: Final[Mapping[str, Json]] = {"active": False}
 # A remembered token takes some kilobytes.
@@ -161,3 +166,25 @@ def _actor(client: AuthenticatedClient, sender: Client, user: UserId) -> Actor:
 
 def _is_plausible(token: Token) -> bool:
     return len(token.reveal()) <= LONGEST_REFRESH_TOKEN
+
+
+class Userinfo(Frozen):
+    facts: FactLookup
+    issuer: str
+
+    async def claims(self, caller: Caller) -> Mapping[str, Json]:
+        """The claims that the scopes of the session's application release. Only a service or a person with more than the account costs a
+        round trip.
+        """
+        facts = NO_FACTS if caller.facts_of is None else await self.facts.find(caller.facts_of, caller.user)
+        person = DescribedPerson(
+            user=caller.user,
+            email=caller.email,
+            email_is_verified=caller.email_is_verified,
+            organization=caller.organization_id,
+            organization_slug=caller.organization,
+            role=caller.role,
+            profile=standard_profile(caller.profile, caller.language),
+            facts=facts,
+        )
+        return values(person_said(caller.scopes or (), person, ClaimPlace.USERINFO, issuer=self.issuer))

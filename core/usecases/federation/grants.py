@@ -1,4 +1,9 @@
-"""Grants: codes and tokens that clients exchange at the token endpoint."""
+"""Grants: codes and tokens that clients exchange at the token endpoint.
+
+Token exchange: a service gets a token for another API, to act there in a person's name.
+
+The JWT bearer grant for workloads: the signed token of a trusted issuer, in place of a secret (RFC 7523).
+"""
 
 from collections.abc import Mapping
 from datetime import timedelta
@@ -6,10 +11,19 @@ from typing import Protocol
 
 import structlog
 
-from core.domain.audiences import NoAudience, TokenAudience
 from core.domain.claims import LONG_ID_TOKEN, largest
 from core.domain.errors import BadRequest, Forbidden, Unauthorized
-from core.domain.federation.oauth.clients import AuthenticatedClient, RegisteredClient
+from core.domain.federation.oauth.authorizations import assertions_alone
+from core.domain.federation.oauth.clients import AuthenticatedClient, RegisteredClient, require_open
+from core.domain.federation.oauth.exchanges import (
+    ACCESS_TOKEN_TYPE,
+    TokenExchange,
+    exchange_request,
+    exchanged,
+    has_ended,
+    no_access_token,
+    subject_of,
+)
 from core.domain.federation.oauth.grants import (
     CLIENT_CREDENTIALS,
     DEVICE_CODE,
@@ -18,28 +32,98 @@ from core.domain.federation.oauth.grants import (
     Granted,
     IssuedTokens,
     TokenRequest,
+    WorkloadRefused,
     client_claims,
     no_such_grant,
     one_resource,
 )
-from core.domain.federation.oauth.oauth_errors import GrantOfAgent, InvalidGrant, InvalidScope, InvalidTarget, UnauthorizedClient
 from core.domain.federation.oauth.oidc import id_claims
-from core.domain.federation.oauth.resources import foreign_scopes, of_application
-from core.domain.federation.oauth.scopes import LONGEST_SCOPES, OPENID, known, words
+from core.domain.federation.oauth.refusals import GrantOfAgent, InvalidGrant, InvalidScope, InvalidTarget, UnauthorizedClient
+from core.domain.federation.oauth.resources import LONGEST_SCOPES, OPENID, foreign_scopes, known, of_application, words
+from core.domain.identifiers import ClientId, SessionId, TrustedIssuerId
 from core.domain.identity.devices import Client
 from core.domain.identity.refresh_tokens import BeyondScopes, Holder
 from core.domain.identity.sessions import AgentsForbidden
-from core.domain.key_proofs.proofs import KeyThumbprint
+from core.domain.identity.upstream.jwt_assertions import AssertionFault, AssertionRefused, SignedToken, TrustedKeys, require_readable
+from core.domain.key_proofs import KeyThumbprint
 from core.domain.secrets import Token
 from core.domain.services.services import ServiceType
+from core.domain.tenancy.trusted_issuers import TrustedIssuer, admitted, farthest, of_issuer
+from core.domain.tokens import NoAudience, TokenAudience
 from core.frozen import Frozen, replace
-from core.usecases.federation.exchanges import Exchanges
 from core.usecases.federation.identity_assertions import IdentityAssertions
 from core.usecases.identity.sessions import Sessions
-from ports.federation.resources import ResourceLookup
+from core.usecases.tenancy.management_keys import KeyTokens
+from ports.crypto import TokenSigner, TokenVerifier
+from ports.federation.oauth import ClientLookup, ExchangeStore, ResourceLookup
+from ports.identity.upstream import AssertionSignatures
 from ports.metrics import Metrics
-from ports.system import System
-from ports.tokens import TokenSigner
+from ports.system import Presence, System
+from ports.tenancy.members import TrustedIssuerStore
+from ports.unit_of_work import UnitOfWorkFactory
+
+log = structlog.get_logger()
+
+
+class Exchanges(Frozen):
+    unit_of_work: UnitOfWorkFactory
+    store: ExchangeStore
+    verifier: TokenVerifier
+    signer: TokenSigner
+    metrics: Metrics
+    system: System
+    issuer: str
+    access_lifetime: timedelta
+
+    async def exchange(self, request: TokenRequest, client: AuthenticatedClient, sender: Client) -> IssuedTokens:
+        """Exchanges an access token that the client was given, or that an API of its service received. Raises `UnauthorizedClient` for a
+        public client, `SubjectRefused`, `BadRequest`, `InvalidTarget` and `InvalidScope`.
+        """
+        if client.is_public:
+            raise UnauthorizedClient
+        asked = exchange_request(request)
+        try:
+            claims = await self.verifier.verify_issued(asked.subject_token.reveal())
+        except Unauthorized as refusal:
+            raise no_access_token(refusal.detail) from None
+        registered = client.registered
+        subject = subject_of(claims, registered, request.key)
+        found = await self.store.find(subject, registered.service, asked.resource)
+        if found is None:
+            raise has_ended()
+        session, now = SessionId(self.system.ids.new()), self.system.clock.now()
+        lifetime = self.access_lifetime
+        exchange = exchanged(asked, subject, found, registered, session=session, now=now, lifetime=lifetime, key=request.key)
+        if not (await self._opened(exchange, sender) if found.is_first else await self.store.add(exchange)):
+            raise has_ended()
+        return await self._issued(exchange)
+
+    async def _opened(self, exchange: TokenExchange, sender: Client) -> bool:
+        """Opens the session, and records that the service acts for the person at this API."""
+        async with self.unit_of_work() as uow:
+            if not await uow.exchanges.add(exchange):
+                return False
+            await uow.record(exchange.recorded(sender.actor()))
+            await uow.commit()
+        return True
+
+    async def _issued(self, exchange: TokenExchange) -> IssuedTokens:
+        claims = exchange.claims(self.issuer, str(self.system.ids.new()))
+        token = Token(await self.signer.sign_for_application(claims, exchange.audience.algorithm))
+        self.metrics.token_issued()
+        self.metrics.token_exchanged()
+        log.info(
+            "token_exchanged",
+            person=str(exchange.subject.user),
+            service=str(exchange.client.service),
+            resource=str(exchange.audience.id),
+            session=str(exchange.session),
+            actors=exchange.acting.depth,
+        )
+        lasts = exchange.ends_at.timestamp() - int(exchange.created_at.timestamp())
+        scope = " ".join(exchange.audience.scopes) or None
+        return IssuedTokens(token, int(lasts), scope, issued_token_type=ACCESS_TOKEN_TYPE, key=exchange.key)
+
 
 log = structlog.get_logger()
 
@@ -205,3 +289,80 @@ def _words_of(text: str | None) -> tuple[str, ...]:
     if len(text) > LONGEST_SCOPES or not named:
         raise InvalidScope
     return named
+
+
+class Workloads(Frozen):
+    rules: TrustedIssuerStore
+    clients: ClientLookup
+    signatures: AssertionSignatures
+    grants: Grants
+    key_tokens: KeyTokens
+    presence: Presence[TrustedIssuerId]
+    metrics: Metrics
+    system: System
+
+    async def exchange(self, request: TokenRequest, client: ClientId) -> IssuedTokens:
+        """A token as the client credentials grant gives it, or one with the rights of a management key. `client` is the client id of a
+        service, or the id of the key: the trusted issuers are found by it alone. Raises `BadRequest`, `WorkloadRefused`,
+        `OrganizationNotActive`, and for a service the errors of the client credentials grant.
+        """
+        if request.assertion is None:
+            raise BadRequest("assertion: send the signed token of the workload")
+        try:
+            rule = await self._rule(client, request.assertion.reveal())
+        except AssertionRefused as refused:
+            log.info("workload_refused", client=client, fault=refused.fault.value, reason=str(refused))
+            raise WorkloadRefused(refused.fault, claim=refused.claim, detail=str(refused)) from None
+        issued = await self._of_service(request, client) if rule.key is None else await self._of_key(request, rule)
+        self.presence.seen(rule.id, self.system.clock.now())
+        log.info("workload_admitted", client=client, trusted_issuer=str(rule.id))
+        return issued
+
+    async def _rule(self, client: ClientId, assertion: str) -> TrustedIssuer:
+        """The first rule that the assertion keeps. Raises `AssertionRefused`."""
+        require_readable(assertion)
+        now = self.system.clock.now()
+        checked: dict[str, SignedToken | AssertionRefused] = {}
+        refusals: list[AssertionRefused] = []
+        for rule in of_issuer(await self.rules.asked_by(client), assertion):
+            # Rules for one issuer mostly have the same keys: one check of the signature is enough for them.
+            keys = repr((rule.jwks_uri, rule.jwks))
+            if keys not in checked:
+                checked[keys] = await self._signed(assertion, rule.keys)
+            signed = checked[keys]
+            if isinstance(signed, AssertionRefused):
+                refusals.append(signed)
+                continue
+            try:
+                admitted(rule, signed, now)
+            except AssertionRefused as refused:
+                refusals.append(refused)
+            else:
+                return rule
+        raise farthest(refusals)
+
+    async def _signed(self, assertion: str, keys: TrustedKeys) -> SignedToken | AssertionRefused:
+        try:
+            return await self.signatures.signed(assertion, keys)
+        except AssertionRefused as refused:
+            return refused
+
+    async def _of_service(self, request: TokenRequest, client: ClientId) -> IssuedTokens:
+        registered = await self.clients.find(client, None)
+        if registered is None or not registered.service_type.is_confidential:
+            # The service was deleted meanwhile, or is installed on people's devices since.
+            raise WorkloadRefused(AssertionFault.ISSUER)
+        require_open(registered)
+        if registered.holds_fapi2:
+            raise assertions_alone("a workload came in place of the client's own key")
+        return await self.grants.of_client(request, registered)
+
+    async def _of_key(self, request: TokenRequest, rule: TrustedIssuer) -> IssuedTokens:
+        if request.scope is not None or request.resources:
+            raise BadRequest("scope: a management key's token has the key's rights, and is for no API")
+        try:
+            token, seconds = await self.key_tokens.issue(rule)
+        except Unauthorized as refusal:
+            raise WorkloadRefused(AssertionFault.ISSUER, detail=refusal.message) from None
+        self.metrics.token_issued()
+        return IssuedTokens(token, seconds)

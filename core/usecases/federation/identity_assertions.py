@@ -4,20 +4,21 @@ from hashlib import sha256
 
 import structlog
 
-from core.domain.audiences import TokenAudience
 from core.domain.errors import Forbidden, NotFound
-from core.domain.federation.oauth.assertion_grants import (
+from core.domain.federation.oauth.clients import AuthenticatedClient, RegisteredClient
+from core.domain.federation.oauth.grants import (
     AssertionVerdict,
+    IssuedTokens,
+    TokenRequest,
     assertion_accepted,
     audience_of,
     known_person,
     named_api,
     named_scopes,
     oauth_refusal,
+    one_resource,
 )
-from core.domain.federation.oauth.clients import AuthenticatedClient, RegisteredClient
-from core.domain.federation.oauth.grants import IssuedTokens, TokenRequest, one_resource
-from core.domain.federation.oauth.oauth_errors import UnauthorizedClient
+from core.domain.federation.oauth.refusals import UnauthorizedClient
 from core.domain.identifiers import IdentityId, SessionId, UpstreamProviderId
 from core.domain.identity.accounts import Account
 from core.domain.identity.devices import Client
@@ -46,24 +47,20 @@ from core.domain.identity.upstream.jwt_assertions import (
     accepted_assertion,
 )
 from core.domain.identity.upstream.sign_in import FEDERATED, OAuthError
-from core.domain.key_proofs.proofs import KeyThumbprint, bound
+from core.domain.key_proofs import KeyThumbprint, bound
 from core.domain.secrets import Token
-from core.domain.services.client_ids import read_client_id
+from core.domain.services.clients import read_client_id
 from core.domain.tenancy.members import Member
+from core.domain.tokens import TokenAudience
 from core.frozen import Frozen, replace
 from core.usecases.identity.devices import Devices
 from core.usecases.identity.realms import HomeRealms
 from core.usecases.identity.sessions import Sessions
-from ports.federation.clients import ClientLookup
-from ports.federation.resources import ResourceLookup
-from ports.identity.upstream.connections import ConnectionRecorder
-from ports.identity.upstream.identity_assertions import IssuingConnections
-from ports.identity.upstream.jwt_assertions import AssertionSignatures
-from ports.identity.upstream.protocols import UpstreamProtocols
-from ports.identity.upstream.sign_in import UpstreamLookup
+from ports.crypto import TokenSigner
+from ports.federation.oauth import ClientLookup, ResourceLookup
+from ports.identity.upstream import AssertionSignatures, ConnectionRecorder, IssuingConnections, UpstreamLookup, UpstreamProtocols
 from ports.metrics import Metrics
 from ports.system import System
-from ports.tokens import TokenSigner
 from ports.unit_of_work import UnitOfWorkFactory
 
 log = structlog.get_logger()

@@ -1,13 +1,98 @@
-"""Signing out at an application's request (OpenID Connect RP-Initiated Logout 1.0)."""
+"""Signing out at an application's request (OpenID Connect RP-Initiated Logout 1.0).
 
-from core.domain.federation.logout.logouts import OidcLogoutRequest, client_of_logout, way_back
+Logout notices tell services which of their sessions have ended. Organizations can list the notices with their outcomes.
+
+ID tokens that applications send back as hints: the person whom an application expects, or the person to sign out.
+"""
+
+from collections.abc import Mapping
+from datetime import datetime
+from uuid import UUID
+
+from core.domain.errors import NotFound, TokenInvalid
+from core.domain.federation.logouts import (
+    LOGOUT_NOTICE_HEADERS,
+    LOGOUT_NOTICE_RULES,
+    DueNotice,
+    Hint,
+    LogoutNotice,
+    OidcLogoutRequest,
+    body_of,
+    client_of_logout,
+    logout_claims,
+    way_back,
+)
 from core.domain.federation.oauth.authorization_steps import RequestingApplication
-from core.domain.identifiers import UserId
+from core.domain.identifiers import ClientId, UserId
 from core.domain.identity.callers import Caller
+from core.domain.record.deliveries import DeliveryOutcome
+from core.domain.requests import Listed, Page
+from core.domain.secrets import Token
+from core.domain.services.services import logout_destination
+from core.domain.tenancy.members import Member
 from core.frozen import Frozen
-from core.usecases.federation.id_token_hints import read_hint
-from ports.federation.authorizations import Encounters
-from ports.tokens import TokenVerifier
+from core.usecases.record import OpenReceiver
+from ports.crypto import TokenSigner, TokenVerifier
+from ports.federation.oauth import ClaimedService, Encounters, LogoutNoticeLookup
+from ports.metrics import Metrics
+from ports.outbound import OutboundRequest
+from ports.system import System
+
+
+class LogoutNotices(Frozen):
+    lookup: LogoutNoticeLookup
+
+    async def list(self, member: Member, slug: str, page: Page, *, delivered: bool | None) -> Listed[LogoutNotice]:
+        """Newest first. Raises `NotFound`."""
+        listed = await self.lookup.list(member.organization, slug, page, delivered=delivered)
+        if listed is None:
+            raise NotFound("The organization has no such service")
+        return listed
+
+
+class LogoutReceivers(Frozen):
+    """Services that get a notice when their sessions end. Implements `core.usecases.record.Receivers`."""
+
+    signer: TokenSigner
+    metrics: Metrics
+    system: System
+    issuer: str
+    rules = LOGOUT_NOTICE_RULES
+    attempted = "logout_notice_attempted"
+    unreadable = "logout_address_unreadable"
+
+    def opened(self, claimed: ClaimedService) -> OpenReceiver[ClaimedService]:
+        return OpenReceiver(claimed, logout_destination(claimed.url))
+
+    async def request(self, receiver: OpenReceiver[ClaimedService], due: DueNotice) -> OutboundRequest:
+        """Signs the logout token just before the request, because the token is short-lived."""
+        claimed = receiver.claimed
+        token_id = str(self.system.ids.new())
+        claims = logout_claims(due, client=claimed.client, issuer=self.issuer, token_id=token_id, now=self.system.clock.now())
+        token = Token(await self.signer.sign_logout(claims, claimed.algorithm))
+        return OutboundRequest(receiver.destination, body_of(token), LOGOUT_NOTICE_HEADERS)
+
+    def logged(self, claimed: ClaimedService, due: DueNotice | None = None) -> Mapping[str, str]:
+        service = {"service": str(claimed.id)}
+        return service if due is None else {**service, "notice": str(due.id)}
+
+    def count(self, _due: DueNotice, outcome: DeliveryOutcome, seconds: float) -> None:
+        self.metrics.logout_notice_attempted(outcome.word, seconds)
+
+    async def settled(self, claimed: ClaimedService, failing_since: datetime | None) -> None:
+        """Does nothing: a service that fails still gets the notices of its next sessions."""
+
+
+async def read_hint(verifier: TokenVerifier, token: str) -> Hint | None:
+    """None for anything that is not an ID token of ours. An expired ID token still names its person."""
+    try:
+        claims = await verifier.verify_id(token)
+    except TokenInvalid:
+        return None
+    try:
+        return Hint(UserId(UUID(str(claims["sub"]))), ClientId(str(claims["aud"])))
+    except (KeyError, ValueError):
+        return None
 
 
 class Farewell(Frozen):

@@ -10,8 +10,8 @@ from core.domain.errors import TokenExpired, TokenInvalid
 from core.domain.federation.oauth.authorization_codes import code_challenge
 from core.domain.federation.oauth.clients import AuthenticatedClient, AuthenticationMethod, require_open
 from core.domain.federation.oauth.grants import AUTHORIZATION_CODE, TokenRequest
-from core.domain.federation.oauth.metadata import AUTHORIZATION_ENDPOINT
-from core.domain.federation.oauth.oauth_errors import InvalidGrant
+from core.domain.federation.oauth.oidc import AUTHORIZATION_ENDPOINT
+from core.domain.federation.oauth.refusals import InvalidGrant
 from core.domain.federation.proxy_checks import (
     FoundProxy,
     ProxiedPerson,
@@ -27,21 +27,19 @@ from core.domain.federation.proxy_checks import (
     told,
     verdict,
 )
+from core.domain.formats import Json
 from core.domain.identifiers import ClientId, ClientSecretId, SessionId, UserKeyId
+from core.domain.identity.browser_sessions import frames
 from core.domain.identity.devices import Client
-from core.domain.identity.signing_out.frames import frames
-from core.domain.json import Json
-from core.domain.key_proofs.proofs import key_of
+from core.domain.key_proofs import key_of
 from core.domain.secrets import Token
 from core.domain.services.proxies import return_addresses
 from core.frozen import Frozen
 from core.usecases.federation.authorization_codes import AuthorizationCodes
 from core.usecases.identity.sessions import Sessions
-from ports.federation.clients import ClientLookup
-from ports.federation.proxy_checks import ProxyAssertions, ProxyLookup
-from ports.presence import Presence
-from ports.system import System
-from ports.tokens import TokenVerifier
+from ports.crypto import TokenVerifier
+from ports.federation.oauth import ClientLookup, ProxyAssertions, ProxyLookup
+from ports.system import Presence, System
 
 _NOBODYS: Final[Mapping[str, Json]] = {}
 

@@ -3,17 +3,17 @@
 from collections.abc import Sequence
 from datetime import timedelta
 
-from core.domain.email import Email
 from core.domain.errors import NotFound
 from core.domain.federation.oauth.authorization_steps import RequestingApplication
-from core.domain.federation.oauth.scopes import SCOPES
+from core.domain.federation.oauth.resources import SCOPES
 from core.domain.federation.token_preview import MOST_VERDICTS, PreviewedPerson, SignInVerdict, TokenPreview, token_preview, verdict
 from core.domain.identifiers import UserId
+from core.domain.mail import Email
 from core.domain.tenancy.members import Member, knows_of_office
 from core.domain.tenancy.roles import Capability
 from core.frozen import Frozen, replace
-from ports.clock import Clock
-from ports.federation.token_preview import PreviewLookup
+from ports.federation.oauth import PreviewLookup
+from ports.system import Clock
 
 
 class TokenPreviews(Frozen):

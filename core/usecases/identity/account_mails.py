@@ -2,29 +2,91 @@
 
 The work is the same for every address, up to the commit: if you measure how busy the process is, you do not learn which addresses have
 accounts.
+
+Mailed codes: checked, and exchanged for a token that a page goes on with.
 """
 
+import hmac
 from collections.abc import Mapping
+from typing import Final
 
 from core.domain.branding import POSTERN
+from core.domain.errors import RateLimited
 from core.domain.identifiers import UserId
-from core.domain.identity.account_mails import AccountMail, AskedMail, MailWaits
+from core.domain.identity.account_mails import (
+    CODE_DIGITS,
+    CODE_LENGTH,
+    MAILED_CODES,
+    AccountMail,
+    AskedMail,
+    CodeRefused,
+    Links,
+    MailedToken,
+    MailedTokenPurpose,
+    MailWaits,
+    code_digest,
+    exchanged_token,
+    link_used,
+    mailed_token,
+)
 from core.domain.identity.accounts import ACCOUNT_MAILS
-from core.domain.identity.links import Links
-from core.domain.identity.mailed_tokens import CODE_DIGITS, CODE_LENGTH, MailedToken, code_digest, mailed_token
-from core.domain.identity.registering.mail_budgets import AskedFrom, comes_from_reserve_alone
+from core.domain.identity.flows import Flow
+from core.domain.identity.registering import AskedFrom, comes_from_reserve_alone
 from core.domain.identity.sign_in import account_key, service_named
-from core.domain.secrets import Secret
+from core.domain.mail import Email
+from core.domain.secrets import Secret, Token
 from core.frozen import Frozen, replace
-from core.usecases.identity.mailed_codes import CODES
 from core.usecases.identity.realms import HomeRealms
-from core.usecases.identity.registering.mail_budgets import MailBudgets
-from ports.branding import Brandings
-from ports.mail_templates import MailTemplates
-from ports.rate_limits import SharedBuckets
-from ports.server_secrets import ServerSecrets
-from ports.system import System
+from core.usecases.identity.registering import MailBudgets
+from ports.crypto import ServerSecrets
+from ports.mail import MailTemplates
+from ports.system import Clock, SharedBuckets, System
+from ports.texts import Brandings
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
+
+# The name of the key under which the codes are kept.
+CODES: Final = "mailed_codes"
+
+
+class MailedCodes(Frozen):
+    unit_of_work: UnitOfWorkFactory
+    buckets: SharedBuckets
+    server_secrets: ServerSecrets
+    clock: Clock
+
+    async def check(self, flow: Flow, email: Email, purpose: MailedTokenPurpose, code: Secret) -> MailedToken:
+        """Returns the link that was mailed with this code, which this flow asked for. The link may have been used a moment ago, perhaps by
+        the same form. A wrong code causes the same work for every address. A try stays counted whatever follows. Raises `RateLimited`, and
+        `CodeRefused`.
+        """
+        wait = await self.buckets.take(MAILED_CODES, account_key(email))
+        if wait > 0:
+            raise RateLimited(retry_after=wait, detail=MAILED_CODES.name)
+        key = await self.server_secrets.get(CODES)
+        async with self.unit_of_work() as uow:
+            tried = await uow.mailed_tokens.try_codes(flow.id, purpose, self.clock.now())
+            await uow.commit()
+        for link in tried:
+            if hmac.compare_digest(link.code_digest or b"", code_digest(code, link.digest, flow.id, email, key)):
+                return link
+        raise CodeRefused
+
+    async def exchange(self, link: MailedToken, code: Secret, browser: Token) -> Token:
+        """Uses up a link whose code was right. Returns another token in its place, for the same work and until the same time. The same
+        form, sent twice, gets the same token twice. Raises `LinkRefused`.
+        """
+        token = exchanged_token(code, link.digest, browser, await self.server_secrets.get(CODES))
+        async with self.unit_of_work() as uow:
+            await uow.accounts.hold(link.user)
+            now = self.clock.now()
+            if await uow.mailed_tokens.redeem(link.digest, {link.purpose}, now) is not None:
+                await uow.mailed_tokens.issue(replace(link, digest=token.digest(), used_at=None, flow=None, code_digest=None))
+                await uow.commit()
+                return token
+            found = await uow.mailed_tokens.find(token.digest(), {link.purpose})
+        if found is None or not found.is_usable(now):
+            raise link_used()
+        return token
 
 
 class AccountMails(Frozen):

@@ -1,29 +1,32 @@
-"""Passwords of accounts: chosen, changed, reset. Hashing never happens while a transaction is open."""
+"""Passwords of accounts: chosen, changed, reset. Hashing never happens while a transaction is open.
+
+Password hashes of other systems: how many remain, and what sign-ins have to know of them.
+"""
 
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from functools import partial
 
-from core.domain.email import Email
 from core.domain.errors import BadRequest, NotFound, RateLimited, Unauthorized, found
 from core.domain.identifiers import SessionId, UserId, UserKeyId
+from core.domain.identity.account_locks import FactorWouldEnd, account_unlocked, lost_on_the_way, recent_from
+from core.domain.identity.account_mails import CHOOSES_PASSWORD, MailedToken, refusal_of
 from core.domain.identity.accounts import PASSWORD_GUESSES, Account, AccountPassword, PasswordChosen, opened_by_proof
-from core.domain.identity.locking.account_locks import FactorWouldEnd, account_unlocked, lost_on_the_way, recent_from
-from core.domain.identity.mailed_tokens import CHOOSES_PASSWORD, MailedToken, refusal_of
-from core.domain.identity.passwords.standing import STRANGER, PasswordStanding, require_acceptable
-from core.domain.identity.priority import Priority
+from core.domain.identity.passwords import STRANGER, PasswordStanding, require_acceptable
 from core.domain.identity.realms import ProviderRequired
-from core.domain.identity.upstream.vouching import AddedWay
+from core.domain.identity.sign_in import Priority
+from core.domain.identity.upstream.claims import AddedWay
+from core.domain.mail import Email
 from core.domain.record.events import Actor, Event, Target
 from core.domain.secrets import Password, Token
 from core.domain.services.user_keys import HeldUserKey, PlacedUserKey, named_keys
 from core.frozen import Frozen, replace
-from core.usecases.identity.account_access import end_access, end_added_way, end_second_factor, end_user_keys, hand_over, require_living
+from core.usecases.identity.account_endings import end_access, end_added_way, end_second_factor, end_user_keys, hand_over, require_living
 from core.usecases.identity.realms import HomeRealms
-from ports.clock import Clock
-from ports.identity.account_passwords import PasswordStandings
-from ports.mail_templates import MailTemplates
-from ports.passwords import BreachedPasswords, CommonPasswords, PasswordHasher
-from ports.rate_limits import SharedBuckets
+from ports.crypto import BreachedPasswords, CommonPasswords, PasswordHasher
+from ports.identity.accounts import ForeignHashStore, PasswordCounts, PasswordStandings
+from ports.mail import MailTemplates
+from ports.metrics import Metrics
+from ports.system import Clock, SharedBuckets
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
 # Runs in the unit of work that sets an account's first password, and gets the person's id.
@@ -315,3 +318,23 @@ class AccountPasswords(Frozen):
                 )
             )
             await uow.commit()
+
+
+class ForeignHashes(Frozen):
+    store: ForeignHashStore
+    passwords: PasswordHasher
+    metrics: Metrics
+
+    async def look(self) -> bool:
+        """Tells the hasher which shapes remain. Returns whether any do. Raises `Overloaded`, `Unavailable`."""
+        shapes = await self.store.shapes()
+        await self.passwords.expect(shapes)
+        return bool(shapes)
+
+    async def count(self, *, remain: bool) -> None:
+        """Sets the metric. Counts nothing where none `remain`."""
+        self.metrics.foreign_passwords(await self.store.remaining() if remain else {})
+
+    async def counts(self) -> PasswordCounts:
+        """For an operator at the command line."""
+        return await self.store.counts()

@@ -1,32 +1,50 @@
-"""Accounts: registered, verified, and moved to another e-mail address."""
+"""Accounts: registered, verified, moved to another address, and summed up for their overview page in one round trip."""
 
 from collections.abc import Awaitable, Callable, Sequence
 
-from core.domain.email import Email
-from core.domain.errors import BadRequest, Conflict, RateLimited, found
+from core.domain.errors import BadRequest, Conflict, RateLimited, Unauthorized, found
 from core.domain.identifiers import SessionId, TermsId, UserId
-from core.domain.identity.account_mails import NOWHERE, AccountMail, AskedMail, Onward, Waiting
-from core.domain.identity.accounts import EMAIL_CHANGES, Account, EmailChange, signed_up, unverified_account
+from core.domain.identity.account_mails import (
+    NOWHERE,
+    PROVES_ADDRESS,
+    AccountMail,
+    AskedMail,
+    Links,
+    MailedToken,
+    MailedTokenPurpose,
+    Onward,
+    Waiting,
+    mailed_token,
+    refusal_of,
+)
+from core.domain.identity.accounts import (
+    EMAIL_CHANGES,
+    Account,
+    AccountSummary,
+    EmailChange,
+    StartedApplication,
+    StartingPlaces,
+    signed_up,
+    unverified_account,
+)
 from core.domain.identity.devices import Client
-from core.domain.identity.links import Links
-from core.domain.identity.mailed_tokens import PROVES_ADDRESS, MailedToken, MailedTokenPurpose, mailed_token, refusal_of
-from core.domain.identity.passwords.standing import PasswordStanding
+from core.domain.identity.passwords import PasswordStanding
 from core.domain.identity.sign_in import PASSWORD_PROVIDER, ServiceName, context_in
-from core.domain.identity.terms.terms import Acceptance, TermsVersion, terms_accepted
+from core.domain.identity.terms import Acceptance, TermsVersion, terms_accepted
 from core.domain.languages import Language
+from core.domain.mail import Email
 from core.domain.record.events import Actor, Event, Target
 from core.domain.secrets import Password, Token
 from core.frozen import Frozen, replace
-from core.usecases.identity.account_access import end_second_factor, hand_over, require_living
+from core.usecases.identity.account_endings import end_second_factor, hand_over, require_living
 from core.usecases.identity.account_passwords import FittingPassword, PasswordRules
-from core.usecases.identity.registering.mail_budgets import MailBudgets, asked_from
-from core.usecases.identity.registering.registrations import Registrations
+from core.usecases.identity.registering import MailBudgets, Registrations, asked_from
+from ports.crypto import PasswordHasher
+from ports.identity.accounts import AccountSummaryLookup
 from ports.identity.sign_in import Destinations
-from ports.mail_templates import MailTemplates
+from ports.mail import MailTemplates
 from ports.metrics import Metrics
-from ports.passwords import PasswordHasher
-from ports.rate_limits import SharedBuckets
-from ports.system import System
+from ports.system import Clock, SharedBuckets, System
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
 
@@ -312,3 +330,25 @@ def _require_movable(account: Account) -> None:
 
 def _target(user: UserId) -> Target:
     return Target("user", str(user))
+
+
+class AccountSummaries(Frozen):
+    lookup: AccountSummaryLookup
+    clock: Clock
+
+    async def of(self, user: UserId, session: SessionId | None = None) -> AccountSummary:
+        found = await self.lookup.find(user, self.clock.now(), session)
+        if found is None:
+            raise Unauthorized("There is no such account any more")
+        return found
+
+    async def start(self, user: UserId, session: SessionId | None = None) -> tuple[AccountSummary, StartingPlaces]:
+        """The summary, with the applications that the person may use and the organizations that the person looks after."""
+        found = await self.lookup.start(user, self.clock.now(), session)
+        if found is None:
+            raise Unauthorized("There is no such account any more")
+        return found
+
+    async def applications(self, user: UserId, organization: str) -> Sequence[StartedApplication]:
+        """The applications of the organization with this slug that the person may use."""
+        return await self.lookup.applications(user, organization)

@@ -5,14 +5,9 @@ prove the address of an account that a stranger registered.
 from collections.abc import Collection, Sequence
 from typing import Final
 
-from core.domain.email import Email
 from core.domain.errors import BadRequest, Unauthorized
 from core.domain.identifiers import PrivacyRequestId, UserKeyId
-from core.domain.identity.accounts import email_change_refused, registration_refused
-from core.domain.identity.callers import Caller
-from core.domain.identity.devices import Client
-from core.domain.identity.flows import Flow
-from core.domain.identity.mailed_tokens import (
+from core.domain.identity.account_mails import (
     PROVES_ADDRESS,
     AskedOnPage,
     Doubt,
@@ -24,22 +19,27 @@ from core.domain.identity.mailed_tokens import (
     link_used,
     refusal_of,
 )
-from core.domain.identity.priority import Priority
+from core.domain.identity.accounts import email_change_refused, registration_refused
+from core.domain.identity.callers import Caller
+from core.domain.identity.devices import Client
+from core.domain.identity.flows import Flow
 from core.domain.identity.privacy import forget_job
 from core.domain.identity.realms import ProviderRequired
-from core.domain.identity.upstream.vouching import AddedKind, AddedWay
+from core.domain.identity.sign_in import Priority
+from core.domain.identity.upstream.claims import AddedKind, AddedWay
+from core.domain.mail import Email
 from core.domain.record.events import Actor, Event, Target
 from core.domain.secrets import Password, Secret, Token
 from core.frozen import Frozen, replace
-from core.usecases.identity.account_access import end_access, end_added_way, end_second_factor, end_user_keys, require_living
+from core.usecases.identity.account_endings import end_access, end_added_way, end_second_factor, end_user_keys, require_living
+from core.usecases.identity.account_mails import MailedCodes
 from core.usecases.identity.account_passwords import PasswordRules
 from core.usecases.identity.accounts import Accounts
-from core.usecases.identity.mailed_codes import MailedCodes
 from core.usecases.identity.realms import HomeRealms
 from core.usecases.identity.sign_in.proofs.password import Checked, PasswordProofs
 from core.usecases.identity.sign_in.proofs.proof import CHANGED, WRONG_PASSWORD
-from ports.identity.upstream.vouched_accounts import VouchedAccountStore
-from ports.passwords import PasswordHasher
+from ports.crypto import PasswordHasher
+from ports.identity.upstream import VouchedAccountStore
 from ports.system import System
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 

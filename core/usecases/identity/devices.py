@@ -11,7 +11,7 @@ from core.domain.identity.devices import Client, Device, Remembered, device_name
 from core.domain.identity.risk import Approach, Knowledge, Sighting, judge
 from core.domain.record.events import Actor
 from core.frozen import Frozen, replace
-from ports.identity.devices import DeviceStore, Locations, Proxies, UserAgents
+from ports.identity.sign_in import DeviceStore, Locations, Proxies, UserAgents
 from ports.system import System
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 

@@ -3,13 +3,13 @@
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 
-from core.domain.email import Email
+from core.domain.formats import Json
 from core.domain.identifiers import FlowId, ServiceId, UserId
 from core.domain.identity.flows import LIFETIME, Flow, FlowOver, FlowPurpose, Wanted
-from core.domain.json import Json
+from core.domain.mail import Email
 from core.domain.secrets import Token
 from core.frozen import Frozen, replace
-from ports.identity.flows import FlowStore
+from ports.identity.sign_in import FlowStore
 from ports.system import System
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 

@@ -9,15 +9,14 @@ from datetime import datetime
 from core.domain.errors import BadRequest, OrganizationNotActive, Unauthorized, found
 from core.domain.identifiers import AuditEntryId, ImpersonationId, OrganizationId, UserId
 from core.domain.identity.accounts import Account
-from core.domain.identity.callers import Caller
-from core.domain.identity.impersonation import Impersonation, reason_of, request_made
+from core.domain.identity.callers import Caller, Impersonation, reason_of, request_made
 from core.domain.identity.sessions import PLATFORM, Context, Impersonated, Session, TokenPair
 from core.domain.identity.sign_in import open_context, service_named
 from core.domain.record.events import Actor
 from core.domain.secrets import Token
 from core.frozen import Frozen
 from core.usecases.identity.sessions import Sessions
-from ports.identity.impersonation import Impersonable
+from ports.identity.sessions import Impersonable
 from ports.system import Ids
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 

@@ -13,8 +13,8 @@ from core.domain.identity.sessions import PLATFORM, Context
 from core.domain.identity.sign_in import NamedAccount, is_unusual
 from core.frozen import Frozen, replace
 from core.usecases.identity.devices import Devices
-from ports.identity.login_events import LoginEventStore
-from ports.mail_templates import MailTemplates
+from ports.identity.sign_in import LoginEventStore
+from ports.mail import MailTemplates
 from ports.metrics import Metrics
 from ports.system import System
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory

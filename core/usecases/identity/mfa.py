@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from uuid import UUID
 
-from core.domain.email import Email
 from core.domain.errors import BadRequest, RateLimited, Unauthorized
+from core.domain.formats import Json
 from core.domain.identifiers import OrganizationId, UserId
 from core.domain.identity.callers import Caller
 from core.domain.identity.devices import Client
@@ -30,18 +30,17 @@ from core.domain.identity.mfa import (
     time_based_code,
 )
 from core.domain.identity.proofs import Proved
-from core.domain.json import Json
 from core.domain.languages import Language
-from core.domain.mail import Mail
+from core.domain.mail import Email, Mail
 from core.domain.rate_limits import RateLimit
 from core.domain.record.events import Actor, Event, Target
 from core.domain.secrets import Secret
 from core.frozen import Frozen, replace
-from core.usecases.identity.account_access import require_living
-from ports.clock import Clock
-from ports.encryption import KeyRing
-from ports.identity.mfa import BackupCodeMaker, MfaStore, Totp
-from ports.mail_templates import MailTemplates
+from core.usecases.identity.account_endings import require_living
+from ports.crypto import KeyRing
+from ports.identity.sign_in import BackupCodeMaker, MfaStore, Totp
+from ports.mail import MailTemplates
+from ports.system import Clock
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
 

@@ -25,15 +25,14 @@ from core.domain.identity.passkeys import (
     passkey_removed,
     passkey_renamed,
 )
-from core.domain.identity.ways_in import require_another
+from core.domain.identity.proofs import require_another
 from core.domain.record.events import Actor
 from core.frozen import Frozen, replace, values_of
-from core.usecases.identity.account_access import end_access, require_living
+from core.usecases.identity.account_endings import end_access, require_living
 from core.usecases.identity.mfa import Mfa
 from core.usecases.identity.upstream.providers import UpstreamProviders
-from ports.identity.devices import UserAgents
-from ports.identity.passkeys import Authenticators, PasskeyStore
-from ports.mail_templates import MailTemplates
+from ports.identity.sign_in import Authenticators, PasskeyStore, UserAgents
+from ports.mail import MailTemplates
 from ports.metrics import Metrics
 from ports.system import System
 from ports.unit_of_work import UnitOfWorkFactory

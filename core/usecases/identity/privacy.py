@@ -4,7 +4,6 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 
 import structlog
 
-from core.domain.email import Email
 from core.domain.errors import NotFound, found
 from core.domain.identifiers import LoginEventId, OrganizationId, PrivacyRequestId, UserId
 from core.domain.identity.privacy import (
@@ -21,9 +20,10 @@ from core.domain.identity.privacy import (
     placeholder,
     require_may_forget,
 )
+from core.domain.mail import Email
 from core.domain.record.events import Actor
 from core.frozen import Frozen
-from ports.identity.privacy import PlaceholderTaken, PrivacyStore
+from ports.identity.accounts import PlaceholderTaken, PrivacyStore
 from ports.system import System
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 

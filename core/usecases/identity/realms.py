@@ -1,11 +1,11 @@
 """Home realm discovery: finds, for an address, the provider at which its person signs in. All ways to sign in ask here."""
 
-from core.domain.email import Email, mail_domain
 from core.domain.identity.accounts import Account
 from core.domain.identity.realms import ANY_WAY, LoginPolicy, Realm, WayIn, Word
+from core.domain.mail import Email, mail_domain
 from core.frozen import Frozen
-from core.usecases.identity.upstream.outages import ProviderLooks
-from ports.identity.realms import RealmLookup, RealmProviders
+from core.usecases.identity.upstream.providers import ProviderLooks
+from ports.identity.sign_in import RealmLookup, RealmProviders
 
 
 class HomeRealms(Frozen):

@@ -1,16 +1,24 @@
-"""Sessions: opened by a sign-in, continued by their refresh tokens, and ended."""
+"""Sessions: opened by a sign-in, continued by refresh tokens, listed by their person, ended, and displaced by later ones."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
-from core.domain.audiences import NoAudience
-from core.domain.errors import BadRequest, Forbidden, OrganizationNotActive, SecondFactorRequired, TermsRequired, Unauthorized, Unavailable
+from core.domain.errors import (
+    BadRequest,
+    Forbidden,
+    NotFound,
+    OrganizationNotActive,
+    SecondFactorRequired,
+    TermsRequired,
+    Unauthorized,
+    Unavailable,
+)
 from core.domain.identifiers import DeviceId, SessionId, UserId
 from core.domain.identity.accounts import Account
-from core.domain.identity.callers import NOT_A_MEMBER
+from core.domain.identity.browser_sessions import FrameAddress
+from core.domain.identity.callers import NOT_A_MEMBER, Caller, request_made
 from core.domain.identity.devices import Client
-from core.domain.identity.impersonation import request_made
 from core.domain.identity.proofs import UNPROVED, Proved
 from core.domain.identity.refresh_tokens import (
     LONGEST_REFRESH_TOKEN,
@@ -25,6 +33,7 @@ from core.domain.identity.refresh_tokens import (
     successor,
     token_reused,
 )
+from core.domain.identity.session_limits import DISPLACED_MAILS, DisplacedPerson, Displacement, sessions_displaced
 from core.domain.identity.sessions import (
     IDLE_LIFETIME,
     IMPERSONATION_LIFETIME,
@@ -37,6 +46,7 @@ from core.domain.identity.sessions import (
     Doors,
     Impersonated,
     OpenedSession,
+    OwnSession,
     Parent,
     Session,
     SubscriptionState,
@@ -44,21 +54,25 @@ from core.domain.identity.sessions import (
     access_claims,
     resource_claims,
     session_ended,
+    session_revoked,
     sessions_revoked,
 )
-from core.domain.identity.signing_out.frames import FrameAddress
-from core.domain.identity.upstream.directory_factors import DirectoryFactor
+from core.domain.identity.sessions import OwnSessionList as Listed
+from core.domain.identity.upstream.directory_visits import DirectoryFactor
 from core.domain.identity.upstream.providers import own_provider_of
-from core.domain.key_proofs.proofs import KeyThumbprint, bound
+from core.domain.key_proofs import KeyThumbprint, bound
+from core.domain.mail import Mail
 from core.domain.record.events import Actor
+from core.domain.requests import Page
 from core.domain.secrets import Token
+from core.domain.tokens import NoAudience
 from core.frozen import Frozen, replace
-from ports.identity.facts import FactLookup
-from ports.identity.refresh_tokens import RefreshTokens
+from ports.crypto import ServerSecrets, TokenSigner
+from ports.identity.accounts import FactLookup
+from ports.identity.sessions import OwnSessionLookup, RefreshTokens
+from ports.mail import MailTemplates
 from ports.metrics import Metrics
-from ports.server_secrets import ServerSecrets
-from ports.system import System
-from ports.tokens import TokenSigner
+from ports.system import Clock, SharedBuckets, System
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
 # The name of the key from which successors of refresh tokens are derived.
@@ -376,3 +390,78 @@ def _require_plausible(token: Token) -> None:
 def _seconds(value: object) -> int:
     assert isinstance(value, int)  # noqa: S101 - for the type checker: we have just made it
     return value
+
+
+class OwnSessions(Frozen):
+    unit_of_work: UnitOfWorkFactory
+    lookup: OwnSessionLookup
+    clock: Clock
+
+    async def list(self, caller: Caller, page: Page) -> Listed:
+        """Lists the caller's sessions: the current session first, then the last used."""
+        return await self.lookup.list(caller.user, caller.session, self.clock.now(), page)
+
+    async def tree(self, caller: Caller, session: SessionId) -> Sequence[OwnSession]:
+        """Returns all sessions that end with this session, beginning with this session. Raises `NotFound`, also when the session is another
+        person's or has ended.
+        """
+        found = await self.lookup.tree(caller.user, session, caller.session, self.clock.now())
+        if not found:
+            raise NotFound(_UNKNOWN)
+        return found
+
+    async def end(self, caller: Caller, session: SessionId, actor: Actor) -> None:
+        """Ends the session and the sessions opened from it: all of these are refused from the next request on. May be repeated. Raises
+        `BadRequest` for the caller's current session, and `NotFound` when this person has never had such a session.
+        """
+        if session == caller.session:
+            raise BadRequest("This is the session that you are using: sign out instead", words="session_in_use")
+        async with self.unit_of_work() as uow:
+            # A simultaneous request that opens a session from this session either waits and finds this session ended, or has added the new
+            # session already.
+            await uow.accounts.hold(caller.user)
+            if await uow.sessions.revoke(session, caller.user):
+                await uow.record(session_revoked(caller.user, actor, session))
+                await uow.commit()
+                return
+        if not await self.lookup.was_there(caller.user, session):
+            raise NotFound(_UNKNOWN)
+
+
+_UNKNOWN: Final = "There is no such session"
+
+
+class DisplacedSessions(Frozen):
+    unit_of_work: UnitOfWorkFactory
+    templates: MailTemplates
+    buckets: SharedBuckets
+
+    async def tell(self, displacement: Displacement) -> bool:
+        """Returns whether there is anybody to tell. A second call tells the person again, and the applications once."""
+        async with self.unit_of_work() as uow:
+            person = await uow.sessions.find_displaced(displacement)
+        if person is None:
+            return False
+        mail = await self._mail(person)
+        async with self.unit_of_work() as uow:
+            await uow.sessions.notice_displaced(displacement)
+            if mail is not None:
+                await uow.jobs.add(mail.as_job())
+            await uow.record(sessions_displaced(person, displacement))
+            await uow.commit()
+        return True
+
+    async def _mail(self, person: DisplacedPerson) -> Mail | None:
+        if not person.is_active or await self.buckets.take(DISPLACED_MAILS, str(person.user)) > 0:
+            return None
+        location = person.location
+        return self.templates.mail(
+            "session_displaced",
+            person.email.address,
+            account=person.user,
+            language=person.language,
+            place=person.place,
+            when=person.last_seen_at,
+            device=person.device_name,
+            location=None if location is None else ", ".join(filter(None, (location.city, location.country))),
+        )

@@ -1,35 +1,51 @@
-"""Changes accounts for an operator at the command line, and for platform owners. Every change is recorded with whoever asked for it."""
+"""Changes accounts for an operator at the command line, and for platform owners. Every change is recorded with whoever asked for it.
 
+Users and their second factors, for platform owners.
+"""
+
+from collections.abc import Sequence
+from contextlib import nullcontext
 from datetime import datetime
 from typing import Final
 from uuid import UUID
 
-from core.domain.email import Email
-from core.domain.errors import BadRequest, Conflict, Forbidden, NotFound
+from core.domain.errors import BadRequest, Conflict, Forbidden, NotFound, found
+from core.domain.formats import Json
 from core.domain.identifiers import SessionId, UserId
+from core.domain.identity.account_locks import LockedAccount, LockedBy
+from core.domain.identity.account_mails import Links, MailedTokenPurpose, mailed_token
 from core.domain.identity.accounts import Account
-from core.domain.identity.links import Links
-from core.domain.identity.locking.account_locks import LockedAccount, LockedBy
-from core.domain.identity.mailed_tokens import MailedTokenPurpose, mailed_token
-from core.domain.identity.own_sessions import OwnSessionList
-from core.domain.identity.sessions import session_revoked
-from core.domain.identity.ways_in import WaysIn
+from core.domain.identity.callers import reason_of
+from core.domain.identity.guards.guesses import Suspicions
+from core.domain.identity.login_events import ALERTS_LOOKED_BACK
+from core.domain.identity.proofs import WaysIn
+from core.domain.identity.sessions import OwnSessionList, session_revoked
 from core.domain.jobs import NewJob
-from core.domain.json import Json
-from core.domain.pages import Page
-from core.domain.platform.account_overviews import AccountOverview
+from core.domain.mail import Email
 from core.domain.platform.governance import Authority
-from core.domain.record.events import SYSTEM, Event, Target
+from core.domain.platform.platform_users import (
+    COUNTED_BACK,
+    INSTALLATION,
+    MOST_OWNERS,
+    MOST_READ,
+    AccountOverview,
+    FoundUser,
+    FoundUsers,
+    MfaMetrics,
+    MfaOverview,
+)
+from core.domain.record.events import SYSTEM, Actor, Event, Target
+from core.domain.requests import Page
 from core.domain.secrets import Secret
 from core.frozen import Frozen, replace
-from core.usecases.identity.account_access import end_access_counting, hand_over_counting
-from core.usecases.identity.locking.account_locks import AccountLocks
+from core.usecases.identity.account_endings import AccountLocks, end_access_counting, hand_over_counting
 from core.usecases.identity.mfa import Mfa
 from core.usecases.identity.realms import HomeRealms
-from ports.identity.own_sessions import OwnSessionLookup
-from ports.mail_templates import MailTemplates
-from ports.platform.account_overviews import AccountOverviews
-from ports.system import System
+from ports.identity.sessions import OwnSessionLookup
+from ports.jobs import Turns
+from ports.mail import MailTemplates
+from ports.platform import AccountOverviews, AlertLookup, UserDirectory
+from ports.system import Clock, System
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
 
@@ -276,3 +292,56 @@ def _event(name: str, account: Account, by: Authority | str, details: dict[str, 
     authority = _authority(by)
     # The operator's name is personal data, so it must be possible to forget the name.
     return Event(name, authority.actor, Target("user", str(account.id)), details=details, personal=authority.personal)
+
+
+class PlatformUsers(Frozen):
+    """The caller has checked that the request comes from a platform owner."""
+
+    directory: UserDirectory
+    activity: AlertLookup
+    second_factors: Mfa
+    turns: Turns
+    clock: Clock
+
+    async def search(self, part: str, user: UserId | None, limit: int) -> Sequence[FoundUser]:
+        """Returns accounts whose address contains this text, ignoring case; only the one whose address it is, if there is one. With `user`,
+        at most this account.
+        """
+        # The text is normalized as addresses are for comparison, so that a displayed address finds its account.
+        wanted = Email(part.strip()).key
+        async with self.turns.take(INSTALLATION) if wanted and user is None else nullcontext():
+            return await self.directory.search(wanted, user, limit)
+
+    async def find(self, text: str, limit: int) -> FoundUsers:
+        """The newest accounts whose address, name or user name contains this text, ignoring case; first the one whose address it is. The
+        text is not empty. Raises `Overloaded` when too many searches are under way.
+        """
+        async with self.turns.take(INSTALLATION):
+            return await self.directory.find(Email(text.strip()).key, limit, MOST_READ)
+
+    async def owners(self) -> Sequence[FoundUser]:
+        """All platform owners, the first one first."""
+        return await self.directory.owners(MOST_OWNERS)
+
+    async def mfa(self, user: UserId) -> MfaOverview:
+        """Raises `NotFound`."""
+        return found(await self.directory.mfa(user), "There is no such user")
+
+    async def force_disable_mfa(self, user: UserId, by: UserId, reason: str, actor: Actor) -> bool:
+        """Disables the second factor of a person who has lost it, and mails the person. Returns False when there was no second factor.
+        Raises `NotFound`, and `BadRequest` for oneself and without a reason.
+        """
+        reason = reason_of(reason)
+        if user == by:
+            raise BadRequest(
+                "Another platform owner has to do it: your own second factor you disable with DELETE /api/user/mfa",
+                words="another_platform_owner",
+            )
+        found = await self.mfa(user)
+        return await self.second_factors.force_disable(user, found.email, actor, reason, language=found.language)
+
+    async def mfa_metrics(self) -> MfaMetrics:
+        return await self.directory.mfa_metrics(self.clock.now() - COUNTED_BACK)
+
+    async def alerts(self) -> Suspicions:
+        return await self.activity.alerts(self.clock.now() - ALERTS_LOOKED_BACK)

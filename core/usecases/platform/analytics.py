@@ -1,4 +1,4 @@
-"""Counts sign-ins, for the members of an organization and for platform owners."""
+"""Sign-ins in numbers, for members and for platform owners, and the installation as its operators see it."""
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import nullcontext
@@ -15,20 +15,22 @@ from core.domain.platform.analytics import (
     AttemptsOfWays,
     FailuresOfDays,
     Growth,
+    LoggedSignIn,
     LoginsOfDay,
     LoginsOfProvider,
     LoginsOfService,
     Overview,
     RecentLogin,
+    SignInFilter,
     Span,
     day_of,
     span,
 )
-from core.domain.platform.sign_in_log import LoggedSignIn, SignInFilter
+from core.domain.platform.installation import FirstStepsDone, InstallationState
 from core.frozen import Frozen
-from ports.clock import Clock
-from ports.platform.analytics import AnalyticsLookup
-from ports.turns import Turns
+from ports.jobs import Turns
+from ports.platform import AnalyticsLookup, InstallationLookup
+from ports.system import Clock
 
 
 class Analytics(Frozen):
@@ -114,3 +116,15 @@ class Analytics(Frozen):
 
     def _span(self, first: str | None, last: str | None) -> Span:
         return span(day_of(first, "start_date"), day_of(last, "end_date"), self.clock.now().date())
+
+
+class Installation(Frozen):
+    """The caller has checked that the request comes from a platform owner."""
+
+    lookup: InstallationLookup
+
+    async def state(self) -> InstallationState:
+        return await self.lookup.state()
+
+    async def first_steps(self) -> FirstStepsDone:
+        return await self.lookup.first_steps()

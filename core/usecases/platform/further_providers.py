@@ -6,7 +6,6 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from core.domain.changes import UNCHANGED
 from core.domain.errors import BadRequest, Conflict, NotFound, found
 from core.domain.identifiers import FurtherProviderId
 from core.domain.identity.upstream.further import (
@@ -27,17 +26,16 @@ from core.domain.identity.upstream.further import (
     sealing_context,
     short_name,
 )
-from core.domain.identity.upstream.further_settings import FurtherKind, FurtherSettings
-from core.domain.identity.upstream.providers import ClientAtProvider
+from core.domain.identity.upstream.providers import ClientAtProvider, FurtherKind, FurtherSettings
 from core.domain.record.events import Actor
+from core.domain.requests import UNCHANGED
 from core.domain.secrets import Secret
-from core.domain.tenancy.look_pictures import LOGO_BOUNDS, Logo, look_picture
+from core.domain.tenancy.branding import LOGO_BOUNDS, Logo, look_picture
 from core.domain.tenancy.upstream_providers import require_seen
 from core.frozen import Frozen, replace
-from core.usecases.identity.upstream.further_offers import FurtherOffers
-from ports.encryption import CannotOpen, KeyRing
-from ports.identity.upstream.further import FurtherProviderStore, ProviderPresets
-from ports.identity.upstream.protocols import UpstreamProtocols
+from core.usecases.identity.upstream.providers import FurtherOffers
+from ports.crypto import CannotOpen, KeyRing
+from ports.identity.upstream import FurtherProviderStore, ProviderPresets, UpstreamProtocols
 from ports.system import System
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 

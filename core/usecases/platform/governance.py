@@ -1,30 +1,45 @@
-"""Governs organizations: lists, approves, rejects and suspends them, and gives them tiers."""
+"""Platform owners govern organizations: they approve, reject and suspend them, give them tiers, and say yes to their own texts."""
 
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from core.domain.changes import UNCHANGED
-from core.domain.errors import NotFound, found
+from core.domain.errors import Conflict, NotFound, found
 from core.domain.identifiers import OrganizationId, TierId
-from core.domain.pages import Listed
+from core.domain.identity.callers import Caller
+from core.domain.languages import DEFAULT, Language
 from core.domain.platform import governance
 from core.domain.platform.governance import (
+    MOST_APPROVALS_LISTED,
+    MOST_LISTED_TEXTS,
+    ApprovalOutcome,
     Authority,
     Belongings,
+    ComparedText,
+    ComparedTexts,
     GovernanceDecision,
     GovernedOrganization,
     OrganizationFilter,
+    OrganizationTexts,
     Override,
     Terms,
+    approval_withdrawn,
+    require_seen,
+    rules_changed,
+    texts_approved,
 )
+from core.domain.record.events import Actor
+from core.domain.requests import UNCHANGED, Listed
 from core.domain.tenancy.organizations import Organization, organization_deleted, purge_job
 from core.domain.tenancy.tiers import FREE, Tier
+from core.domain.texts.own_texts import ApprovalRules
 from core.frozen import Frozen, replace
-from ports.clock import Clock
-from ports.platform.governance import OrganizationRegister
-from ports.tenancy.organizations import HeldOrganization
-from ports.tenancy.tiers import Tiers
-from ports.unit_of_work import UnitOfWorkFactory
+from core.usecases.tenancy.rights import hold_office
+from ports.metrics import Metrics
+from ports.platform import OrganizationRegister, TextApprovalStore
+from ports.system import Clock
+from ports.tenancy.organizations import HeldOrganization, Tiers
+from ports.texts import ShippedWords
+from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
 _UNKNOWN: Final = "There is no such organization"
 
@@ -136,3 +151,73 @@ class Governance(Frozen):
             await uow.record(decision.event(by))
             await uow.commit()
         return decision.organization
+
+
+_TEXT_APPROVAL_UNKNOWN = "There is no such organization with texts of its own"
+
+
+class TextApprovals(Frozen):
+    unit_of_work: UnitOfWorkFactory
+    lookup: TextApprovalStore
+    shipped: ShippedWords
+    metrics: Metrics
+
+    async def list(self) -> Sequence[ComparedTexts]:
+        """Those that wait come first. One that is not listed is, once somebody has said yes to others."""
+        return [self._compared(one) for one in await self.lookup.list(MOST_APPROVALS_LISTED, MOST_LISTED_TEXTS)]
+
+    async def approve(self, owner: Caller, organization: OrganizationId, version: str, actor: Actor) -> None:
+        """Raises `NotFound`, `Conflict` when the texts are not those that the owner has seen, `BadRequest`, and `Forbidden`."""
+        async with self.unit_of_work() as uow:
+            held = await self._held(uow, owner, organization)
+            found(held.version or None, _TEXT_APPROVAL_UNKNOWN)
+            try:
+                require_seen(held, version)
+            except Conflict:
+                self.metrics.text_approval(ApprovalOutcome.STALE)
+                raise
+            await uow.text_approvals.approve(organization, version)
+            await uow.record(texts_approved(held, actor))
+            await uow.commit()
+        self.metrics.text_approval(ApprovalOutcome.APPROVED)
+
+    async def withdraw(self, owner: Caller, organization: OrganizationId, actor: Actor) -> None:
+        """The texts wait again. So do former ones that have a yes, if the organization takes them back. Nothing happens when none have.
+        Raises `NotFound` and `Forbidden`.
+        """
+        async with self.unit_of_work() as uow:
+            held = await self._held(uow, owner, organization)
+            if held.approved_version is not None:
+                await uow.text_approvals.approve(organization, None)
+                await uow.record(approval_withdrawn(held, actor))
+                await uow.commit()
+        if held.approved_version is not None:
+            self.metrics.text_approval(ApprovalOutcome.WITHDRAWN)
+
+    async def rules(self) -> ApprovalRules:
+        return await self.lookup.rules()
+
+    async def set_rules(self, owner: Caller, rules: ApprovalRules, actor: Actor) -> ApprovalRules:
+        """Raises `Forbidden`."""
+        async with self.unit_of_work() as uow:
+            await hold_office(uow, owner)
+            before = await uow.text_approvals.rules()
+            if before != rules:
+                await uow.text_approvals.set_rules(rules)
+                await uow.record(rules_changed(before, rules, actor))
+                await uow.commit()
+        return rules
+
+    async def _held(self, uow: UnitOfWork, owner: Caller, organization: OrganizationId) -> OrganizationTexts:
+        await hold_office(uow, owner)
+        return found(await uow.text_approvals.hold(organization), _TEXT_APPROVAL_UNKNOWN)
+
+    def _compared(self, one: OrganizationTexts) -> ComparedTexts:
+        english = self.shipped.written(DEFAULT)
+        ours = {
+            language.value: self.shipped.written(language) for language in {Language.of(text.language) for text in one.texts} if language
+        }
+        return ComparedTexts(
+            one,
+            [ComparedText(text.language, text.key, ours.get(text.language, english).get(text.key, ""), text.text) for text in one.texts],
+        )

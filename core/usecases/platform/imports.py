@@ -4,27 +4,24 @@ import hmac
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from core.domain.email import Email
 from core.domain.errors import BadRequest, OrganizationNotActive, Overloaded, found
 from core.domain.identifiers import AssignmentId, IdentityId, MembershipId, PasskeyId, UserId
 from core.domain.identity.account_mails import AccountMail, AskedMail
 from core.domain.identity.mfa import sealing_context
 from core.domain.identity.passkeys import TRANSPORTS, Obstacle, RelyingParty, passkey_name
-from core.domain.identity.profile.usernames import USED_USERNAMES, username_digest
+from core.domain.identity.profiles import USED_USERNAMES, username_digest
+from core.domain.mail import Email
 from core.domain.platform.imports.decisions import Deciding, Decision, ImportDestination, ImportRules, KnownProvider, Marks, MetBefore
 from core.domain.platform.imports.events import all_of, import_finished
-from core.domain.platform.imports.people import Found, ImportedPasskey, ImportedPerson, UnreadableRecord
-from core.domain.platform.imports.records import shown
+from core.domain.platform.imports.records import Found, ImportedPasskey, ImportedPerson, UnreadableRecord, shown
 from core.domain.platform.imports.reports import NO_PARTS, Outcome, ReportLine, Tally
 from core.domain.record.events import Actor
 from core.frozen import Frozen, replace
-from ports.encryption import KeyRing
+from ports.crypto import KeptSecrets, KeyRing, PasswordHasher
 from ports.identity.accounts import EmailSyntax
-from ports.identity.passkeys import Authenticators
-from ports.passwords import PasswordHasher
-from ports.platform.imports import Candidate, ImportStore, Notebook, PeopleSource, Written
-from ports.progress import Advance
-from ports.server_secrets import KeptSecrets
+from ports.identity.sign_in import Authenticators
+from ports.jobs import Advance
+from ports.platform import Candidate, ImportStore, Notebook, PeopleSource, Written
 from ports.system import System
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 

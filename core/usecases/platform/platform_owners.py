@@ -5,16 +5,16 @@ or by a platform owner.
 from datetime import datetime
 from typing import Final
 
-from core.domain.email import Email
 from core.domain.errors import BadRequest, Conflict, Forbidden, NotFound
 from core.domain.identifiers import UserId
 from core.domain.identity.accounts import Account
+from core.domain.mail import Email
 from core.domain.record.events import SYSTEM, Actor, Event, Target
 from core.domain.secrets import Password
 from core.frozen import Frozen, replace
-from core.usecases.identity.account_access import hand_over
+from core.usecases.identity.account_endings import hand_over
 from core.usecases.identity.account_passwords import PasswordRules
-from ports.passwords import PasswordHasher
+from ports.crypto import PasswordHasher
 from ports.system import System
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 

@@ -6,8 +6,8 @@ from core.domain.platform.platform_users import INSTALLATION
 from core.domain.platform.searches import MOST_READ, FoundThing, FoundThings, ThingKind
 from core.domain.tenancy.members import Member
 from core.frozen import Frozen
-from ports.platform.searches import ThingLookup
-from ports.turns import Turns
+from ports.jobs import Turns
+from ports.platform import ThingLookup
 
 
 class Searches(Frozen):

@@ -1,37 +1,41 @@
-"""API keys: members create and delete them, the operator revokes them, and services present them on every request."""
+"""API keys and client secrets: members make and delete them, the operator revokes keys, and services present them."""
 
 from collections.abc import Sequence
 
 from core.domain.errors import found
-from core.domain.identifiers import ApiKeyId
-from core.domain.pages import Listed
+from core.domain.identifiers import ApiKeyId, ClientSecretId
 from core.domain.record.events import SYSTEM, Actor
+from core.domain.requests import Listed
 from core.domain.secrets import Token
 from core.domain.services.api_keys import (
-    KIND,
+    API_KEY_KIND,
+    CLIENT_SECRETS_KIND,
     ApiKey,
+    ClientSecret,
     KeyHolder,
     Permission,
     PlacedKey,
     api_key_created,
     api_key_deleted,
+    client_secret_created,
+    client_secret_deleted,
     key_expiry,
     key_permissions,
+    require_confidential,
     require_grantable,
-    require_room,
+    require_room_for_api_key,
+    require_room_for_client_secret,
 )
 from core.domain.services.user_keys import MadeUserKey, user_key_revoked
-from core.domain.tenancy.keys.machine_keys import NewMachineKey, holder_of, key_name
+from core.domain.tenancy.management_keys import NewMachineKey, holder_of, key_name, prefix_of
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
 from core.frozen import Frozen
 from core.usecases.services.services import NO_SUCH_SERVICE
-from core.usecases.tenancy.keys.machine_keys import add_key
+from core.usecases.tenancy.management_keys import add_key
 from core.usecases.tenancy.rights import hold_members, hold_rights, require_capability
-from ports.presence import Presence
-from ports.services.api_keys import ApiKeyLookup
-from ports.services.user_keys import UserKeyStore
-from ports.system import System
+from ports.services.services import ApiKeyLookup, ClientSecretStore, UserKeyStore
+from ports.system import Presence, System
 from ports.unit_of_work import UnitOfWorkFactory
 
 _NO_SUCH_KEY = "The service has no such API key"
@@ -70,7 +74,7 @@ class ApiKeys(Frozen):
             service = found(await uow.services.hold(member.organization, service_slug), NO_SUCH_SERVICE)
             made, count = await add_key(
                 uow.api_keys.add,
-                lambda: self.system.secrets.key(KIND),
+                lambda: self.system.secrets.key(API_KEY_KIND),
                 lambda prefix: ApiKey(
                     id=ApiKeyId(self.system.ids.new()),
                     service=service.id,
@@ -83,7 +87,7 @@ class ApiKeys(Frozen):
                     made_by_key=member.key_id,
                 ),
             )
-            require_room(count)
+            require_room_for_api_key(count)
             placed = PlacedKey(made.key, service.slug, member.organization, member.organization_slug)
             await uow.record(api_key_created(placed, actor))
             await uow.commit()
@@ -125,3 +129,51 @@ class ApiKeys(Frozen):
             await uow.record(api_key_deleted(deleted, SYSTEM, operator))
             await uow.commit()
         return deleted
+
+
+class NewClientSecret(Frozen):
+    """A new client secret with its text. Postern stores the prefix and a digest, so no later answer has the text."""
+
+    secret: ClientSecret
+    text: Token
+
+
+class ClientSecrets(Frozen):
+    unit_of_work: UnitOfWorkFactory
+    lookup: ClientSecretStore
+    system: System
+
+    async def create(self, member: Member, service_slug: str, actor: Actor) -> NewClientSecret:
+        """Create a client secret. Raises `NotFound`, `BadRequest` when the service cannot keep a secret or has two secrets already, and
+        `Forbidden` when the caller may no longer manage services.
+        """
+        text = self.system.secrets.key(CLIENT_SECRETS_KIND)
+        async with self.unit_of_work() as uow:
+            await hold_rights(uow, member, Capability.SERVICES_MANAGE)
+            service = found(await uow.services.hold(member.organization, service_slug), NO_SUCH_SERVICE)
+            require_confidential(service)
+            require_room_for_client_secret(await uow.client_secrets.count(service.id))
+            secret = ClientSecret(
+                ClientSecretId(self.system.ids.new()),
+                service.id,
+                prefix_of(text),
+                member.responsible,
+                self.system.clock.now(),
+                member.key_id,
+            )
+            await uow.client_secrets.add(secret, text.digest())
+            await uow.record(client_secret_created(secret, service, actor))
+            await uow.commit()
+        return NewClientSecret(secret, text)
+
+    async def list(self, member: Member, service_slug: str) -> Sequence[ClientSecret]:
+        """Oldest first. Raises `NotFound`."""
+        return found(await self.lookup.list(member.organization, service_slug), NO_SUCH_SERVICE)
+
+    async def delete(self, member: Member, service_slug: str, secret: ClientSecretId, actor: Actor) -> None:
+        """The secret is refused from the next request on. Raises `NotFound`."""
+        async with self.unit_of_work() as uow:
+            service = found(await uow.services.hold(member.organization, service_slug), NO_SUCH_SERVICE)
+            deleted = found(await uow.client_secrets.delete(service.id, secret), "The service has no such client secret")
+            await uow.record(client_secret_deleted(deleted, service, actor))
+            await uow.commit()

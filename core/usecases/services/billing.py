@@ -12,7 +12,7 @@ from core.domain.branding import Branding, mailed_logo
 from core.domain.errors import Overloaded, Unauthorized, Unavailable
 from core.domain.identifiers import SubscriptionId
 from core.domain.secrets import Secret
-from core.domain.services.billing.billing import (
+from core.domain.services.billing import (
     Buyer,
     Facets,
     Managed,
@@ -26,17 +26,10 @@ from core.domain.services.billing.billing import (
     still_asks,
     wanted_of,
 )
-from core.domain.services.billing.billing_news import News, NewsType, Snapshot, news_of
-from core.domain.services.billing.billing_signatures import require_header, require_signature, require_text
-from core.domain.services.subscriptions import (
-    Occasion,
-    Subscription,
-    SubscriptionStatus,
-    subscription_changed,
-    subscription_created,
-)
+from core.domain.services.billing_news import News, NewsType, Snapshot, news_of, require_header, require_signature, require_text
+from core.domain.services.plans import Occasion, Subscription, SubscriptionStatus, subscription_changed, subscription_created
 from core.frozen import Frozen, replace
-from ports.mail_templates import MailTemplates
+from ports.mail import MailTemplates
 from ports.metrics import Metrics
 from ports.services.billing import (
     BillingInbox,

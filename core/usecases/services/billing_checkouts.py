@@ -11,7 +11,7 @@ import structlog
 
 from core.domain.errors import BadRequest, BillingFailed, NotFound, OrganizationNotActive, found
 from core.domain.identifiers import OrganizationId, UserId
-from core.domain.services.billing.billing_checkouts import KEY_LIFETIME, LIFETIME, digest_of, is_repeated, return_address
+from core.domain.services.billing import CHECKOUT_LIFETIME, KEY_LIFETIME, digest_of, is_repeated, return_address
 from core.domain.tenancy.members import Member
 from core.frozen import Frozen
 from core.usecases.tenancy.rights import hold_members, require_owner
@@ -112,7 +112,7 @@ class Checkouts(Frozen):
             last = offer.last
             if last is not None and not last.has_led_somewhere and is_repeated(wish.digest(price), last.digest, last.asked_at, now):
                 return offer, last, price
-            if last is None or last.external_id is None or not last.digest or now - last.asked_at >= LIFETIME:
+            if last is None or last.external_id is None or not last.digest or now - last.asked_at >= CHECKOUT_LIFETIME:
                 checkout = BegunCheckout(self.system.ids.new(), wish.digest(price), None, now)
                 instead_of = None if last is None else last.id
                 if not await uow.billing.begin_checkout(offer.service, wish.user, checkout, instead_of=instead_of):
@@ -165,7 +165,7 @@ class Checkouts(Frozen):
                         "plan_id": str(wish.plan),
                         "user_id": str(wish.user),
                     },
-                    expires_at=checkout.asked_at + LIFETIME,
+                    expires_at=checkout.asked_at + CHECKOUT_LIFETIME,
                 )
             )
         except PaymentRefused as refused:

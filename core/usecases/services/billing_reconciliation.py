@@ -8,13 +8,13 @@ from typing import Final
 import structlog
 
 from core.domain.errors import Overloaded, Unavailable
-from core.domain.services.billing.billing import AGAIN, SWEEP
-from core.domain.services.billing.billing_news import Snapshot
+from core.domain.services.billing import AGAIN, SWEEP
+from core.domain.services.billing_news import Snapshot
 from core.frozen import Frozen
 from core.usecases.services.billing import Billing
-from ports.clock import Clock
 from ports.metrics import Metrics
 from ports.services.billing import BillingInbox, PaymentProvider, PaymentRefused, ProviderSubscriptions
+from ports.system import Clock
 
 log = structlog.get_logger()
 

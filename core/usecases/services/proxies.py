@@ -20,7 +20,7 @@ from core.domain.tenancy.roles import Capability
 from core.frozen import Frozen, replace
 from core.usecases.services.services import NO_SUCH_SERVICE
 from core.usecases.tenancy.rights import hold_rights
-from ports.services.proxies import ProxyStore
+from ports.services.services import ProxyStore
 from ports.system import System
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 

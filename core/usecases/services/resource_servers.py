@@ -34,9 +34,9 @@ from core.domain.tenancy.domains import LEASE, RECHECKED_EVERY
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
 from core.frozen import Frozen, replace
-from core.usecases.tenancy.domains.domain_proofs import DomainProofs, Use, Verification
+from core.usecases.tenancy.domains import DomainProofs, Use, Verification
 from core.usecases.tenancy.rights import hold_office, hold_rights
-from ports.services.resource_servers import ResourceServerStore
+from ports.services.services import ResourceServerStore
 from ports.system import System
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 

@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from typing import Final
 
-from core.domain.changes import UNCHANGED, Unchanged
 from core.domain.claims import ClaimPlace, ClaimSource, ServiceClaim
 from core.domain.errors import BadRequest, Conflict, found
+from core.domain.formats import Json
 from core.domain.identifiers import OrganizationId, ServiceClaimId
-from core.domain.json import Json
 from core.domain.record.events import Actor
+from core.domain.requests import UNCHANGED, Unchanged
 from core.domain.services.service_claims import (
     ConfiguredClaim,
     checked_claim,
@@ -24,7 +24,7 @@ from core.domain.tenancy.roles import Capability
 from core.frozen import Frozen, replace
 from core.usecases.services.services import NO_SUCH_SERVICE
 from core.usecases.tenancy.rights import hold_rights
-from ports.services.service_claims import ServiceClaimStore
+from ports.services.services import ServiceClaimStore
 from ports.system import System
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 

@@ -1,16 +1,23 @@
-"""Services: members of the organization create, list and change them, and the owner deletes them."""
+"""Services: members of the organization create, list and change them, and the owner deletes them.
+
+What management keys have made: it lasts without the key, and may end with it.
+
+The client ids of services that come from another system. The operator alone decides about them: an id that one service has is an id that
+no other service of the installation can have.
+"""
 
 from collections.abc import Mapping
 from typing import Final
 
 from core.domain.errors import BadRequest, Conflict, NotFound, OrganizationNotActive, found
-from core.domain.identifiers import ClientId, LogoId, PlanId, ServiceId
-from core.domain.identity.session_limits.reach import SessionReach
-from core.domain.json import Json
-from core.domain.outbound.key_sets import PATIENCE
-from core.domain.pages import Listed
+from core.domain.formats import Json
+from core.domain.identifiers import ClientId, LogoId, ManagementKeyId, OrganizationId, PlanId, ServiceId
+from core.domain.identity.session_limits import SessionReach
+from core.domain.outbound import KEYS_PATIENCE
 from core.domain.record.events import Actor
-from core.domain.services.client_secrets import require_none
+from core.domain.requests import Listed
+from core.domain.services.api_keys import api_key_deleted, made_secret_deleted, require_no_client_secret
+from core.domain.services.clients import kept_client_id
 from core.domain.services.plans import Plan, default_plan, plan_created
 from core.domain.services.services import (
     NewService,
@@ -29,18 +36,20 @@ from core.domain.services.services import (
     service_updated,
     with_logo,
 )
-from core.domain.tenancy.look_pictures import LOGO_BOUNDS, Logo, look_picture
+from core.domain.tenancy.branding import LOGO_BOUNDS, Logo, look_picture
+from core.domain.tenancy.invitations import revoked
+from core.domain.tenancy.management_keys import MOST_LISTED, MadeByKey, management_key_ended
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
-from core.frozen import Frozen
+from core.frozen import Frozen, replace
 from core.usecases.fetches import not_fetched
-from core.usecases.tenancy.rights import hold_members, hold_rights, require_owner
-from core.usecases.tenancy.session_reach import reached_sessions
-from ports.identity.session_limits.session_reach import SessionReachLookup
+from core.usecases.tenancy.management_keys import NO_SUCH_MANAGEMENT_KEY
+from core.usecases.tenancy.rights import hold_members, hold_rights, require_capability, require_owner
+from core.usecases.tenancy.sign_in_rules import reached_sessions
+from ports.identity.sessions import SessionReachLookup
 from ports.outbound import Outbound, OutboundFailed
-from ports.services.published_keys import KeySets
-from ports.services.services import ServiceRegister, ServiceStore
-from ports.system import System
+from ports.services.services import KeySets, ServiceRegister, ServiceStore
+from ports.system import Clock, System
 from ports.unit_of_work import UnitOfWorkFactory
 
 NO_SUCH_SERVICE: Final = "The organization has no such service"
@@ -117,7 +126,7 @@ class OrganizationServices(Frozen):
             if after.backchannel_logout_uri != before.backchannel_logout_uri:
                 self._require_callable(after)
             if before.service_type.is_confidential and not after.service_type.is_confidential:
-                require_none(await uow.client_secrets.count(before.id))
+                require_no_client_secret(await uow.client_secrets.count(before.id))
             await uow.services.save(after)
             if after.profile is not before.profile:
                 await uow.services.end_requests(before.id)
@@ -172,7 +181,7 @@ class OrganizationServices(Frozen):
         try:
             return await self.key_sets.fetch(url)
         except OutboundFailed as failed:
-            raise not_fetched(failed, "jwks_uri", "the keys", PATIENCE) from None
+            raise not_fetched(failed, "jwks_uri", "the keys", KEYS_PATIENCE) from None
 
     def _require_callable(self, service: Service) -> None:
         uri = service.backchannel_logout_uri
@@ -195,3 +204,60 @@ class RegisteredServices(Frozen):
     async def show(self, organization_slug: str, slug: str) -> RegisteredService:
         """Raises `NotFound`."""
         return found(await self.register.find(organization_slug, slug), NO_SUCH_SERVICE)
+
+
+class MadeByKeys(Frozen):
+    unit_of_work: UnitOfWorkFactory
+    clock: Clock
+
+    async def end(self, member: Member, key: ManagementKeyId, actor: Actor, *, end_made: bool) -> MadeByKey:
+        """End a management key, which is refused from the next request on. Nobody can accept its invitations any more. Returns what the key
+        has made that lasted until now; with `end_made`, this ends too, except for memberships. Raises `NotFound`, and `Forbidden` when the
+        caller may no longer do this, or may not manage services and wants to end what the key made.
+        """
+        async with self.unit_of_work() as uow:
+            acting, _ = await hold_members(uow, member)
+            require_capability(acting, Capability.INTEGRATIONS_MANAGE)
+            if end_made:
+                require_capability(acting, Capability.SERVICES_MANAGE)
+            made = await uow.management_keys.made(key)
+            ended = found(await uow.management_keys.end(member.organization, key), NO_SUCH_MANAGEMENT_KEY)
+            events = [management_key_ended(ended, actor, made, ended_made=end_made)]
+            if end_made:
+                # They are void in any case, so cancelling them takes no further right. Any beyond the limit stay void until they expire.
+                invitations = await uow.invitations.cancel_made(member.organization, key, MOST_LISTED, self.clock.now())
+                events += [revoked(one, actor) for one in invitations]
+                secrets = await uow.client_secrets.delete_made(key)
+                api_keys = await uow.api_keys.delete_made(key)
+                events += [made_secret_deleted(one, actor) for one in secrets]
+                events += [api_key_deleted(one, actor) for one in api_keys]
+            await uow.record_all(events)
+            await uow.commit()
+        return made
+
+
+class KeptClientIds(Frozen):
+    """The caller has checked that the request comes from the operator."""
+
+    unit_of_work: UnitOfWorkFactory
+    clock: Clock
+
+    async def keep(self, organization: OrganizationId, slug: str, kept: str | None, actor: Actor) -> Service:
+        """From now on the service is the client with the id `kept`, or with its own one. Raises `NotFound`; `BadRequest` for a text that is
+        no client id; and `Conflict`.
+        """
+        wanted = None if kept is None else kept_client_id(kept)
+        async with self.unit_of_work() as uow:
+            before = found(await uow.services.hold(organization, slug), "The organization has no such service")
+            if before.service_type is ServiceType.METADATA:
+                raise BadRequest("A document describes this application, and its address is its client id", words="described_by_document")
+            client = await uow.services.keep_client_id(before.id, wanted)
+            if client is None:
+                raise Conflict("client_id: another service of this installation has it, or one that is being deleted")
+            after = replace(before, client_id=client, updated_at=self.clock.now())
+            if client == before.client_id:
+                return before
+            await uow.services.save(after)
+            await uow.record(service_updated(before, after, actor))
+            await uow.commit()
+        return after

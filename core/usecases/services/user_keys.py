@@ -33,19 +33,18 @@ from core.domain.services.user_keys import (
     user_key_revoked,
     user_keys_updated,
 )
-from core.domain.tenancy.keys.machine_keys import NewMachineKey, holder_of, key_name
+from core.domain.tenancy.management_keys import NewMachineKey, holder_of, key_name
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
 from core.frozen import Frozen, replace
-from core.usecases.identity.account_access import require_living
+from core.usecases.identity.account_endings import require_living
 from core.usecases.services.services import NO_SUCH_SERVICE
-from core.usecases.tenancy.keys.machine_keys import add_key
+from core.usecases.tenancy.management_keys import add_key
 from core.usecases.tenancy.rights import hold_rights
-from ports.mail_templates import MailTemplates
+from ports.mail import MailTemplates
 from ports.metrics import Metrics
-from ports.presence import Presence
-from ports.services.user_keys import UserKeyLookup, UserKeyStore
-from ports.system import System
+from ports.services.services import UserKeyLookup, UserKeyStore
+from ports.system import Presence, System
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
 Found = TypeVar("Found")

@@ -1,20 +1,22 @@
 """Branding: the pictures, colours and type of an organization, chosen by members with permission."""
 
-from core.domain.changes import UNCHANGED
 from core.domain.errors import found
 from core.domain.identifiers import LogoId
 from core.domain.record.events import Actor
+from core.domain.requests import UNCHANGED
 from core.domain.tenancy.branding import (
     LARGEST_LOGO,
     TIMEOUT,
+    Logo,
     LookChange,
+    LookPicture,
     OrganizationLook,
     branding_updated,
     logo_destination,
     logo_of,
+    look_picture,
     picture_changed,
 )
-from core.domain.tenancy.look_pictures import Logo, LookPicture, look_picture
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
 from core.frozen import Frozen, replace
@@ -22,7 +24,7 @@ from core.usecases.fetches import not_fetched
 from core.usecases.tenancy.rights import hold_rights
 from ports.outbound import Outbound, OutboundFailed
 from ports.system import Ids
-from ports.tenancy.branding import LookStore
+from ports.tenancy.organizations import LookStore
 from ports.unit_of_work import UnitOfWorkFactory
 
 

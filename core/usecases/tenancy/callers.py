@@ -6,23 +6,22 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from uuid import UUID
 
 from core.domain.errors import Forbidden, NotFound, OrganizationNotActive, TokenInvalid, Unauthorized
+from core.domain.formats import Json
 from core.domain.identifiers import OrganizationId, SessionId, UserId
 from core.domain.identity.browser_sessions import BrowserAccount
 from core.domain.identity.callers import NOT_A_MEMBER, Caller, Participation, require_admitted
 from core.domain.identity.risk_policies.verdicts import KeptOut
 from core.domain.identity.sessions import TokenUse
-from core.domain.identity.terms.terms import require_accepted
-from core.domain.json import Json
-from core.domain.key_proofs.proofs import KeyThumbprint, require_shown
+from core.domain.identity.terms import require_accepted
+from core.domain.key_proofs import KeyThumbprint, require_shown
 from core.domain.secrets import Token
 from core.domain.tenancy.members import IN_A_SERVICE, NOT_YOUR_ORGANIZATION, Member, OrganizationStanding
 from core.domain.tenancy.roles import capabilities_of
 from core.domain.tenancy.sign_in_rules import outlasted, require_second_factor
 from core.frozen import Frozen, replace
-from ports.clock import Clock
-from ports.presence import Presence
-from ports.tenancy.callers import CallerLookup
-from ports.tokens import AccessTokenVerifier
+from ports.crypto import AccessTokenVerifier
+from ports.system import Clock, Presence
+from ports.tenancy.members import CallerLookup
 
 # Gets every request in another person's name, with the organization that the request is about, before anything is refused.
 Witness = Callable[[Caller, OrganizationId | None], Awaitable[None]]

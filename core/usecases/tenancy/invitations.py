@@ -5,24 +5,25 @@ from datetime import datetime
 from typing import Final
 
 from core.domain.branding import NamedApplication
-from core.domain.email import Email
 from core.domain.errors import BadRequest, Forbidden, InvitationExpired, NotFound, RateLimited, found
 from core.domain.identifiers import InvitationId, MembershipId, OrganizationId, UserId
-from core.domain.identity.account_mails import AccountMail, AskedMail
+from core.domain.identity.account_mails import AccountMail, AskedMail, Links
 from core.domain.identity.accounts import opened_by_proof, unverified_account
 from core.domain.identity.callers import Caller
-from core.domain.identity.links import Links
-from core.domain.identity.profile.profiles import NOTHING_STATED, StatedProfile
-from core.domain.pages import Page
+from core.domain.identity.profiles import NOTHING_STATED, StatedProfile
+from core.domain.mail import Email
 from core.domain.record.events import Actor, Event, Target
+from core.domain.requests import Page
 from core.domain.secrets import Token
 from core.domain.tenancy.invitations import (
     LIFETIME,
+    LISTED_TOKEN_LIFETIME,
     UNKNOWN,
     Invitation,
     InvitationOffer,
     InvitationStatus,
     Inviter,
+    ListedToken,
     OwnInvitation,
     Way,
     accepted,
@@ -30,25 +31,25 @@ from core.domain.tenancy.invitations import (
     expired,
     invited,
     joined,
+    read_listed_token,
     require_invitable,
     require_may_offer,
     require_pending,
     revoked,
 )
-from core.domain.tenancy.listed_tokens import LISTED_TOKEN_LIFETIME, ListedToken, read_listed_token
 from core.domain.tenancy.members import Member, Membership, MembershipOrigin
 from core.domain.tenancy.roles import BuiltInRole, Capability
 from core.frozen import Frozen, replace
-from core.usecases.identity.account_access import end_access
+from core.usecases.identity.account_endings import end_access
 from core.usecases.identity.account_passwords import AccountPasswords, FittingPassword
 from core.usecases.identity.accounts import Accounts
 from core.usecases.identity.profiles import Profiles
 from core.usecases.tenancy.rights import hold_rights
-from core.usecases.tenancy.texts.organization_mails import organization_mail
-from ports.mail_templates import MailTemplates
-from ports.server_secrets import ServerSecrets
+from core.usecases.tenancy.texts import organization_mail
+from ports.crypto import ServerSecrets
+from ports.mail import MailTemplates
 from ports.system import System
-from ports.tenancy.invitations import ById, ByToken, InvitationStore, ListedInvitation
+from ports.tenancy.members import ById, ByToken, InvitationStore, ListedInvitation
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
 # The name of the key that signs the tokens in people's own lists.

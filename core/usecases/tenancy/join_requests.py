@@ -5,11 +5,11 @@ from typing import Final
 
 import structlog
 
-from core.domain.email import Email, mail_domain
 from core.domain.errors import NotFound, RetryLater, found
 from core.domain.identifiers import JoinRequestId, MembershipId, UserId
-from core.domain.pages import Page
+from core.domain.mail import Email, mail_domain
 from core.domain.record.events import Actor
+from core.domain.requests import Page
 from core.domain.tenancy.invitations import require_may_admit
 from core.domain.tenancy.join_requests import (
     Asking,
@@ -28,11 +28,11 @@ from core.domain.tenancy.members import Member, Membership, MembershipOrigin
 from core.domain.tenancy.roles import BuiltInRole, Capability
 from core.frozen import Frozen
 from core.usecases.tenancy.rights import hold_rights
-from core.usecases.tenancy.texts.organization_mails import organization_mail
-from ports.mail_templates import MailTemplates
+from core.usecases.tenancy.texts import organization_mail
+from ports.mail import MailTemplates
 from ports.metrics import Metrics
 from ports.system import System
-from ports.tenancy.join_requests import JoinRequestStore
+from ports.tenancy.members import JoinRequestStore
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
 log = structlog.get_logger()
@@ -41,7 +41,7 @@ _UNKNOWN: Final = "There is no such request"
 
 
 class JoinByDomain(Frozen):
-    """Implements `ports.identity.realms.Joining`."""
+    """Implements `ports.identity.sign_in.Joining`."""
 
     unit_of_work: UnitOfWorkFactory
     templates: MailTemplates

@@ -34,14 +34,12 @@ from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
 from core.frozen import Frozen
 from core.usecases.tenancy.rights import hold_members, hold_rights, require_capability
-from ports.clock import Clock
-from ports.encryption import CannotOpen, KeyRing
+from ports.crypto import CannotOpen, KeyRing
 from ports.identity.accounts import EmailSyntax
-from ports.mail import MailDelayed, MailRefused, MailTransport
-from ports.mail_templates import MailTemplates
+from ports.mail import MailDelayed, MailRefused, MailTemplates, MailTransport
 from ports.metrics import Metrics
-from ports.system import Ids
-from ports.tenancy.mail_servers import MailServerStore, OrganizationPost, SealedMailServer
+from ports.system import Clock, Ids
+from ports.tenancy.organizations import MailServerStore, OrganizationPost, SealedMailServer
 from ports.unit_of_work import UnitOfWorkFactory
 
 log = structlog.get_logger()

@@ -1,18 +1,22 @@
-"""Members: the people of an organization, their roles, their leaving, and the transfer of ownership."""
+"""Members: the people of an organization, their roles, their leaving, and the transfer of ownership.
+
+Help for members who have lost their second factor. A person who manages the members of an organization can disable the second factor of
+an account that belongs to this organization alone. For every other account only the owners of the platform can.
+"""
 
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import nullcontext
 
-from core.domain.email import mail_domain
 from core.domain.errors import BadRequest, Forbidden, NotFound, OrganizationNotActive, Unauthorized, found
 from core.domain.identifiers import OrganizationId, SessionId, UserId, UserKeyId
 from core.domain.identity.accounts import Account, PasswordChosen
-from core.domain.identity.callers import NOT_A_MEMBER, Caller
+from core.domain.identity.callers import NOT_A_MEMBER, Caller, reason_of
 from core.domain.identity.risk_policies.verdicts import KeptOut
 from core.domain.identity.sessions import Context, TokenPair
-from core.domain.identity.terms.terms import require_accepted
-from core.domain.pages import Page
+from core.domain.identity.terms import require_accepted
+from core.domain.mail import mail_domain
 from core.domain.record.events import Actor
+from core.domain.requests import Page
 from core.domain.secrets import Password, Token
 from core.domain.tenancy.members import (
     MOST_ASKED,
@@ -33,12 +37,13 @@ from core.domain.tenancy.roles import BuiltInRole, Capability, require_grantable
 from core.domain.tenancy.sign_in_rules import outlasted, require_second_factor
 from core.frozen import Frozen, replace
 from core.usecases.identity.account_passwords import AccountPasswords
+from core.usecases.identity.mfa import Mfa
 from core.usecases.identity.sessions import Sessions
 from core.usecases.tenancy.ownerships import Ownerships, require_in_person
 from core.usecases.tenancy.rights import confirm_ownership, hold_members, require_capability, require_owner
-from ports.clock import Clock
+from ports.jobs import Turns
+from ports.system import Clock
 from ports.tenancy.members import KnownMember, MemberStore
-from ports.turns import Turns
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
 
@@ -260,3 +265,36 @@ def target_in(known: Mapping[UserId, KnownMember], user: UserId) -> KnownMember:
     if target.membership.role == BuiltInRole.OWNER:
         raise BadRequest("This cannot be done to the owner: transfer the ownership first", words="transfer_first")
     return target
+
+
+class MemberFactors(Frozen):
+    unit_of_work: UnitOfWorkFactory
+    mfa: Mfa
+
+    async def disable(self, caller: Member, user: UserId, reason: str, actor: Actor) -> bool:
+        """Disable a member's second factor. From then on the member signs in without it, and a mail tells them. Returns False when the
+        member had no second factor. Raises `NotFound`, `BadRequest` for the caller, for the owner, and without a reason, and `Forbidden`
+        when the member may do more than the caller, or when the account does not belong to the organization alone: the account may open
+        other organizations too, and this organization must not weaken the sign-in there.
+        """
+        reason = reason_of(reason)
+        if user == caller.user:
+            raise BadRequest(
+                "Another member has to do it: your own second factor you disable with DELETE /api/user/mfa", words="another_member"
+            )
+        async with self.unit_of_work() as uow:
+            acting, known = await hold_members(uow, caller, user)
+            require_capability(acting, Capability.MEMBERS_MANAGE)
+            target = target_in(known, user)
+            require_no_more(target.capabilities, acting.capabilities)
+            await uow.accounts.hold(user)
+            if not await uow.members.belongs_here_alone(caller.organization, user):
+                raise Forbidden(
+                    "This account is not your organization's alone: the owners of the platform can help", words="platform_can_help"
+                )
+            account = target.account
+            disabled = await self.mfa.force_end(
+                uow, user, account.email, actor, reason=reason, language=account.language, organization=caller.organization
+            )
+            await uow.commit()
+        return disabled

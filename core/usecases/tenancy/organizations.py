@@ -3,22 +3,23 @@
 from collections.abc import Sequence
 from typing import Final
 
-from core.domain.email import Email
 from core.domain.errors import BadRequest, Conflict, Forbidden, NotFound, Unauthorized, found
 from core.domain.identifiers import MembershipId, OrganizationId, SessionId, TierId, UserId
 from core.domain.identity.accounts import Account
 from core.domain.identity.callers import NOT_A_MEMBER, Caller
 from core.domain.identity.sessions import Context, TokenPair
-from core.domain.identity.terms.terms import require_accepted
+from core.domain.identity.terms import require_accepted
+from core.domain.mail import Email
 from core.domain.record.events import Actor, Event
 from core.domain.tenancy.members import Member, Membership, MembershipOrigin, session_opened
-from core.domain.tenancy.metadata import Metadata, checked_metadata
 from core.domain.tenancy.organizations import (
     MOST_APPROVALS,
     MOST_OWNED,
+    Metadata,
     Organization,
     OrganizationOverview,
     OrganizationStatus,
+    checked_metadata,
     organization_created,
     organization_deleted,
     organization_metadata_changed,
@@ -36,8 +37,7 @@ from core.usecases.identity.sessions import Sessions
 from core.usecases.tenancy.rights import hold_members, require_owner, require_standing
 from ports.identity.sessions import Opener
 from ports.system import System
-from ports.tenancy.organizations import OrganizationStore
-from ports.tenancy.tiers import Tiers
+from ports.tenancy.organizations import OrganizationStore, Tiers
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
 

@@ -1,13 +1,18 @@
-"""Ownership that others have given to somebody, and its owner's word: confirmed or declined."""
+"""Ownership that others have given to somebody, and its owner's word: confirmed or declined.
 
+Mails to the owners of an organization: about something that will stop working, or that they want to hear of.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
 from typing import Final
 
 from core.domain.branding import Branding
 from core.domain.errors import BadRequest, Forbidden, NotFound, found
 from core.domain.identifiers import OrganizationId, UserId
+from core.domain.identity.account_mails import Links
 from core.domain.identity.accounts import Account
 from core.domain.identity.callers import Caller
-from core.domain.identity.links import Links
 from core.domain.tenancy.members import (
     DECLINED,
     NOT_YOUR_ORGANIZATION,
@@ -20,10 +25,11 @@ from core.domain.tenancy.organizations import OrganizationOverview
 from core.domain.tenancy.roles import BuiltInRole
 from core.frozen import Frozen
 from core.usecases.tenancy.rights import confirm_ownership
-from ports.clock import Clock
-from ports.mail_templates import MailTemplates
+from ports.mail import MailTemplates
+from ports.system import Clock
 from ports.tenancy.members import Handed
 from ports.tenancy.organizations import OrganizationStore
+from ports.tenancy.receivers import Owner
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
 
@@ -117,3 +123,19 @@ async def _require_owner(uow: UnitOfWork, organization: OrganizationId, user: Us
 
 
 _UNKNOWN: Final = "There is no such organization"
+
+
+async def tell_owners(
+    uow: UnitOfWork, templates: MailTemplates, owners: Sequence[Owner], template: str, **values: str | bool | datetime | None
+) -> None:
+    for owner in owners:
+        mail = templates.mail(
+            template,
+            owner.email.address,
+            account=owner.user,
+            language=owner.language,
+            branding=owner.branding,
+            carries_own_texts=owner.is_own,
+            **values,
+        )
+        await uow.jobs.add(mail.as_job())

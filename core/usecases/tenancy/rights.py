@@ -4,18 +4,22 @@ The first check of the request may be older than a change of the member's role, 
 the rights are checked again when the organization is held, and cannot change until the unit of work ends. The same holds for a management
 key, which may have ended meanwhile, and whose maker may have lost rights. A request that makes many changes, one after the other, is also
 stopped here: by everything that would stop a new request.
+
+Access: shows operators a person's rights in an organization, and the reasons.
 """
 
 from collections.abc import Collection, Mapping
 from datetime import datetime
 
-from core.domain.errors import Forbidden, OrganizationNotActive, Unauthorized
+from core.domain.errors import Forbidden, OrganizationNotActive, Unauthorized, found
 from core.domain.identifiers import UserId
 from core.domain.identity.callers import NOT_A_MEMBER, Caller
+from core.domain.mail import Email
 from core.domain.tenancy.members import Member, UnconfirmedOwnership, ownership_confirmed
+from core.domain.tenancy.organizations import Accessor
 from core.domain.tenancy.roles import GRANTED_BY_OWNER, BuiltInRole, Capability, require_grantable
 from core.frozen import Frozen
-from ports.tenancy.members import KnownMember
+from ports.tenancy.members import KnownMember, RelationLookup
 from ports.unit_of_work import UnitOfWork
 
 
@@ -122,3 +126,11 @@ def _unconfirmed(member: Member, acting: KnownMember) -> UnconfirmedOwnership | 
     if not acting.is_unconfirmed_owner or member.is_operators or member.caller.impersonator is not None:
         return None
     return UnconfirmedOwnership(member.organization, member.user)
+
+
+class AccessExplainer(Frozen):
+    lookup: RelationLookup
+
+    async def explain(self, email: Email, slug: str) -> Accessor:
+        """Returns this person's rights in this organization. Raises `NotFound` when either does not exist."""
+        return found(await self.lookup.find(email, slug), f"There is no account {email}, or no organization {slug}")

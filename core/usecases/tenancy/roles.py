@@ -26,7 +26,7 @@ from core.frozen import Frozen, replace
 from core.usecases.tenancy.rights import hold_members, hold_rights, require_capability, require_may_grant, require_owner
 from core.usecases.tenancy.teams import require_fit_for_directory
 from ports.system import System
-from ports.tenancy.roles import RoleStore
+from ports.tenancy.members import RoleStore
 from ports.unit_of_work import UnitOfWorkFactory
 
 _NO_SUCH_ROLE: Final = "There is no such role"

@@ -1,8 +1,10 @@
-"""Sign-in rules: members who manage an organization's settings read and change them."""
+"""Sign-in rules: members who manage the settings read and change them, and see what a change of session limits would reach."""
 
 from collections.abc import Sequence
 
 from core.domain.errors import BadRequest, found
+from core.domain.identifiers import ServiceId
+from core.domain.identity.session_limits import NOBODY_REACHED, SessionLimits, SessionReach, reaches_anybody
 from core.domain.record.events import Actor
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
@@ -17,12 +19,21 @@ from core.domain.tenancy.sign_in_rules import (
 )
 from core.frozen import Frozen, replace
 from core.usecases.tenancy.rights import hold_rights
-from core.usecases.tenancy.session_reach import reached_sessions
-from ports.clock import Clock
 from ports.identity.accounts import EmailSyntax
-from ports.identity.session_limits.session_reach import SessionReachLookup
-from ports.tenancy.sign_in_rules import SignInRulesStore
+from ports.identity.sessions import SessionReachLookup
+from ports.system import Clock
+from ports.tenancy.organizations import SignInRulesStore
 from ports.unit_of_work import UnitOfWorkFactory
+
+
+async def reached_sessions(
+    lookup: SessionReachLookup, member: Member, service: ServiceId | None, before: SessionLimits, after: SessionLimits
+) -> SessionReach:
+    """Without a round trip if nothing becomes stricter."""
+    if not reaches_anybody(before, after):
+        return NOBODY_REACHED
+    asker = None if member.signed_in is None else member.signed_in.session
+    return await lookup.reach(member.organization, service, before, after, asker=asker)
 
 
 class OrganizationSignInRules(Frozen):

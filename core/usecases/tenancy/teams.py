@@ -30,7 +30,7 @@ from core.domain.tenancy.teams import (
 from core.frozen import Frozen, replace
 from core.usecases.tenancy.rights import Acting, hold_members, require_capability, require_may_grant, require_owner
 from ports.system import System
-from ports.tenancy.teams import TeamStore
+from ports.tenancy.members import TeamStore
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
 _NO_SUCH_TEAM: Final = "There is no such team"

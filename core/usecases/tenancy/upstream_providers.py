@@ -1,17 +1,19 @@
-"""Organizations' own upstream providers: members who may manage the settings create, change and delete them."""
+"""Organizations' own upstream providers: members who may manage the settings create, change and delete them.
+
+OAuth credentials: an organization's own clients at the upstream providers. Members who may manage the settings set and remove them.
+"""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from typing import Final, Protocol
 
-from core.domain.changes import Unchanged
 from core.domain.errors import BadRequest, Conflict, found
-from core.domain.identifiers import OrganizationId, UpstreamProviderId
+from core.domain.identifiers import OAuthCredentialId, OrganizationId, UpstreamProviderId
 from core.domain.identity.upstream.connections import NO_CHANGE, NOTHING_SET, ConnectionState, ProviderKind, SamlChange
-from core.domain.identity.upstream.directory_factors import second_factor_values
+from core.domain.identity.upstream.directory_visits import second_factor_values
 from core.domain.identity.upstream.identity_assertions import AssertionSettings
-from core.domain.identity.upstream.ldap.credentials import require_no_credential
+from core.domain.identity.upstream.ldap.filters import require_no_credential
 from core.domain.identity.upstream.ldap.settings import (
     LONGEST_AUTHORITIES,
     NO_LDAP_CHANGE,
@@ -23,19 +25,26 @@ from core.domain.identity.upstream.ldap.settings import (
     bound_password,
     ldap_issuer,
 )
-from core.domain.identity.upstream.saml.requests import MOST_CERTIFICATES
+from core.domain.identity.upstream.providers import Provider
+from core.domain.identity.upstream.saml.assertions import MOST_CERTIFICATES
 from core.domain.record.events import Actor
-from core.domain.saml.entities import entity_id
+from core.domain.requests import Unchanged
+from core.domain.saml import entity_id
 from core.domain.tenancy.members import Member
-from core.domain.tenancy.oauth_credentials import client_id, client_secret
 from core.domain.tenancy.roles import Capability
-from core.domain.tenancy.setup.setup_drafts import IN_HAND
+from core.domain.tenancy.setup import IN_HAND
 from core.domain.tenancy.upstream_providers import (
+    OAuthCredentials,
     UpstreamProvider,
     UpstreamProviderChange,
     after_change,
     as_made,
+    client_id,
+    client_secret,
+    credentials_removed,
+    credentials_updated,
     issuer,
+    oauth_credential_context,
     people_released,
     profile_mapping,
     provider_assertions_changed,
@@ -54,13 +63,12 @@ from core.domain.tenancy.upstream_providers import (
     with_settings,
 )
 from core.frozen import Frozen, replace
-from core.usecases.identity.upstream.connection_keys import ConnectionKeys
-from core.usecases.tenancy.rights import Acting, acted_as_owner, hold_members, require_capability, require_owner
-from ports.encryption import KeyRing
-from ports.identity.upstream.protocols import UpstreamProtocols
-from ports.identity.upstream.saml import ServiceProviderDocuments
+from core.usecases.identity.upstream.providers import ConnectionKeys
+from core.usecases.tenancy.rights import Acting, acted_as_owner, hold_members, hold_rights, require_capability, require_owner
+from ports.crypto import KeyRing
+from ports.identity.upstream import ServiceProviderDocuments, UpstreamProtocols
 from ports.system import System
-from ports.tenancy.upstream_providers import UpstreamProviderStore
+from ports.tenancy.connections import OAuthCredentialStore, UpstreamProviderStore
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
 NO_FACTOR_BY_LDAP: Final = "second_factor_values: a directory by LDAP states no second factor"
@@ -427,3 +435,45 @@ def _require_kind(before: UpstreamProvider, change: UpstreamProviderChange, sett
 
 
 _NAME_TAKEN: Final = "name: the organization has an upstream provider of this name"
+
+
+class OrganizationOAuthCredentials(Frozen):
+    unit_of_work: UnitOfWorkFactory
+    lookup: OAuthCredentialStore
+    keyring: KeyRing
+    system: System
+
+    async def get(self, member: Member, provider: Provider) -> OAuthCredentials | None:
+        return await self.lookup.find(member.organization, provider)
+
+    async def configure(self, member: Member, actor: Actor, provider: Provider, *, client: str, secret: str) -> OAuthCredentials:
+        """Replace the organization's credentials at this provider. Raises `BadRequest`, and `Forbidden` when the caller may no longer
+        change the settings.
+        """
+        now = self.system.clock.now()
+        credentials = OAuthCredentials(
+            id=OAuthCredentialId(self.system.ids.new()),
+            organization=member.organization,
+            provider=provider,
+            client_id=client_id(client),
+            created_at=now,
+            updated_at=now,
+        )
+        sealed = self.keyring.seal(client_secret(secret).reveal().encode(), oauth_credential_context(credentials.id))
+        async with self.unit_of_work() as uow:
+            await hold_rights(uow, member, Capability.SETTINGS_MANAGE)
+            await uow.oauth_credentials.save(credentials, sealed)
+            await uow.record(credentials_updated(credentials, actor))
+            await uow.commit()
+        return credentials
+
+    async def remove(self, member: Member, actor: Actor, provider: Provider) -> None:
+        """Remove the credentials; nothing happens when there are none. Raises `Forbidden` when the caller may no longer change the
+        settings.
+        """
+        async with self.unit_of_work() as uow:
+            await hold_rights(uow, member, Capability.SETTINGS_MANAGE)
+            removed = await uow.oauth_credentials.remove(member.organization, provider)
+            if removed is not None:
+                await uow.record(credentials_removed(removed, actor))
+                await uow.commit()

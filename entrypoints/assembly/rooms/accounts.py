@@ -4,22 +4,20 @@ from adapters.mail_domains.throwaway import ListedThrowawayDomains, ListUnusable
 from adapters.postgres.identity.proofs.account_passwords import PostgresPasswordStandings
 from adapters.postgres.identity.proofs.sign_in import PostgresDestinations
 from adapters.postgres.identity.registering.registration_rules import PostgresRegistrationRules
-from core.domain.identity.registering.mail_budgets import BudgetSizes
-from core.domain.identity.registering.registration_rules import RegistrationPolicy, RegistrationRule
+from core.domain.identity.registering import BudgetSizes, RegistrationPolicy, RegistrationRule
 from core.frozen import Frozen
+from core.usecases.identity.account_endings import AccountLocks
 from core.usecases.identity.account_mails import AccountMails
 from core.usecases.identity.account_passwords import AccountPasswords, PasswordRules
 from core.usecases.identity.accounts import Accounts
 from core.usecases.identity.address_proofs import AddressProofs
-from core.usecases.identity.locking.account_locks import AccountLocks
-from core.usecases.identity.registering.mail_budgets import MailBudgets
-from core.usecases.identity.registering.registrations import Registrations
+from core.usecases.identity.registering import MailBudgets, Registrations
 from entrypoints.assembly.foundation import Foundation
 from entrypoints.assembly.rooms.known_passwords import KnownPasswordsRoom
 from entrypoints.assembly.rooms.sign_ins import SignIns
 from entrypoints.assembly.rooms.upstream import UpstreamParts
 from entrypoints.settings import Settings, SettingsError
-from ports.passwords import PasswordHasher
+from ports.crypto import PasswordHasher
 
 
 class AccountRoom(Frozen, kw_only=True):

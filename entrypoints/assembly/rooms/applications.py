@@ -12,19 +12,17 @@ from adapters.postgres.federation.resources import PostgresResources
 from adapters.postgres.services.client_secrets import CLIENT_SECRETS
 from adapters.postgres.tenancy.keys.machine_keys import PostgresKeyUse
 from adapters.shared_fetches import SharedWork
-from core.domain.federation.afar.afar_requests import PAGE as AFAR_PAGE
-from core.domain.federation.oauth.metadata import assertion_endpoints
+from core.domain.federation.afar_requests import PAGE as AFAR_PAGE
+from core.domain.federation.oauth.oidc import assertion_endpoints
 from core.domain.identifiers import ClientSecretId
 from core.frozen import Frozen
 from core.usecases.federation.afar_requests import AfarRequests
-from core.usecases.federation.authorization.answers import AuthorizationAnswers
-from core.usecases.federation.authorization.asked import AskedAuthorizations
-from core.usecases.federation.authorization_codes import AuthorizationCodes
+from core.usecases.federation.authorization_codes import AuthorizationAnswers, AuthorizationCodes
+from core.usecases.federation.authorization_requests import AskedAuthorizations
 from core.usecases.federation.authorizations import Authorizations
 from core.usecases.federation.client_documents import ClientDocuments
-from core.usecases.federation.clients import Clients
-from core.usecases.federation.open_registrations import OpenRegistrations
-from core.usecases.federation.unplaced_clients import UnplacedClients
+from core.usecases.federation.clients import Clients, OpenRegistrations
+from core.usecases.federation.consents import UnplacedClients
 from entrypoints.assembly.foundation import Foundation
 from entrypoints.assembly.identity import Identity
 from entrypoints.settings import Settings

@@ -9,19 +9,16 @@ from adapters.turns import FairTurns
 from core.domain.federation.scim.resources import users_address
 from core.domain.identifiers import ScimTokenId
 from core.frozen import Frozen
-from core.usecases.federation.directory_runs.applying import RunChanges
-from core.usecases.federation.directory_runs.groups import RunTeams
+from core.usecases.federation.directory_runs.applying import RunChanges, RunTeams
 from core.usecases.federation.directory_runs.keeping import DirectoryKeeping
 from core.usecases.federation.directory_runs.runs import DirectoryRuns
-from core.usecases.federation.scim.changes import Changes as ScimChanges
-from core.usecases.federation.scim.exchanges import ScimExchanges
-from core.usecases.federation.scim.groups import ScimGroups
-from core.usecases.federation.scim.teams import ScimSettings, ScimTeams
-from core.usecases.federation.scim.tokens import ScimTokens
+from core.usecases.federation.scim.enrolment import Changes as ScimChanges
+from core.usecases.federation.scim.groups import ScimGroups, ScimSettings, ScimTeams
+from core.usecases.federation.scim.tokens import ScimExchanges, ScimTokens
 from core.usecases.federation.scim.users import ScimUsers
-from core.usecases.tenancy.connections.surveys import DirectorySurveys
+from core.usecases.tenancy.connections.trials import DirectorySurveys
 from core.usecases.tenancy.ownerships import Ownerships
-from core.usecases.tenancy.profile_values import ProfileValues
+from core.usecases.tenancy.profile_fields import ProfileValues
 from entrypoints.assembly.foundation import Foundation
 from entrypoints.assembly.identity import Identity
 from entrypoints.settings import Settings

@@ -4,12 +4,12 @@ from adapters.crypto.common_passwords import ShippedCommonPasswords
 from adapters.crypto.known_passwords.filters import FilterUnusable, filter_head
 from adapters.crypto.known_passwords.ranges import PasswordRanges
 from adapters.crypto.known_passwords.watched import NoBreachedPasswords, WatchedFilter
-from core.domain.outbound.destinations import NotADestination
+from core.domain.outbound import NotADestination
 from core.frozen import Frozen
-from core.usecases.identity.sign_in.proofs.breached import KnownPasswords
+from core.usecases.identity.sign_in.proofs.password import KnownPasswords
 from entrypoints.assembly.foundation import Foundation
 from entrypoints.settings import Settings, SettingsError
-from ports.passwords import BreachedPasswords
+from ports.crypto import BreachedPasswords
 
 
 class KnownPasswordsRoom(Frozen):

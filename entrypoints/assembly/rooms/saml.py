@@ -5,12 +5,10 @@ from adapters.postgres.federation.saml.lookup import PostgresSaml
 from adapters.saml.certificates import RsaCertificates
 from adapters.saml.documents import XmlDocuments
 from core.frozen import Frozen
-from core.usecases.federation.saml.answers import SamlAnswers
+from core.usecases.federation.saml.answers import SamlAnswers, SamlMessages, SamlVisits
 from core.usecases.federation.saml.configurations import Saml
 from core.usecases.federation.saml.logouts import SamlLogouts
-from core.usecases.federation.saml.messages import SamlMessages
 from core.usecases.federation.saml.sign_in import SamlSignIn
-from core.usecases.federation.saml.visits import SamlVisits
 from entrypoints.assembly.foundation import Foundation
 from entrypoints.assembly.identity import Identity
 from entrypoints.event_loop_rounds import fair_turn

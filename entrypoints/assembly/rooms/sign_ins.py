@@ -14,31 +14,29 @@ from adapters.postgres.statements import Statements
 from adapters.user_agents import LibraryUserAgents
 from core.domain.branding import POSTERN
 from core.domain.identity.passkeys import relying_party
-from core.domain.identity.passwords.at_sign_in import AtSignIn
-from core.domain.identity.priority import FamiliarAddresses
+from core.domain.identity.passwords import AtSignIn
+from core.domain.identity.sign_in import FamiliarAddresses
 from core.frozen import Frozen
+from core.usecases.identity.account_mails import MailedCodes
 from core.usecases.identity.devices import Devices
 from core.usecases.identity.guards.guesses import Guesses, NoticedOrigins
 from core.usecases.identity.login_events import LoginEvents
-from core.usecases.identity.mailed_codes import MailedCodes
-from core.usecases.identity.mailed_proofs import MailedProofs
 from core.usecases.identity.mfa import Mfa
 from core.usecases.identity.passkeys import Passkeys
-from core.usecases.identity.reauthentication import Reauthentication
-from core.usecases.identity.risk.installation_way_back import InstallationWayBack
+from core.usecases.identity.reauthentication import MailedProofs, Reauthentication
+from core.usecases.identity.risk import InstallationWayBack
 from core.usecases.identity.sign_in.admission import Admission
-from core.usecases.identity.sign_in.proofs.breached import BreachesAtSignIn
-from core.usecases.identity.sign_in.proofs.link import SignInLinks
+from core.usecases.identity.sign_in.proofs.mailed import SignInLinks
 from core.usecases.identity.sign_in.proofs.passkey import PasskeyProofs
-from core.usecases.identity.sign_in.proofs.password import PasswordProofs
+from core.usecases.identity.sign_in.proofs.password import BreachesAtSignIn, PasswordProofs
 from core.usecases.tenancy.join_requests import JoinByDomain
-from core.usecases.tenancy.profile_values import ProfileValues, ProviderValues
+from core.usecases.tenancy.profile_fields import ProfileValues, ProviderValues
 from entrypoints.assembly.configured import listed_proxies, location_database
 from entrypoints.assembly.foundation import Foundation
 from entrypoints.assembly.rooms.known_passwords import KnownPasswordsRoom
 from entrypoints.assembly.rooms.upstream import UpstreamParts
 from entrypoints.settings import Settings
-from ports.passwords import PasswordHasher
+from ports.crypto import PasswordHasher
 
 
 class SignInTraces(Frozen, kw_only=True):

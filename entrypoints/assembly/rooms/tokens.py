@@ -8,11 +8,9 @@ from adapters.postgres.tenancy.keys.trusted_issuers import TRUSTED_ISSUERS
 from core.domain.federation.oauth.grants import AUTHORIZATION_CODE, CIBA, REFRESH_TOKEN
 from core.domain.identifiers import TrustedIssuerId
 from core.frozen import Frozen
-from core.usecases.federation.exchanges import Exchanges
-from core.usecases.federation.grants import Grant, Grants, RefreshGrant
+from core.usecases.federation.grants import Exchanges, Grant, Grants, RefreshGrant, Workloads
 from core.usecases.federation.identity_assertions import IdentityAssertions
-from core.usecases.federation.workloads import Workloads
-from core.usecases.tenancy.keys.key_tokens import KeyTokens
+from core.usecases.tenancy.management_keys import KeyTokens
 from entrypoints.assembly.foundation import Foundation
 from entrypoints.assembly.identity import Identity
 from entrypoints.assembly.rooms.applications import Applications

@@ -9,13 +9,11 @@ from adapters.postgres.identity.upstream.connections import PostgresConnections
 from adapters.postgres.identity.upstream.sign_in import PostgresUpstreamSignIn
 from core.frozen import Frozen
 from core.usecases.identity.realms import HomeRealms
-from core.usecases.identity.upstream.further_offers import FurtherOffers
-from core.usecases.identity.upstream.identity_grants import IdentityGrants
+from core.usecases.identity.upstream.further_sign_ins import NewcomerWords
+from core.usecases.identity.upstream.identities import LinkedIdentities
 from core.usecases.identity.upstream.journeys import Journeys
-from core.usecases.identity.upstream.linked_identities import LinkedIdentities
-from core.usecases.identity.upstream.newcomers import NewcomerWords
-from core.usecases.identity.upstream.outages import ProviderLooks, ProviderOutages
-from core.usecases.identity.upstream.providers import UpstreamProviders
+from core.usecases.identity.upstream.provider_tokens import IdentityGrants
+from core.usecases.identity.upstream.providers import FurtherOffers, ProviderLooks, ProviderOutages, UpstreamProviders
 from entrypoints.assembly.configured import installed_providers, with_client
 from entrypoints.assembly.foundation import Foundation
 from entrypoints.settings import Settings

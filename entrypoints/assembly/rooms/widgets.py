@@ -5,12 +5,12 @@ from urllib.parse import urlsplit
 from adapters.postgres.identity.proofs.puzzles import PostgresPuzzles
 from adapters.widgets.maker import VerifyingMaker
 from adapters.widgets.presets import widget_presets
-from core.domain.identity.guards.widgets import MakerSeen
-from core.usecases.identity.guards.widgets import Widgets
+from core.domain.identity.guards.puzzles import MakerSeen
+from core.usecases.identity.guards.puzzles import Widgets
 from entrypoints.assembly.configured import widget_keys
 from entrypoints.assembly.foundation import Foundation
 from entrypoints.settings import Settings
-from ports.identity.guards.widgets import WidgetMaker
+from ports.identity.sign_in import WidgetMaker
 
 
 def assemble_widgets(settings: Settings, foundation: Foundation) -> Widgets:

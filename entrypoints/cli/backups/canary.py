@@ -4,9 +4,9 @@ import secrets
 from typing import Final
 
 from adapters.postgres.driver.connection import Connection
-from core.domain.email import Email
 from core.domain.identity.devices import Client
 from core.domain.identity.sign_in import SignedIn
+from core.domain.mail import Email
 from entrypoints.bootstrap import Postern
 
 _USER_AGENT: Final = "postern backup check"

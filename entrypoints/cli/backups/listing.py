@@ -10,12 +10,12 @@ import trio
 from adapters.backup_folders import BackupFolder, ManifestUnusable, kept_backups
 from adapters.crypto.sealed_rings import RecoveryKeyUnusable, open_ring
 from core.domain.backups import BackupManifest
-from core.domain.json import Json, timestamp
+from core.domain.formats import Json, timestamp
 from entrypoints.cli.backups.common import NoSuchBackup, find_backup, places_of
 from entrypoints.cli.output.printing import moment, print_json
 from entrypoints.failures import FAILURE, OK, StartFailed
 from entrypoints.settings import Settings
-from ports.encryption import CannotOpen
+from ports.crypto import CannotOpen
 
 
 def run(arguments: argparse.Namespace, settings: Settings) -> int:

@@ -15,8 +15,8 @@ from core.domain.backup_differences import differences
 from core.domain.backups import BACKUP_RESTORED, BackupManifest, DamageKind, DatabaseState
 from core.domain.errors import Refusal
 from core.domain.identifiers import OrganizationId
-from core.domain.record.audit_chains import ChainFinding, ChainHead
-from core.usecases.record.audit import CheckedChain
+from core.domain.record.audit import ChainFinding, ChainHead
+from core.usecases.record import CheckedChain
 from entrypoints.assembly.configured import key_ring
 from entrypoints.bootstrap import Postern, open_postern
 from entrypoints.cli.audit import said_of
@@ -26,7 +26,7 @@ from entrypoints.cli.output.progress import progress
 from entrypoints.failures import StartFailed
 from entrypoints.installation import conninfo
 from entrypoints.settings import Settings
-from ports.encryption import CannotOpen, KeyRing
+from ports.crypto import CannotOpen, KeyRing
 
 _MOST_NAMED: Final = 4
 

@@ -5,8 +5,8 @@ fresh proof. Operators alone make organizations, for owners whom they name.
 from collections.abc import Mapping
 from typing import Any
 
-from core.domain.email import Email
 from core.domain.errors import BadRequest, Refusal
+from core.domain.mail import Email
 from core.domain.tenancy.members import Member
 from entrypoints.bootstrap import Postern
 from entrypoints.cli.operating import for_owner

@@ -11,7 +11,7 @@ import trio
 from adapters.texts.po import PoFile, Translation, UnreadablePo, read, written
 from core.domain.identifiers import OrganizationId
 from core.domain.languages import DEFAULT, Language
-from core.domain.tenancy.texts.own_texts import ListedText, TextsChange, spoken, version_of
+from core.domain.tenancy.texts import ListedText, TextsChange, spoken, version_of
 from core.domain.texts.rules import TextFault, TextsRefused
 from entrypoints.bootstrap import Postern
 from entrypoints.cli.opening import opened_postern

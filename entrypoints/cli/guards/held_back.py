@@ -7,8 +7,8 @@ from typing import Final
 
 import trio
 
-from core.domain.identity.registering.mail_budgets import BudgetScope, BudgetStanding
-from core.usecases.identity.registering.mail_budgets import MailBudgets
+from core.domain.identity.registering import BudgetScope, BudgetStanding
+from core.usecases.identity.registering import MailBudgets
 from entrypoints.cli.opening import opened_postern
 from entrypoints.cli.operating import acting
 from entrypoints.cli.output.printing import moment, print_json, printable, tell

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from adapters.imports.files import ImportFiles
 from adapters.imports.keycloak_realms import parts_of
-from core.domain.platform.imports import auth0_clients, keycloak_clients
+from core.domain.platform.imports import auth0, keycloak_clients
 from core.domain.platform.imports.clients import ForeignParts, document, lost_addresses
 from entrypoints.cli.configuration.files import read_files
 from entrypoints.cli.output.printing import print_json, printable
@@ -55,7 +55,7 @@ def foreign_parts(asked: ImportFiles) -> ForeignParts:
     """Raises `StartFailed`, `BadRequest` and `OSError`."""
     if asked.kind == "keycloak":
         return keycloak_clients.foreign_parts(parts_of(asked))
-    return auth0_clients.foreign_parts(_tenant(asked.files))
+    return auth0.foreign_parts(_tenant(asked.files))
 
 
 def lost_lines(lost: Sequence[str]) -> Iterator[str]:

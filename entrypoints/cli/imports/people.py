@@ -13,7 +13,7 @@ from adapters.imports.broken_files import BrokenFile
 from adapters.imports.files import ImportFiles
 from adapters.imports.notes_on_disk import NotesOnDisk
 from adapters.imports.sources import opened, total_size
-from core.domain.identity.foreign_hashes.forms import FIREBASE, HashForm, firebase_form, firebase_settings, hash_form
+from core.domain.identity.foreign_hashes.sources import FIREBASE, HashForm, firebase_form, firebase_settings, hash_form
 from core.domain.platform.imports.clients import lost_addresses
 from core.domain.platform.imports.decisions import ImportRules
 from entrypoints.cli.imports.clients import foreign_parts, lost_lines, write_clients

@@ -13,12 +13,12 @@ from adapters.moving_files import FileReader, RowBatch
 from adapters.postgres.moving.arriving import ArrivalMeans, ArrivalTerms, ArrivingOrganization, arriving
 from adapters.postgres.unit_of_work import PostgresUnitOfWork
 from core.domain.errors import NotFound
+from core.domain.formats import table_line
 from core.domain.identity.passkeys import RelyingParty, relying_party
 from core.domain.platform.moving import RECEIVING_KEY, ArrivedOrganization, UnfitFile, imported
-from core.domain.tables import table_line
 from core.domain.tenancy.organizations import organization_slug
 from core.domain.tenancy.tiers import Tier
-from core.usecases.record.audit import CHAIN_KEY
+from core.usecases.record import CHAIN_KEY
 from entrypoints.bootstrap import Postern
 from entrypoints.cli.backups.common import run_interruptibly
 from entrypoints.cli.moving.report import say_arrived

@@ -16,7 +16,7 @@ from adapters.postgres.moving.leaving import LeavingOrganization, leaving
 from core.domain.identity.passkeys import RelyingParty, relying_party
 from core.domain.platform.moving import FORMAT, DepartedOrganization, FileHead, exported
 from core.domain.tenancy.organizations import Organization, OrganizationStatus
-from core.usecases.record.audit import CHAIN_KEY
+from core.usecases.record import CHAIN_KEY
 from entrypoints.bootstrap import Postern
 from entrypoints.cli.backups.common import run_interruptibly
 from entrypoints.cli.moving.report import say_departed
@@ -25,8 +25,8 @@ from entrypoints.cli.operating import acting
 from entrypoints.cli.output.progress import progress
 from entrypoints.failures import OK, USAGE, StartFailed
 from entrypoints.settings import Settings
-from ports.encryption import CannotOpen
-from ports.progress import Advance
+from ports.crypto import CannotOpen
+from ports.jobs import Advance
 
 
 class KeyUnusable(StartFailed):

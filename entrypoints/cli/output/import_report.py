@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, TextIO
 
+from core.domain.formats import table_line
 from core.domain.platform.imports.reports import Brought, Outcome, ReportLine, Tally
-from core.domain.tables import table_line
 from entrypoints.cli.output.printing import printable
 from entrypoints.failures import StartFailed
 

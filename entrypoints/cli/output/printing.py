@@ -8,8 +8,8 @@ from types import NoneType
 from typing import Any, Final
 from uuid import UUID
 
-from core.domain.email import Email
-from core.domain.json import timestamp
+from core.domain.formats import timestamp
+from core.domain.mail import Email
 from core.domain.secrets import Secret
 from core.frozen import names_of
 

@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, contextmanager
 from threading import RLock
 from typing import Final, TextIO
 
-from ports.progress import Advance, ProgressDisplay
+from ports.jobs import Advance, ProgressDisplay
 
 LINE_EVERY: Final = 10.0
 # Work that ends sooner shows no bar.
@@ -23,7 +23,7 @@ Clock = Callable[[], float]
 
 
 def progress(title: str, total: int | None, unit: str) -> AbstractContextManager[Advance]:
-    """Implements `ports.progress.ProgressDisplay` for a command."""
+    """Implements `ports.jobs.ProgressDisplay` for a command."""
     if sys.stderr.isatty():
         return _bar(title, total, unit, sys.stderr)
     return lines(_to_stderr)(title, total, unit)

@@ -9,7 +9,7 @@ from uuid import UUID
 from entrypoints.numbers import is_number
 
 if TYPE_CHECKING:
-    from core.domain.record.audit_chains import ChainHead
+    from core.domain.record.audit import ChainHead
 
 Commands = argparse._SubParsersAction  # noqa: SLF001 - argparse has no public name for it
 
@@ -65,7 +65,7 @@ def share(text: str) -> float:
 
 def head(text: str) -> "ChainHead":
     from core.domain.errors import BadRequest  # noqa: PLC0415
-    from core.domain.record.audit_chains import ChainHead  # noqa: PLC0415 - of one command's own
+    from core.domain.record.audit import ChainHead  # noqa: PLC0415 - of one command's own
 
     try:
         return ChainHead.parse(text)

@@ -9,12 +9,11 @@ import trio
 
 from core.domain.errors import BadRequest
 from core.domain.identifiers import OrganizationId
-from core.domain.record.audit_chains import ChainHead
-from core.domain.record.audit_progress import Reached
-from core.usecases.record.audit import Audit
+from core.domain.record.audit import ChainHead, Reached
+from core.usecases.record import Audit
 from entrypoints.cli.output.printing import printable
 from entrypoints.failures import USAGE, StartFailed
-from ports.clock import Clock
+from ports.system import Clock
 
 # In seconds. After a kill, at most this much work is done again.
 _EVERY: Final = 5.0

@@ -9,7 +9,7 @@ from typing import Any, Final
 import trio
 
 from adapters.postgres.tables.every import TABLES
-from core.domain.platform.storage import Storage, StoredTable
+from core.domain.platform.installation import Storage, StoredTable
 from entrypoints.cli.opening import opened_postern
 from entrypoints.cli.output.printing import print_json, printable
 from entrypoints.failures import OK, USAGE, StartFailed

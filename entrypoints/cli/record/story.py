@@ -7,7 +7,7 @@ from typing import Any, Final
 import trio
 
 from core.domain.errors import BadRequest
-from core.domain.json import timestamp
+from core.domain.formats import timestamp
 from core.domain.record.stories import MOST_ROWS, SEARCHED, Story, StoryRow, sought_story
 from entrypoints.cli.opening import opened_postern
 from entrypoints.cli.output.printing import plain, print_json, printable

@@ -19,18 +19,17 @@ from core.domain.errors import (
     TokenInvalid,
     Unauthorized,
 )
-from core.domain.federation.oauth.oauth_errors import InsufficientScope
-from core.domain.federation.oauth.scopes import OPENID
+from core.domain.federation.oauth.refusals import InsufficientScope
+from core.domain.federation.oauth.resources import OPENID
 from core.domain.federation.scim.tokens import KIND, ScimHolder
 from core.domain.identifiers import OrganizationId, SessionId
 from core.domain.identity.callers import Caller, CallerContext, Participation
 from core.domain.record.events import Actor
 from core.domain.secrets import Token
-from core.domain.services.api_keys import KIND as OF_SERVICE
+from core.domain.services.api_keys import API_KEY_KIND as OF_SERVICE
 from core.domain.services.api_keys import KeyHolder, Permission
 from core.domain.services.user_keys import has_key_shape
-from core.domain.tenancy.keys.key_tokens import OF_WORKLOAD
-from core.domain.tenancy.keys.management_keys import CLOSED, OF_ORGANIZATION, OF_PLATFORM, ManagementKeyHolder, PlatformCapability
+from core.domain.tenancy.management_keys import CLOSED, OF_ORGANIZATION, OF_PLATFORM, OF_WORKLOAD, ManagementKeyHolder, PlatformCapability
 from core.domain.tenancy.members import IN_A_SERVICE, Member
 from core.domain.tenancy.roles import Capability
 from core.frozen import Frozen

@@ -14,9 +14,9 @@ from core.domain.identifiers import ClientId, UserId
 from core.domain.identity.browser_sessions import BrowserAccount
 from core.domain.identity.callers import Caller
 from core.domain.identity.devices import Client
-from core.domain.key_proofs.proofs import KeyThumbprint
+from core.domain.key_proofs import KeyThumbprint
 from core.domain.languages import DEFAULT, Language, chosen_language
-from core.domain.platform.configuration.marks import ManagedMark
+from core.domain.platform.configuration.objects import ManagedMark
 from core.domain.rate_limits import RateLimit, client_key
 from core.domain.record.changed_settings import SettingChange
 from core.domain.record.events import ActingKey, Actor
@@ -25,7 +25,7 @@ from core.frozen import replace
 from entrypoints.http.machinery.headers import DEVICE_TOKEN, DEVICE_TRUST_TOKEN, RequestHeader
 from entrypoints.http.machinery.limits import Limiter
 from ports.database import RoundTrips
-from ports.record.spans import TraceSpan
+from ports.record import TraceSpan
 
 # The defaults let a handler without body, query and path write plain `Call`.
 Body = TypeVar("Body", default=None)

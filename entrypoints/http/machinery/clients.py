@@ -9,10 +9,10 @@ import msgspec
 
 from core.domain.errors import Refusal, Unauthorized
 from core.domain.federation.oauth.clients import LONGEST_ASSERTION, LONGEST_SECRET, AuthenticatedClient, ClientCredentials
-from core.domain.federation.oauth.oauth_errors import client_refused
-from core.domain.federation.oauth.unplaced_clients import UnplacedClient
+from core.domain.federation.oauth.consents import UnplacedClient
+from core.domain.federation.oauth.refusals import client_refused
 from core.domain.secrets import Token
-from core.domain.services.client_ids import LONGEST_OPEN_ID
+from core.domain.services.clients import LONGEST_OPEN_ID
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.calls import Call, Request
 from entrypoints.http.machinery.fields import example

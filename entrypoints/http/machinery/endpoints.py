@@ -15,7 +15,7 @@ from core.domain.errors import BadRequest, NotFound, PayloadTooLarge, RateLimite
 from core.domain.identity.proofs import StepUp
 from core.domain.languages import Language
 from core.domain.rate_limits import RateLimit
-from core.domain.tenancy.keys.management_keys import PlatformCapability
+from core.domain.tenancy.management_keys import PlatformCapability
 from core.domain.tenancy.roles import Capability
 from core.frozen import Frozen, replace
 from entrypoints.http.machinery.accepts import Accepts, Json

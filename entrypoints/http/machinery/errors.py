@@ -21,8 +21,8 @@ from core.domain.errors import (
     Unauthorized,
     Unavailable,
 )
-from core.domain.federation.oauth.oauth_errors import InsufficientScope
-from core.domain.key_proofs.proofs import ALGORITHMS, BoundTokenRefused
+from core.domain.federation.oauth.refusals import InsufficientScope
+from core.domain.key_proofs import ALGORITHMS, BoundTokenRefused
 from entrypoints.http.machinery.answers import Headers
 from entrypoints.http.machinery.fields import example
 from ports.database import Database

@@ -10,12 +10,12 @@ from uuid import UUID
 
 import msgspec
 
-from core.domain.changes import UNCHANGED, Unchanged
-from core.domain.email import Email
 from core.domain.errors import BadRequest
-from core.domain.identity.impersonation import LONGEST_REASON
+from core.domain.identity.callers import LONGEST_REASON
+from core.domain.mail import Email
+from core.domain.requests import UNCHANGED, Unchanged
+from core.domain.services.clients import LONGEST_URI
 from core.domain.services.plans import LONGEST_PRICE_ID
-from core.domain.services.redirect_uris import LONGEST_URI
 from core.domain.tenancy.roles import LONGEST_DESCRIPTION
 from ports.identity.accounts import EmailSyntax
 

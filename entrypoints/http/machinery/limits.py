@@ -15,7 +15,7 @@ import trio
 from core.domain.errors import Overloaded, RateLimited, Unavailable
 from core.domain.rate_limits import Bucket, Place, RateLimit, client_places, give_back, take
 from ports.metrics import Metrics
-from ports.rate_limits import SharedBuckets
+from ports.system import SharedBuckets
 
 log = structlog.get_logger()
 

@@ -8,9 +8,8 @@ import msgspec
 import structlog
 
 from core.domain.errors import Refusal
-from core.domain.federation.scim.attributes import dropped
-from core.domain.federation.scim.exchanges import ScimExchange, shown_body, shown_path, shown_query, shown_reason
-from core.domain.federation.scim.tokens import ScimHolder
+from core.domain.federation.scim.mappings import dropped
+from core.domain.federation.scim.tokens import ScimExchange, ScimHolder, shown_body, shown_path, shown_query, shown_reason
 from core.domain.identifiers import ScimExchangeId
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.calls import Request

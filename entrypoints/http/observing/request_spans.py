@@ -2,10 +2,10 @@
 
 from typing import Final
 
-from core.domain.record.trace_contexts import TraceContext, read_traceparent
+from core.domain.record.stories import TraceContext, read_traceparent
 from entrypoints.http.machinery.addresses import ClientAddresses
 from entrypoints.http.machinery.calls import UNMATCHED, Request
-from ports.record.spans import Attributes, SpanKind, Traces
+from ports.record import Attributes, SpanKind, Traces
 
 _TRACEPARENT: Final = b"traceparent"
 # More pairs of method, route and status than there are.

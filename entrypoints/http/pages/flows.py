@@ -34,14 +34,14 @@ from uuid import UUID
 import msgspec
 
 from core.domain.errors import Unauthorized
+from core.domain.formats import Json
 from core.domain.identifiers import FlowId, ServiceId, UserId
 from core.domain.identity.browser_sessions import MOST_ACCOUNTS, BrowserAccount, SignedInBrowser, Visit, beside
 from core.domain.identity.callers import Caller
 from core.domain.identity.flows import Flow, FlowOver, FlowPurpose, Prompt, Wanted
 from core.domain.identity.proofs import StepUp
-from core.domain.json import Json
 from core.domain.secrets import Token
-from core.domain.services.client_ids import describes_itself
+from core.domain.services.clients import describes_itself
 from core.frozen import replace
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer, Headers, NoBody, redirect

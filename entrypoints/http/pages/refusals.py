@@ -3,7 +3,7 @@
 from math import ceil
 
 from core.domain.errors import NotFound, RateLimited
-from core.domain.identity.registering.mail_budgets import MailsHeldBack
+from core.domain.identity.registering import MailsHeldBack
 from entrypoints.http.machinery.error_shapes import Refused, message_of
 from entrypoints.http.machinery.errors import NotAsDeclared
 from ports.texts import Text

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from core.domain.clocks import clocks_differ, in_words
+from core.domain.tokens import clocks_differ, clocks_in_words
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import NO_BODY, Answer, NoBody
 from entrypoints.http.machinery.callers import ANYONE
@@ -76,7 +76,7 @@ async def check_readiness(_call: Call, postern: Postern) -> Answer[Readiness]:
     if not answers:
         return Answer(Readiness("unhealthy", postern.foundation.version, "disconnected"), 503)
     if clocks_differ(database.clock_ahead):
-        apart = f"clocks differ: the process is {in_words(database.clock_ahead)} the database"
+        apart = f"clocks differ: the process is {clocks_in_words(database.clock_ahead)} the database"
         return Answer(Readiness("unhealthy", postern.foundation.version, "connected", apart), 503)
     failure = await database.write_failure()
     if failure is not None:

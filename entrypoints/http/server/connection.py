@@ -148,7 +148,9 @@ class ClientConnection(TCPServer):
 
     def __init__(self, worker: Worker, accepted: socket.socket, stream: Stream, scheme: str) -> None:
         # Hypercorn wraps applications to tell WSGI from ASGI. Our application is called directly.
-        super().__init__(cast(AppWrapper, worker.application), worker.config, worker, {}, cast(trio.SSLStream[trio.SocketStream], stream))
+        super().__init__(
+            cast("AppWrapper", worker.application), worker.config, worker, {}, cast("trio.SSLStream[trio.SocketStream]", stream)
+        )
         self.worker = worker
         self.scope = trio.CancelScope()
         self.began = inf

@@ -75,7 +75,7 @@ async def serve(
     config.alpn_protocols = ["http/1.1"]
     worker = Worker(application, settings, config, closed)
     tls = _tls_context(config, settings)
-    lifespan = Lifespan(ASGIWrapper(cast(ASGIFramework, application)), config, worker.state)
+    lifespan = Lifespan(ASGIWrapper(cast("ASGIFramework", application)), config, worker.state)
     try:
         async with trio.open_nursery() as lifespan_nursery:
             await lifespan_nursery.start(lifespan.handle_lifespan)

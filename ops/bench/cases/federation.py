@@ -14,7 +14,7 @@ import psycopg
 from psycopg.types.json import Jsonb
 
 from core.domain.secrets import Token
-from core.domain.signing_keys import TokenAlgorithm
+from core.domain.tokens import TokenAlgorithm
 from entrypoints.settings import read
 from ops.bench.filling.fill import Person, copy
 from ops.bench.harness import Server

@@ -18,7 +18,7 @@ from urllib.parse import urlencode
 
 import trio
 
-from core.domain.signing_keys import TokenAlgorithm
+from core.domain.tokens import TokenAlgorithm
 from ops.bench.cases.federation import FORM, VERIFIER, application_tokens, codes, make_shop
 from ops.bench.cases.identity import PASSWORD, people
 from ops.bench.harness import Options, directory, generate, kept, serving

@@ -11,12 +11,12 @@ from uuid import uuid4
 import psycopg
 import trio
 
-from core.domain.email import Email
 from core.domain.identifiers import FlowId
+from core.domain.identity.account_mails import CODE_DIGITS, CODE_LENGTH, code_digest
 from core.domain.identity.flows import FlowPurpose, Wanted, form_token
-from core.domain.identity.mailed_tokens import CODE_DIGITS, CODE_LENGTH, code_digest
+from core.domain.mail import Email
 from core.domain.secrets import Secret, Token
-from core.usecases.identity.mailed_codes import CODES
+from core.usecases.identity.account_mails import CODES
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.browser_cookies import keep_flow_secret
 from entrypoints.http.machinery.browsers import HOME, bound_to

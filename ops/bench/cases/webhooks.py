@@ -19,7 +19,7 @@ import trio
 from adapters.system import SystemIds
 from core.domain.identifiers import OrganizationId, UserId
 from core.domain.record.events import SYSTEM, Event, Target
-from core.domain.tenancy.webhook_deliveries import sealing_context
+from core.domain.tenancy.webhooks import webhook_delivery_context
 from entrypoints.bootstrap import Postern
 from ops.bench import processes
 from ops.bench.cases.identity import PASSWORD, people
@@ -188,7 +188,7 @@ async def make_tenants(server: Server, urls: Sequence[Sequence[str]]) -> Sequenc
         keyring = postern.foundation.keyring
         tenants = [Tenant(ids.new(), [ids.new() for _ in one]) for one in urls]
         secret = b"whsec_" + b"QUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUE="
-        sealed = {webhook: keyring.seal(secret, sealing_context(webhook)) for tenant in tenants for webhook in tenant.webhooks}
+        sealed = {webhook: keyring.seal(secret, webhook_delivery_context(webhook)) for tenant in tenants for webhook in tenant.webhooks}
     await trio.to_thread.run_sync(_add_tenants, server.database_url, tenants, urls, sealed)
     return tenants
 

@@ -8,7 +8,7 @@ import psycopg
 
 from adapters.postgres.record.audit_chains import CONTENT
 from core.domain.identifiers import AuditEntryId, OrganizationId
-from core.domain.record.audit_chains import ChainHead, Unlinked, linked
+from core.domain.record.audit import ChainHead, Unlinked, linked
 
 _AT_ONCE: Final = 10_000
 # In the order of the rows, which is that of the entries.

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit, urlunsplit
 import psycopg
 import trio
 
-from core.usecases.record.audit import CHAIN_KEY
+from core.usecases.record import CHAIN_KEY
 from ops.bench.filling.fill_tenancy import Size, Tenant, grow_tenancy, tenants_of
 from ops.bench.harness import Server, serving, settings_for
 from ops.bench.inside import hashed, postern_of

@@ -15,7 +15,7 @@ from adapters.postgres.statements import Statements
 from adapters.postgres.tenancy.invitations import InvitationRows
 from adapters.texts import ShippedTexts
 from core.domain.errors import Unavailable
-from core.domain.identity.links import Links
+from core.domain.identity.account_mails import Links
 from core.usecases.identity.account_passwords import AccountPasswords
 from core.usecases.identity.accounts import Accounts
 from core.usecases.identity.profiles import Profiles

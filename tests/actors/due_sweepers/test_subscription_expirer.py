@@ -11,7 +11,7 @@ from actors.sweepers.due_sweepers import DueSweeper, subscription_expirer
 from adapters.postgres.driver.connection import Connection
 from adapters.postgres.services.subscriptions import SubscriptionRows
 from adapters.postgres.statements import Statements
-from core.usecases.services.subscriptions import Subscriptions
+from core.usecases.services.plans import Subscriptions
 from tests.actors.observed import no_doubt, no_spread
 from tests.adapters.postgres.conftest import Rows, Store
 from tests.conftest import CapturedLog

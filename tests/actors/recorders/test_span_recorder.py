@@ -11,7 +11,7 @@ from actors.recorders import span_recorder
 from actors.recorders.span_recorder import BATCH, SpanRecorder
 from actors.supervisor import Supervisor
 from core.domain.jobs import Retry
-from ports.record.span_collectors import Collected, NotCollected
+from ports.record import Collected, NotCollected
 from tests.actors.observed import RememberedMetrics, no_spread
 from tests.conftest import CapturedLog
 from tests.usecases.set_clock import SetClock

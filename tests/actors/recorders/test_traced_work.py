@@ -17,11 +17,11 @@ from adapters.postgres.jobs import PostgresJobQueue
 from core.domain.causes import caused_by
 from core.domain.identifiers import OrganizationId
 from core.domain.jobs import Job
-from core.domain.outbound.destinations import destination
+from core.domain.outbound import destination
 from core.domain.record.deliveries import DueDelivery
 from core.domain.secrets import Password
 from ports.outbound import OutboundFailed, OutboundRequest
-from ports.record.spans import SpanKind, current_span, traced
+from ports.record import SpanKind, current_span, traced
 from tests.actors.observed import RememberedMetrics, no_spread
 from tests.actors.test_job_worker import RETRY, add
 from tests.adapters.postgres.conftest import Store

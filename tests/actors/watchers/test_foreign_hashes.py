@@ -13,7 +13,7 @@ ON_A_JUMPING_CLOCK = True
 
 
 class WatchedHashes:
-    """Implements the called methods of `core.usecases.identity.foreign_hashes.ForeignHashes`."""
+    """Implements the called methods of `core.usecases.identity.account_passwords.ForeignHashes`."""
 
     def __init__(self) -> None:
         self.remain = True

@@ -5,7 +5,7 @@ from datetime import date
 import trio
 
 from actors.sweepers.password_filter_watcher import PasswordFilterWatcher
-from ports.passwords import ListedPasswords
+from ports.crypto import ListedPasswords
 from tests.actors.observed import RememberedMetrics
 
 FOUND = ListedPasswords(3, date(2026, 5, 1))

@@ -8,7 +8,7 @@ from trio.testing import MockClock
 
 from actors.sweepers.storage_watcher import StorageWatcher
 from core.domain.errors import Unavailable
-from core.domain.platform.storage import Storage, StoredTable
+from core.domain.platform.installation import Storage, StoredTable
 from tests.actors.observed import RememberedMetrics
 from tests.conftest import CapturedLog
 

@@ -9,9 +9,8 @@ import pytest
 from adapters.crypto.foreign_digests import digest_of
 from adapters.crypto.passwords import Argon2Passwords
 from adapters.crypto.refusal_pace import RefusalPace
-from core.domain.identity.foreign_hashes.forms import hash_form
 from core.domain.identity.foreign_hashes.hashes import ForeignHash, HashKind, decoy_of, read_stored
-from core.domain.identity.foreign_hashes.sources import auth0_hash, firebase_hash, keycloak_hash
+from core.domain.identity.foreign_hashes.sources import auth0_hash, firebase_hash, hash_form, keycloak_hash
 from core.domain.identity.foreign_hashes.texts import foreign_hash
 from core.domain.secrets import Password
 from core.frozen import replace

@@ -7,7 +7,7 @@ from adapters.crypto.heads import Es256HeadSigner
 
 
 class Fixed:
-    """Implements `ports.server_secrets.ServerSecrets`."""
+    """Implements `ports.crypto.ServerSecrets`."""
 
     def __init__(self, secret: bytes) -> None:
         self.secret = secret

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adapters.crypto.key_ring import AesGcmKeyRing, EncryptionKey, KeyFile, MalformedKeys, generate_key, parse
-from ports.encryption import CannotOpen
+from ports.crypto import CannotOpen
 
 OLD = EncryptionKey("old", b"o" * 32)
 NEW = EncryptionKey("new", b"n" * 32)

@@ -15,7 +15,7 @@ from trio.testing import wait_all_tasks_blocked
 
 from adapters.crypto.passwords import Argon2Parameters, Argon2Passwords, rate, usable_cores
 from core.domain.errors import Overloaded
-from core.domain.identity.priority import Priority
+from core.domain.identity.sign_in import Priority
 from core.domain.secrets import Password
 from tests.conftest import CapturedLog
 from tests.patience import PATIENCE

@@ -13,7 +13,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 from adapters.crypto.key_ring import AesGcmKeyRing, EncryptionKey
 from adapters.crypto.signing_keys import CryptoKeyMaker, KeyCache, thumbprint
 from core.domain.errors import Overloaded, Unavailable
-from core.domain.signing_keys import KeyPurpose, KeyState, sealing_context
+from core.domain.tokens import KeyPurpose, KeyState, signing_key_context
 from tests.conftest import CapturedLog
 from tests.signing import NOW, RING, StoredKeys, current_key, next_key, outgoing_key
 
@@ -26,7 +26,7 @@ async def test_a_made_key_is_published_whole_and_its_private_half_is_sealed(purp
     assert key.public_jwk["use"] == "sig"
     assert key.public_jwk["alg"] == purpose.algorithm
     assert not {"d", "p", "q", "dp", "dq", "qi", "k"} & set(key.public_jwk)
-    private = load_der_private_key(RING.open(key.sealed_private_key, sealing_context(key.id)), None)
+    private = load_der_private_key(RING.open(key.sealed_private_key, signing_key_context(key.id)), None)
     token = jwt.encode({"a": 1}, private, algorithm=purpose.algorithm)  # type: ignore[arg-type]  # one of the two kinds that it takes
     assert jwt.decode(token, jwt.PyJWK(dict(key.public_jwk)), algorithms=[purpose.algorithm]) == {"a": 1}
     if purpose is KeyPurpose.ID:

@@ -8,7 +8,7 @@ import pytest
 
 from adapters.crypto.tokens import JwtSigner, JwtVerifier
 from core.domain.errors import TokenExpired, TokenInvalid
-from core.domain.signing_keys import KeyPurpose
+from core.domain.tokens import KeyPurpose
 from tests.signing import ISSUER, NOW, SettableClock, StoredKeys, access_claims, current_key, next_key, outgoing_key
 
 

@@ -14,7 +14,7 @@ from core.domain.platform.imports.reports import ReportLine, Tally
 from core.domain.record.events import Actor
 from core.frozen import Frozen, replace
 from entrypoints.bootstrap import Postern
-from ports.progress import ignored
+from ports.jobs import ignored
 
 SAMPLES: Final = Path(__file__).parent / "samples"
 TRUSTING: Final = ImportRules(trusts_verified=True)

@@ -12,7 +12,7 @@ from adapters.imports.broken_files import BrokenFile
 from adapters.imports.files import ImportFiles
 from adapters.imports.sources import opened
 from core.domain.errors import BadRequest
-from ports.progress import ignored
+from ports.jobs import ignored
 from tests.adapters.imports.importing import SAMPLES, people_file
 
 CROWD = 200

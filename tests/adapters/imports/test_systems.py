@@ -11,8 +11,8 @@ from adapters.imports.broken_files import BrokenFile
 from adapters.imports.files import ImportFiles
 from adapters.imports.sources import opened
 from core.domain.errors import BadRequest
-from core.domain.platform.imports.people import Found, ImportedPerson, UnreadableRecord
-from ports.progress import ignored
+from core.domain.platform.imports.records import Found, ImportedPerson, UnreadableRecord
+from ports.jobs import ignored
 from tests.adapters.imports.importing import SAMPLES
 
 STATES = SAMPLES / "zitadel-users.json"

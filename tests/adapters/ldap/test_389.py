@@ -6,10 +6,9 @@ from collections.abc import Iterator
 import pytest
 
 from adapters.ldap.reading import TrioLdapReading
-from core.domain.identity.upstream.ldap.answers import BindOutcome, LdapSite
-from core.domain.identity.upstream.ldap.failures import LdapFailed, LdapFault
-from core.domain.identity.upstream.ldap.reading import LdapGroup, LdapMarks, LdapPerson
+from core.domain.identity.upstream.ldap.answers import BindOutcome, LdapFailed, LdapFault, LdapSite
 from core.domain.identity.upstream.ldap.settings import LdapPreset
+from core.domain.identity.upstream.ldap.surveys import LdapGroup, LdapMarks, LdapPerson
 from core.domain.secrets import Secret
 from tests.adapters.ldap.reaching import PROVIDER, directories, site
 from tests.ldap.directory389 import GROUPS, PASSWORD, PEOPLE, READER, READER_PASSWORD, SUFFIX, Directory389

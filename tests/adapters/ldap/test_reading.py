@@ -8,10 +8,9 @@ from pathlib import Path
 import pytest
 
 from adapters.ldap.reading import TrioLdapReading
-from core.domain.identity.upstream.ldap.answers import LdapSite
-from core.domain.identity.upstream.ldap.failures import LdapFailed, LdapFault, LdapStep
-from core.domain.identity.upstream.ldap.reading import LdapGroup, LdapMarks, LdapPerson
+from core.domain.identity.upstream.ldap.answers import LdapFailed, LdapFault, LdapSite, LdapStep
 from core.domain.identity.upstream.ldap.settings import LdapIdentity
+from core.domain.identity.upstream.ldap.surveys import LdapGroup, LdapMarks, LdapPerson
 from tests.adapters.ldap.reaching import directories, site
 from tests.ldap.slapd import READER, SUFFIX, Slapd, person
 from tests.tools import needs, place_of

@@ -12,8 +12,8 @@ import pytest
 from adapters.ldap.reading import TrioLdapReading
 from core.domain.federation.directory_runs.people import external_id, named_person, run_attributes
 from core.domain.identity.upstream.ldap.answers import LdapSite
-from core.domain.identity.upstream.ldap.reading import LdapMarks, LdapPerson
 from core.domain.identity.upstream.ldap.settings import LdapPreset
+from core.domain.identity.upstream.ldap.surveys import LdapMarks, LdapPerson
 from tests.adapters.ldap.reaching import directories, site
 from tests.ldap.authority import Authority
 from tests.ldap.fake import FakeLdap, FakePerson, result

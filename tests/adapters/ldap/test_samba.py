@@ -7,11 +7,9 @@ import pytest
 
 from adapters.ldap.directories import TrioLdapDirectories
 from adapters.ldap.reading import TrioLdapReading
-from core.domain.identity.upstream.ldap.answers import BindOutcome, LdapSite
-from core.domain.identity.upstream.ldap.failures import LdapFailed, LdapFault
-from core.domain.identity.upstream.ldap.reading import LdapGroup, LdapMarks, LdapPerson
+from core.domain.identity.upstream.ldap.answers import BindOutcome, LdapFailed, LdapFault, LdapSite
 from core.domain.identity.upstream.ldap.settings import NOTHING_DESCRIBED, LdapChange, LdapPreset
-from core.domain.identity.upstream.ldap.surveys import LdapLockout
+from core.domain.identity.upstream.ldap.surveys import LdapGroup, LdapLockout, LdapMarks, LdapPerson
 from core.domain.secrets import Secret
 from core.frozen import replace
 from tests.adapters.ldap.reaching import PROVIDER, directories_at

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from core.domain.identity.upstream.ldap.answers import BindOutcome, subject_of
-from core.domain.identity.upstream.ldap.failures import LdapFailed, LdapFault, LdapStep
+from core.domain.identity.upstream.ldap.answers import BindOutcome, LdapFailed, LdapFault, LdapStep, subject_of
 from core.domain.identity.upstream.ldap.settings import LdapIdentity
 from core.domain.secrets import Secret
 from tests.adapters.ldap.reaching import NAMES, PROVIDER, directories, site

@@ -20,7 +20,7 @@ from adapters.outbound.trust import Trust
 from adapters.system import SystemClock
 from core.domain.identifiers import JobId, MailServerId, OrganizationId
 from core.domain.mail import Mail
-from core.domain.outbound.addresses import Address
+from core.domain.outbound import Address
 from core.domain.secrets import Secret
 from core.domain.tenancy.mail_servers import MailServer
 from ops.free_ports import free_port

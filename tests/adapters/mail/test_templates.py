@@ -16,10 +16,9 @@ from adapters.texts import ShippedTexts
 from adapters.texts.reading import shipped
 from core.domain.branding import POSTERN, Branding, branding
 from core.domain.identifiers import JobId, UserId
-from core.domain.identity.locking.account_locks import LOCKING_MAILS, LockedBy
+from core.domain.identity.account_locks import LOCKING_MAILS, LockedBy
 from core.domain.languages import Language
-from core.domain.texts.open_texts import FOOTER
-from core.domain.texts.own_texts import OwnTexts
+from core.domain.texts.own_texts import FOOTER, OwnTexts
 from ops.stand_ins.mail_server import mail_server
 
 TEMPLATES = ShippedMailTemplates(ShippedTexts(), "https://id.example.org")

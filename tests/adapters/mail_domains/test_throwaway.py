@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from adapters.mail_domains.throwaway import SHIPPED, ListedThrowawayDomains, ListUnusable
-from core.domain.identity.registering.free_mail import FREE_MAIL
+from core.domain.identity.registering import FREE_MAIL
 
 
 def test_the_shipped_list_is_whole_and_names_no_provider_of_free_mail() -> None:

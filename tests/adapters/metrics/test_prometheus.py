@@ -14,8 +14,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from adapters.metrics.prometheus import PrometheusMetrics, _Processes
 from core.domain.jobs import QueueState
+from ports.crypto import ListedPasswords
 from ports.metrics import PoolState, Population
-from ports.passwords import ListedPasswords
 from tests.patience import PATIENCE
 from tests.places import ROOT
 

@@ -16,8 +16,7 @@ import trio
 from adapters.outbound import connections
 from adapters.outbound.client import LONGEST_ANSWER, GuardedClient
 from adapters.outbound.dialer import Dialer
-from core.domain.outbound.addresses import Address
-from core.domain.outbound.destinations import destination
+from core.domain.outbound import Address, destination
 from core.domain.secrets import Secret
 from ports.outbound import Failure, OutboundAnswer, OutboundFailed, OutboundRequest
 from tests.conftest import CapturedLog

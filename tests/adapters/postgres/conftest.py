@@ -17,10 +17,10 @@ from adapters.postgres.doorbell import PostgresDoorbell
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.unit_of_work import unit_of_work
 from adapters.system import SystemClock, SystemIds, SystemSecrets
-from core.domain.email import Email
 from core.domain.identifiers import SessionId, UserId
 from core.domain.identity.accounts import Account
 from core.domain.identity.sessions import Session
+from core.domain.mail import Email
 from ports.system import System
 from ports.unit_of_work import UnitOfWorkFactory
 from tests.kept_connections import connection_beside

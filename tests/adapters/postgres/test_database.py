@@ -11,7 +11,7 @@ from adapters.postgres import database
 from adapters.postgres.database import PostgresDatabase
 from adapters.postgres.driver.pool import Pool
 from adapters.system import SystemClock
-from core.domain.clocks import clocks_differ
+from core.domain.tokens import clocks_differ
 from ports.metrics import PoolState, Population
 from tests.adapters.postgres.conftest import Store
 from tests.adapters.postgres.wire import Wire

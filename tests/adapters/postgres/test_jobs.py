@@ -13,9 +13,9 @@ from adapters.crypto.key_ring import AesGcmKeyRing, EncryptionKey
 from adapters.postgres.driver.connection import Connection, TripCounter, round_trips
 from adapters.postgres.jobs import PRIORITIES, PostgresJobQueue
 from core.domain.errors import Unavailable
+from core.domain.formats import Json
 from core.domain.identifiers import JobId, UserId
 from core.domain.jobs import Job, NewJob, QueueState
-from core.domain.json import Json
 from core.domain.mail import Mail
 from tests.adapters.postgres.conftest import Store
 from tests.conftest import CapturedLog

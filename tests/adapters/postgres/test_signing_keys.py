@@ -7,7 +7,7 @@ import pytest
 import trio
 
 from core.domain.identifiers import KeyId
-from core.domain.signing_keys import KeyPurpose, KeyState, SigningKey
+from core.domain.tokens import KeyPurpose, KeyState, SigningKey
 from tests.adapters.postgres.conftest import Store
 from tests.patience import PATIENCE
 

@@ -12,9 +12,9 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from adapters.postgres.driver.connection import TripCounter, round_trips
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.transaction import TransactionOver
-from core.domain.email import Email
 from core.domain.errors import Conflict, NotFound, Overloaded, Unavailable
 from core.domain.jobs import NewJob
+from core.domain.mail import Email
 from core.domain.record.events import SYSTEM, Event, Target
 from tests.adapters.postgres.conftest import Store, make_store
 from tests.adapters.postgres.wire import open_server

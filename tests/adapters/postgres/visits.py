@@ -26,10 +26,10 @@ from core.domain.identifiers import (
 from core.domain.identity.login_events import login_event, login_tried
 from core.domain.identity.sessions import Context
 from core.domain.record.events import Actor
-from core.domain.saml.messages import NameId, NameIdFormat
+from core.domain.saml import NameId, NameIdFormat
 from core.domain.services.services import SignInPolicy
 from core.frozen import Frozen
-from ports.federation.saml.configurations import Entering
+from ports.federation.saml import Entering
 from tests.adapters.postgres.conftest import Store
 
 ACME, APP, CLIENT = OrganizationId(UUID(int=1)), ServiceId(UUID(int=2)), ClientId(str(UUID(int=3)))

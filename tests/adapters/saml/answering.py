@@ -13,9 +13,8 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.ciphers.algorithms import AES
 from cryptography.hazmat.primitives.ciphers.modes import CBC
 
-from core.domain.identity.upstream.saml.mappings import AttributeMapping
-from core.domain.identity.upstream.saml.requests import Expected
-from core.domain.saml.entities import KeyPair
+from core.domain.identity.upstream.saml.assertions import AttributeMapping, Expected
+from core.domain.saml import KeyPair
 from core.domain.secrets import Secret
 from core.frozen import replace
 from ops.stand_ins.saml import (

@@ -10,8 +10,8 @@ import xmlsec
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric.padding import MGF1, OAEP
 
-from core.domain.identity.upstream.saml.examinations import CheckName
-from core.domain.identity.upstream.saml.requests import LONGEST_RESPONSE
+from core.domain.identity.upstream.connection_tests import CheckName
+from core.domain.identity.upstream.saml.assertions import LONGEST_RESPONSE
 from ops.stand_ins.saml import (
     ACS,
     CONNECTION,

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from adapters.saml import canonical
 from adapters.saml.canonical import Markup, Mould, element, worded
-from core.domain.saml.messages import RequestDeclined
+from core.domain.saml import RequestDeclined
 
 _TEXT = st.text(st.characters(exclude_categories=["Cs", "Cc"], exclude_characters="\ufffe\uffff", include_characters="\t\n\r%&<>\"'"))
 

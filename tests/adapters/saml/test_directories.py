@@ -21,10 +21,15 @@ from adapters.saml.documents import XmlDocuments
 from adapters.saml.responses import read_response
 from adapters.saml.threads import XmlThreads
 from core.domain.federation.saml.messages import OurMetadata, Response, SamlAssertion
-from core.domain.identity.upstream.saml.examinations import Examination
-from core.domain.identity.upstream.saml.mappings import PRESETS, AttributeMapping, DirectoryPreset
-from core.domain.identity.upstream.saml.requests import OurAuthnRequest, ServiceProviderMetadata
-from core.domain.saml.messages import Envelope, NameId, NameIdFormat, OurLogoutRequest, RequestedContext, SamlBinding, Status
+from core.domain.identity.upstream.connection_tests import Examination
+from core.domain.identity.upstream.saml.assertions import (
+    PRESETS,
+    AttributeMapping,
+    DirectoryPreset,
+    OurAuthnRequest,
+    ServiceProviderMetadata,
+)
+from core.domain.saml import Envelope, NameId, NameIdFormat, OurLogoutRequest, RequestedContext, SamlBinding, Status
 from core.frozen import replace
 from ops.stand_ins.saml import (
     ACS,
@@ -47,7 +52,7 @@ from ops.stand_ins.saml import (
     pair,
     written,
 )
-from ports.identity.upstream.saml import ServiceProviderDocuments
+from ports.identity.upstream import ServiceProviderDocuments
 from tests.adapters.saml.answering import encrypted, expected, key_pair
 from tests.simplesamlphp import EMAIL, SimpleSamlPhp, simplesamlphp
 from tests.tools import needs

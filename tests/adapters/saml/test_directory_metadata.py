@@ -10,9 +10,8 @@ from lxml import etree
 from adapters.saml.certificate_reading import pasted_certificate
 from adapters.saml.directory_metadata import read_directory
 from core.domain.errors import BadRequest
-from core.domain.identity.upstream.saml.metadata import DirectoryEndpoint
-from core.domain.saml.entities import fingerprint
-from core.domain.saml.messages import SamlBinding
+from core.domain.identity.upstream.saml.assertions import DirectoryEndpoint
+from core.domain.saml import SamlBinding, fingerprint
 from ops.stand_ins.saml import DIRECTORY, DS, SAMLP, Pair, directory, document, made, pair, sign, template, written
 from tests.http.federation.providing import MD, metadata
 

@@ -15,15 +15,7 @@ from lxml import etree
 
 from adapters.saml.directories import XmlServiceProviderDocuments
 from adapters.saml.threads import XmlThreads
-from core.domain.saml.messages import (
-    DirectoryNameId,
-    Envelope,
-    MessageRefused,
-    OurLogoutRequest,
-    OurLogoutResponse,
-    SamlBinding,
-    Status,
-)
+from core.domain.saml import DirectoryNameId, Envelope, MessageRefused, OurLogoutRequest, OurLogoutResponse, SamlBinding, Status
 from ops.stand_ins.saml import (
     CONNECTION,
     DIRECTORY,

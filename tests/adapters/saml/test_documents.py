@@ -18,7 +18,7 @@ from lxml import etree
 from adapters.saml.documents import XmlDocuments
 from adapters.saml.threads import XmlThreads
 from core.domain.errors import Overloaded
-from core.domain.saml.messages import Envelope, MessageRefused, SamlBinding
+from core.domain.saml import Envelope, MessageRefused, SamlBinding
 from ops.stand_ins.saml import pair
 
 T = TypeVar("T")

@@ -10,7 +10,7 @@ from adapters.saml.parsing import parsed, unpacked
 from adapters.saml.reading import read_authn_request, read_logout_response
 from adapters.saml.service_provider_metadata import read_metadata
 from core.domain.errors import BadRequest
-from core.domain.saml.messages import Envelope, MessageRefused, SamlBinding
+from core.domain.saml import Envelope, MessageRefused, SamlBinding
 from ops.stand_ins.saml import SAMLP
 from tests.http.federation.providing import ACS, MD, SP, authn_request, metadata
 

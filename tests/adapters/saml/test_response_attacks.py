@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adapters.saml.responses import read_response
-from core.domain.identity.upstream.saml.examinations import CheckName, CheckState
+from core.domain.identity.upstream.connection_tests import CheckName, CheckState
 from ops.stand_ins.saml import (
     DIRECTORY,
     DS,

@@ -23,8 +23,7 @@ from adapters.saml.signing import private_key, sign_octets
 from adapters.saml.threads import XmlThreads
 from adapters.saml.writing import write_assertion, write_logout, write_metadata, write_response
 from core.domain.federation.saml.messages import OurMetadata, Response, SamlAssertion
-from core.domain.saml.entities import KeyPair
-from core.domain.saml.messages import NameId, NameIdFormat, OurLogoutRequest, OurLogoutResponse, RequestDeclined, Status
+from core.domain.saml import KeyPair, NameId, NameIdFormat, OurLogoutRequest, OurLogoutResponse, RequestDeclined, Status
 from core.domain.secrets import Secret
 from ops.stand_ins.saml import DS, pair
 from tests.http.federation.providing import ACS, SLO, SP

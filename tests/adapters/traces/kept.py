@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from adapters.traces.sampled import SampledTraces
-from ports.record.spans import TraceSpan
+from ports.record import TraceSpan
 
 Spans = Sequence[TraceSpan]
 

@@ -15,11 +15,10 @@ from adapters.traces.attributes import NAMES, OF_RESOURCE
 from adapters.traces.collector import OtlpCollector
 from adapters.traces.otlp import OtlpEncoding, encoded
 from core.domain.errors import NotFound, Unavailable
-from core.domain.outbound.destinations import destination
-from core.domain.record.trace_contexts import TraceContext
+from core.domain.outbound import destination
+from core.domain.record.stories import TraceContext
 from core.domain.secrets import Secret
-from ports.record.span_collectors import Collected, NotCollected
-from ports.record.spans import MOST_SPANS, SpanKind, Trace, TraceSpan, current_span, traced
+from ports.record import MOST_SPANS, Collected, NotCollected, SpanKind, Trace, TraceSpan, current_span, traced
 from tests.adapters.traces.collecting import ToldSpan, collecting, scripted, told
 from tests.adapters.traces.kept import KeptTraces
 from tests.receiver import CRUMBS, answering, hanging_up, receiving, trickling

@@ -22,7 +22,7 @@ from adapters.upstream import keys as upstream_keys
 from adapters.upstream.assertions import JwtAssertionSignatures
 from adapters.upstream.calls import Calls
 from core.domain.identity.upstream.jwt_assertions import AssertionFault, AssertionRefused, TrustedKeys
-from core.domain.outbound.key_sets import client_keys
+from core.domain.outbound import client_keys
 from tests.receiver import Receiver, answering, hanging_up, receiving
 
 EC: Final = ec.generate_private_key(ec.SECP256R1())

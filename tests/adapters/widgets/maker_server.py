@@ -11,7 +11,7 @@ import trio
 
 from adapters.widgets.maker import VerifyingMaker
 from adapters.widgets.presets import widget_presets
-from core.domain.identity.guards.widgets import MakerSeen
+from core.domain.identity.guards.puzzles import MakerSeen
 from core.domain.secrets import Secret
 from core.frozen import replace
 from entrypoints.bootstrap import Postern

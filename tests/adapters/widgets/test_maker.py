@@ -8,10 +8,10 @@ import pytest
 
 from adapters.widgets.maker import VerifyingMaker
 from adapters.widgets.presets import widget_presets
-from core.domain.identity.guards.widgets import WidgetVerdict
-from core.domain.outbound.destinations import OutboundDestination
+from core.domain.identity.guards.puzzles import WidgetVerdict
+from core.domain.outbound import OutboundDestination
 from core.domain.secrets import Secret
-from ports.identity.guards.widgets import WidgetSilent
+from ports.identity.sign_in import WidgetSilent
 from ports.outbound import NO_HEADERS, Failure, OutboundAnswer, OutboundFailed, OutboundRequest
 from tests.conftest import CapturedLog
 

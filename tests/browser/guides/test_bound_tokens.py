@@ -6,7 +6,7 @@ from base64 import urlsafe_b64encode
 from hashlib import sha256
 from typing import Any, Final
 
-from core.domain.federation.oauth.metadata import TOKEN_ENDPOINT
+from core.domain.federation.oauth.oidc import TOKEN_ENDPOINT
 from entrypoints.bootstrap import Postern
 from ops.browser.chromium import Chromium
 from ops.browser.page import Page, new_page

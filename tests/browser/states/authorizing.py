@@ -4,9 +4,9 @@ from datetime import timedelta
 from types import SimpleNamespace as Thing
 from typing import Any, Final
 
-from core.domain.federation.oauth.agents import DAYS_OFFERED, USUAL_DAYS
-from core.domain.federation.oauth.demands import NO_DEMAND, SignInDemand
-from core.domain.identity.profile.pictures import Portrait
+from core.domain.federation.oauth.consents import DAYS_OFFERED, USUAL_DAYS
+from core.domain.federation.oauth.resources import NO_DEMAND, SignInDemand
+from core.domain.identity.profiles import Portrait
 from entrypoints.http.pages import shipped_pages
 from tests.browser.states import (
     ACME,

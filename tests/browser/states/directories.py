@@ -2,8 +2,7 @@
 
 from typing import Final
 
-from core.domain.identity.upstream.connection_tests import TestedCheck, TestResult
-from core.domain.identity.upstream.saml.examinations import CheckState
+from core.domain.identity.upstream.connection_tests import CheckState, TestedCheck, TestResult
 from tests.browser.states import ENDLESS, State
 
 _PASSED: Final = TestedCheck(name="signature", state=CheckState.PASSED, told="The assertion is signed by a known certificate.")

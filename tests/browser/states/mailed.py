@@ -6,7 +6,7 @@ from uuid import UUID
 
 from core.domain.branding import NamedApplication
 from core.domain.identifiers import UserKeyId
-from core.domain.identity.upstream.vouching import AddedKind, AddedWay
+from core.domain.identity.upstream.claims import AddedKind, AddedWay
 from core.domain.services.user_keys import HeldUserKey
 from core.frozen import replace
 from entrypoints.http.pages import shipped_pages

@@ -7,8 +7,7 @@ from typing import Any, Final
 from markupsafe import Markup
 
 from core.domain.identity.login_events import LoginFailure
-from core.domain.identity.profile.pictures import Portrait
-from core.domain.identity.profile.profiles import NO_PROFILE, OwnProfile
+from core.domain.identity.profiles import NO_PROFILE, OwnProfile, Portrait
 from core.domain.identity.risk import RiskFactor
 from core.domain.identity.upstream.providers import NAMES
 from core.domain.languages import Language

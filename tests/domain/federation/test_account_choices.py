@@ -2,12 +2,11 @@
 
 from uuid import UUID
 
-from core.domain.email import Email
 from core.domain.federation.oauth.authorization_steps import must_choose, named_account
-from core.domain.federation.oauth.authorizations import AuthorizationPrompt, AuthorizationRequest
-from core.domain.federation.oauth.redirects import Recipient
+from core.domain.federation.oauth.authorizations import AuthorizationPrompt, AuthorizationRequest, Recipient
 from core.domain.identifiers import ClientId, SessionId, UserId
 from core.domain.identity.callers import Caller
+from core.domain.mail import Email
 from core.frozen import replace
 
 REQUEST = AuthorizationRequest(client_id=ClientId("app"), recipient=Recipient("https://app.example.com/callback"), scopes=())

@@ -7,7 +7,7 @@ from uuid import UUID
 import pytest
 
 from core.domain.errors import BadRequest
-from core.domain.federation.afar.afar_requests import (
+from core.domain.federation.afar_requests import (
     LONGEST_EXPIRY,
     LONGEST_MESSAGE,
     SHORTEST_EXPIRY,
@@ -29,12 +29,12 @@ from core.domain.federation.afar.afar_requests import (
     require_scopes,
 )
 from core.domain.federation.oauth.clients import AuthenticatedClient, AuthenticationMethod, RegisteredClient
-from core.domain.federation.oauth.oauth_errors import InvalidGrant, InvalidScope, UnauthorizedClient
+from core.domain.federation.oauth.refusals import InvalidGrant, InvalidScope, UnauthorizedClient
 from core.domain.identifiers import AfarRequestId, ClientId, OrganizationId, ServiceId, SessionId, UserId
 from core.domain.identity.sessions import Context
-from core.domain.key_proofs.proofs import KeyThumbprint
+from core.domain.key_proofs import KeyThumbprint
 from core.domain.services.services import ServiceType
-from core.domain.signing_keys import TokenAlgorithm
+from core.domain.tokens import TokenAlgorithm
 from core.frozen import replace
 
 NOW = datetime(2026, 11, 27, tzinfo=UTC)

@@ -6,10 +6,8 @@ from uuid import UUID
 import pytest
 
 from core.domain.errors import BadRequest, Forbidden
-from core.domain.federation.oauth.agents import DAYS_OFFERED, NOTHING_ALLOWED, ONE_API, USUAL_DAYS, bounded, grant_end
-from core.domain.federation.oauth.authorizations import AuthorizationErrorCode, AuthorizationRefused, AuthorizationRequest
-from core.domain.federation.oauth.consents import agent_answer
-from core.domain.federation.oauth.redirects import Recipient
+from core.domain.federation.oauth.authorizations import AuthorizationErrorCode, AuthorizationRefused, AuthorizationRequest, Recipient
+from core.domain.federation.oauth.consents import DAYS_OFFERED, NOTHING_ALLOWED, ONE_API, USUAL_DAYS, agent_answer, bounded, grant_end
 from core.domain.federation.oauth.resources import OfferedResource, OfferedScope
 from core.domain.identifiers import AgentGrantId, ClientId, ResourceServerId
 from core.domain.identity.sessions import AGENTS_FORBIDDEN, PLATFORM

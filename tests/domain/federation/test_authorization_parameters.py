@@ -24,13 +24,14 @@ from core.domain.federation.oauth.authorizations import (
     AuthorizationPrompt,
     AuthorizationRefused,
     AuthorizationRequest,
+    Recipient,
     Registered,
+    ResponseMode,
     UnknownRecipient,
     restored,
     stored,
 )
-from core.domain.federation.oauth.redirects import Recipient, ResponseMode
-from core.domain.federation.oauth.scopes import SCOPES
+from core.domain.federation.oauth.resources import SCOPES
 from core.domain.identifiers import ClientId, UserId
 from core.frozen import replace
 from tests.hostile_uris import ALWAYS, FOR_THE_WEB, LOOPBACK, NEAR_LOOPBACK, NEAR_REGISTERED, REGISTERED

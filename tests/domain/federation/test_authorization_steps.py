@@ -23,10 +23,11 @@ from core.domain.federation.oauth.authorizations import (
     AuthorizationPrompt,
     AuthorizationRefused,
     AuthorizationRequest,
+    Recipient,
     Registered,
+    ResponseMode,
 )
-from core.domain.federation.oauth.redirects import Recipient, ResponseMode
-from core.domain.federation.oauth.scopes import EMAIL, OPENID, PROFILE, SCOPES
+from core.domain.federation.oauth.resources import EMAIL, OPENID, PROFILE, SCOPES
 from core.domain.identifiers import ClientId, OrganizationId, ServiceId, SessionId, UserId
 from core.domain.identity.proofs import SILENT
 from core.domain.identity.sessions import ONE_FACTOR, TWO_FACTORS

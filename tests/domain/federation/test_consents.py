@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.domain.federation.oauth.consents import widened
-from core.domain.federation.oauth.scopes import EMAIL, OPENID, SCOPES, known
+from core.domain.federation.oauth.resources import EMAIL, OPENID, SCOPES, known
 
 SOME = st.lists(st.sampled_from(SCOPES))
 

@@ -4,9 +4,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from core.domain.federation.oauth.authorizations import AuthorizationRequest
-from core.domain.federation.oauth.demands import NO_DEMAND, SignInDemand, demanding, scope_demand, strongest
-from core.domain.federation.oauth.redirects import Recipient
+from core.domain.federation.oauth.authorizations import AuthorizationRequest, Recipient
+from core.domain.federation.oauth.resources import NO_DEMAND, SignInDemand, demanding, scope_demand, strongest
 from core.domain.identifiers import ClientId
 from core.domain.identity.flows import Wanted
 from core.domain.identity.proofs import SILENT, UNPROVED, Proved

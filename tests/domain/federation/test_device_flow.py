@@ -32,7 +32,7 @@ from core.domain.federation.oauth.device_flow import (
     unmasked,
     user_code_hmac,
 )
-from core.domain.federation.oauth.oauth_errors import InvalidGrant
+from core.domain.federation.oauth.refusals import InvalidGrant
 from core.domain.identifiers import DeviceCodeId, OrganizationId, ServiceId, UserId
 from core.domain.identity.sessions import Context
 from core.domain.secrets import Secret

@@ -8,13 +8,13 @@ import pytest
 
 from core.domain.federation.oauth.clients import RegisteredClient
 from core.domain.federation.oauth.exchanges import Exchangeable, ExchangeRequest, SubjectRefused, SubjectToken, TokenExchange, exchanged
-from core.domain.federation.oauth.oauth_errors import InvalidScope
+from core.domain.federation.oauth.refusals import InvalidScope
 from core.domain.federation.oauth.resources import OfferedResource, OfferedScope
 from core.domain.identifiers import ClientId, OrganizationId, ResourceServerId, ServiceId, SessionId, UserId
 from core.domain.identity.sessions import ONE_FACTOR, TWO_FACTORS, ActingClient, Context, acting
 from core.domain.secrets import Token
 from core.domain.services.services import ServiceType
-from core.domain.signing_keys import TokenAlgorithm
+from core.domain.tokens import TokenAlgorithm
 from core.frozen import replace
 
 NOW: Final = datetime(2026, 11, 20, 12, 0, 0, 300_000, tzinfo=UTC)

@@ -4,7 +4,7 @@ from uuid import UUID
 
 import pytest
 
-from core.domain.federation.logout.logouts import Hint, OidcLogoutRequest, WayBackUnknown, client_of_logout, logout_request, way_back
+from core.domain.federation.logouts import Hint, OidcLogoutRequest, WayBackUnknown, client_of_logout, logout_request, way_back
 from core.domain.federation.oauth.authorization_parameters import LONGEST, LONGEST_HINT
 from core.domain.federation.oauth.authorization_steps import RequestingApplication
 from core.domain.federation.oauth.authorizations import Registered

@@ -3,11 +3,11 @@
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
-from core.domain.email import Email
 from core.domain.federation.oauth.grants import Granted
 from core.domain.federation.oauth.oidc import half_hash, id_claims
 from core.domain.identifiers import ClientId, SessionId, UserId
 from core.domain.identity.sessions import ONE_FACTOR, TWO_FACTORS, Application, OpenedSession, Session, access_claims, context_class
+from core.domain.mail import Email
 from core.domain.secrets import Token
 from core.frozen import replace
 

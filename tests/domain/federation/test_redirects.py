@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.domain.federation.oauth.redirects import (
+from core.domain.federation.oauth.authorizations import (
     Recipient,
     ResponseMode,
     after_logout,

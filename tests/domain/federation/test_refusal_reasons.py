@@ -11,13 +11,19 @@ from core.domain.federation.authorization_refusals import DocumentRefusal, Refus
 from core.domain.federation.oauth.authorizations import AuthorizationErrorCode
 from core.domain.federation.oauth.clients import AuthenticationMethod, ClientCredentials
 from core.domain.federation.oauth.exchanges import SubjectRefused
-from core.domain.federation.oauth.grants import REFRESH_TOKEN, TokenRequest
-from core.domain.federation.oauth.oauth_errors import GrantOfAgent, InvalidGrant, UnauthorizedClient, UnsupportedGrantType, client_refused
-from core.domain.federation.oauth.workloads import WorkloadRefused
-from core.domain.federation.refusal_reasons import RefusalReason, in_words
+from core.domain.federation.oauth.grants import REFRESH_TOKEN, TokenRequest, WorkloadRefused
+from core.domain.federation.oauth.refusals import (
+    GrantOfAgent,
+    InvalidGrant,
+    RefusalReason,
+    UnauthorizedClient,
+    UnsupportedGrantType,
+    client_refused,
+    reason_in_words,
+)
 from core.domain.identifiers import AuthorizationRefusalId, ClientId, ResourceServerId
 from core.domain.identity.upstream.jwt_assertions import AssertionFault
-from core.domain.key_proofs.proofs import KeyProofMissing, KeyProofRefused, NonceNeeded
+from core.domain.key_proofs import KeyProofMissing, KeyProofRefused, NonceNeeded
 
 SHOWN = ClientCredentials(ClientId("client"), AuthenticationMethod.NONE)
 SIGNED = ClientCredentials(ClientId("client"), AuthenticationMethod.PRIVATE_KEY_JWT, assertion="a.b.c")
@@ -61,7 +67,7 @@ def test_a_client_that_learns_its_nonce_makes_no_mistake() -> None:
 @pytest.mark.parametrize(
     ("reason", "advice"),
     [
-        (RefusalReason.PKCE_MALFORMED, in_words(RefusalReason.PKCE_MALFORMED)[1]),
+        (RefusalReason.PKCE_MALFORMED, reason_in_words(RefusalReason.PKCE_MALFORMED)[1]),
         ("document_busy", "Wait a minute. Ten fetches a minute are made of one host"),
         ("document_lies", "Whoever publishes the document has to mend it. The next request reads it again"),
     ],

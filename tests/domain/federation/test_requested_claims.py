@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.domain.federation.oauth.authorizations import AuthorizationRefused
-from core.domain.federation.oauth.requested_claims import LONGEST_CLAIMS, NO_CLAIMS, RequestedClaims, requested_claims
-from core.domain.federation.oauth.scopes import EMAIL, GROUPS, ORGANIZATION, PROFILE
+from core.domain.federation.oauth.oidc import LONGEST_CLAIMS, NO_CLAIMS, RequestedClaims, requested_claims
+from core.domain.federation.oauth.resources import EMAIL, GROUPS, ORGANIZATION, PROFILE
 from core.domain.identifiers import UserId
 from core.domain.identity.sessions import ONE_FACTOR, TWO_FACTORS
 

@@ -11,8 +11,8 @@ from core.domain.claims import ClaimPlace, ClaimSource, ServiceClaim, ServiceFac
 from core.domain.errors import BadRequest
 from core.domain.federation.oauth.authorization_steps import RequestingApplication, SignedInPerson
 from core.domain.federation.oauth.authorizations import Registered
-from core.domain.federation.saml.certificates import WARNINGS
 from core.domain.federation.saml.configurations import (
+    CERTIFICATE_WARNINGS,
     MOST_CERTIFICATES,
     AcsEndpoint,
     Configuration,
@@ -24,7 +24,7 @@ from core.domain.federation.saml.configurations import (
     default_endpoint,
     filled,
 )
-from core.domain.federation.saml.exchanges import kept_id
+from core.domain.federation.saml.messages import kept_id
 from core.domain.federation.saml.sign_in import (
     PASSWORD_CLASS,
     Meeting,
@@ -36,11 +36,10 @@ from core.domain.federation.saml.sign_in import (
     told,
     unasked,
 )
+from core.domain.formats import Json
 from core.domain.identifiers import ClientId, OrganizationId, ServiceId, SessionId, UserId
-from core.domain.json import Json
 from core.domain.record.events import SYSTEM
-from core.domain.saml.certificates import due_warning, three_years_after
-from core.domain.saml.messages import NameIdFormat, RequestDeclined, RequestedContext, SamlBinding
+from core.domain.saml import NameIdFormat, RequestDeclined, RequestedContext, SamlBinding, due_certificate_warning, three_years_after
 from core.domain.services.services import Service, ServiceType
 from core.frozen import replace
 from tests.http.federation.providing import ACS, SLO, SP
@@ -140,7 +139,7 @@ def test_certificates_end_on_the_same_day() -> None:
     ("days", "warned", "due"), [(61, None, None), (60, None, 60), (29, 60, 30), (29, 30, None), (6, 30, 7), (-1, 7, None)]
 )
 def test_warnings_come_once_each(days: int, warned: int | None, due: int | None) -> None:
-    assert due_warning(NOW + timedelta(days=days), warned, NOW, WARNINGS) == due
+    assert due_certificate_warning(NOW + timedelta(days=days), warned, NOW, CERTIFICATE_WARNINGS) == due
 
 
 def test_a_service_provider_has_a_few_certificates_at_most() -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.domain.federation.scim.exchanges import shown_body, shown_path, shown_query, shown_reason
+from core.domain.federation.scim.tokens import shown_body, shown_path, shown_query, shown_reason
 
 ID = "0199d3a0-0000-7000-8000-000000000001"
 

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.domain.federation.scim.errors import InvalidFilter
 from core.domain.federation.scim.filters import (
     LONGEST_FILTER,
     MOST_COMPARISONS,
@@ -26,6 +25,7 @@ from core.domain.federation.scim.filters import (
     parse_filter,
     pins,
 )
+from core.domain.federation.scim.protocol import InvalidFilter
 
 ADA = FilterComparison(FilterField.USER_NAME, Operator.EQUALS, "ada@example.org")
 NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)

@@ -5,9 +5,8 @@ from uuid import UUID
 
 import pytest
 
-from core.domain.federation.scim.errors import InvalidValue, Mutability
 from core.domain.federation.scim.groups import GROUP_SCHEMA, MOST_MEMBERS, Group, group_change, require_same, whole_group
-from core.domain.federation.scim.patches import PatchOperation
+from core.domain.federation.scim.protocol import InvalidValue, Mutability, PatchOperation
 
 MANY = [{"value": str(UUID(int=number))} for number in range(MOST_MEMBERS + 1)]
 

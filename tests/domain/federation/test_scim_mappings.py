@@ -7,10 +7,9 @@ from uuid import UUID
 import pytest
 
 from core.domain.errors import BadRequest
-from core.domain.federation.scim.attributes import dropped
 from core.domain.federation.scim.groups import ScimGrouping
-from core.domain.federation.scim.mappings import MAPPABLE, ScimMapping, fitting, scim_mapping, stated_at, stated_in
-from core.domain.federation.scim.patches import PatchOperation, Verb
+from core.domain.federation.scim.mappings import MAPPABLE, ScimMapping, dropped, fitting, scim_mapping, stated_at, stated_in
+from core.domain.federation.scim.protocol import PatchOperation, Verb
 from core.domain.federation.scim.resources import projected, schemas, user_resource, user_version, wanted
 from core.domain.federation.scim.users import FIELD_SCHEMA, ProvisionedUser, ScimProfile, Stated, patched, stated_profile
 from core.domain.identifiers import UserId

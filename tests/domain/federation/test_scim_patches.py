@@ -7,10 +7,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.domain.federation.scim.attributes import dropped
-from core.domain.federation.scim.errors import InvalidPath, InvalidSyntax, InvalidValue, Mutability, NoTarget, ScimRefusal
-from core.domain.federation.scim.patches import MOST_OPERATIONS, PatchOperation
-from core.domain.federation.scim.schemas import USER_SCHEMA
+from core.domain.federation.scim.mappings import dropped
+from core.domain.federation.scim.protocol import (
+    MOST_OPERATIONS,
+    USER_SCHEMA,
+    InvalidPath,
+    InvalidSyntax,
+    InvalidValue,
+    Mutability,
+    NoTarget,
+    PatchOperation,
+    ScimRefusal,
+)
 from core.domain.federation.scim.users import ScimProfile, Stated, patched, stated_profile
 from core.frozen import names_of
 

@@ -1,6 +1,6 @@
 """Scopes: the words of a request, and those that there are."""
 
-from core.domain.federation.oauth.scopes import SCOPES, known, words
+from core.domain.federation.oauth.resources import SCOPES, known, words
 
 
 def test_each_word_counts_once() -> None:

@@ -5,19 +5,12 @@ from uuid import UUID
 
 import pytest
 
-from core.domain.email import Email
 from core.domain.identifiers import OrganizationId, UserId
+from core.domain.identity.account_locks import LOCK_LINK_LIFETIME, LOCKING_MAILS, LockLink, NotALockLink, lost_on_the_way, recent_from
 from core.domain.identity.account_mails import AccountMail
 from core.domain.identity.accounts import Account, unverified_account
-from core.domain.identity.locking.account_locks import (
-    LOCK_LINK_LIFETIME,
-    LOCKING_MAILS,
-    LockLink,
-    NotALockLink,
-    lost_on_the_way,
-    recent_from,
-)
-from core.domain.identity.upstream.vouching import AddedKind, AddedWay
+from core.domain.identity.upstream.claims import AddedKind, AddedWay
+from core.domain.mail import Email
 from core.frozen import replace
 
 NOW = datetime(2026, 11, 27, 12, tzinfo=UTC)

@@ -5,8 +5,8 @@ from typing import Final
 
 import pytest
 
-from core.domain.email import Email
-from core.domain.identity.account_summaries import AccountSummary, RequiringOrganization
+from core.domain.identity.accounts import AccountSummary, RequiringOrganization
+from core.domain.mail import Email
 
 NOW: Final = datetime(2026, 11, 27, tzinfo=UTC)
 PLAIN: Final = RequiringOrganization("plain", NOW)

@@ -5,11 +5,11 @@ from uuid import UUID
 
 import pytest
 
-from core.domain.email import Email
 from core.domain.errors import BadRequest
 from core.domain.identifiers import OrganizationId, UserId
 from core.domain.identity.accounts import unverified_account
-from core.domain.identity.passwords.standing import require_acceptable
+from core.domain.identity.passwords import require_acceptable
+from core.domain.mail import Email
 from core.domain.secrets import Password
 from core.frozen import replace
 

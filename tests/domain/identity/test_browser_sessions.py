@@ -3,12 +3,12 @@
 from datetime import UTC, datetime
 from uuid import UUID
 
-from core.domain.email import Email
 from core.domain.identifiers import FlowId, SessionId, UserId
 from core.domain.identity.browser_sessions import MOST_ACCOUNTS, Visit, beside
 from core.domain.identity.callers import Caller
 from core.domain.identity.devices import Client
 from core.domain.identity.flows import LIFETIME, Flow, FlowPurpose, Wanted
+from core.domain.mail import Email
 from core.domain.secrets import Token
 from core.frozen import replace
 

@@ -9,7 +9,7 @@ from core.domain.identifiers import FlowId
 from core.domain.identity.browser_sessions import session_token
 from core.domain.identity.flows import LIFETIME, Flow, FlowPurpose, Prompt, Wanted, form_token, proof_digest
 from core.domain.identity.proofs import UNPROVED, Proved
-from core.domain.repeats import MOMENT
+from core.domain.requests import REPEAT_MOMENT
 from core.domain.secrets import Token
 from core.frozen import replace
 
@@ -63,8 +63,8 @@ def test_when_somebody_must_have_signed_in_at_the_earliest(wanted: Wanted, since
 def test_a_form_counts_as_sent_twice_for_a_moment_and_only_with_the_same_proof() -> None:
     digest = proof_digest(Token("browser"), Token("proof"))
     signed_in = replace(FLOW, signed_in_at=NOW, proof_digest=digest)
-    assert signed_in.is_repeat(digest, NOW + MOMENT)
-    assert not signed_in.is_repeat(digest, NOW + MOMENT + timedelta(seconds=1))
+    assert signed_in.is_repeat(digest, NOW + REPEAT_MOMENT)
+    assert not signed_in.is_repeat(digest, NOW + REPEAT_MOMENT + timedelta(seconds=1))
     assert not FLOW.is_repeat(digest, NOW)
     assert not replace(FLOW, signed_in_at=NOW).is_repeat(digest, NOW)
     for other in (proof_digest(Token("browser"), Token("another")), proof_digest(Token("another"), Token("proof"))):

@@ -3,9 +3,8 @@
 import pytest
 
 from core.domain.errors import BadRequest
-from core.domain.identity.foreign_hashes.forms import firebase_form, firebase_settings, hash_form
 from core.domain.identity.foreign_hashes.hashes import HashKind, HashRefused
-from core.domain.identity.foreign_hashes.sources import firebase_hash
+from core.domain.identity.foreign_hashes.sources import firebase_form, firebase_hash, firebase_settings, hash_form
 from core.domain.identity.foreign_hashes.texts import foreign_hash
 from tests.foreign_hashes import FIREBASE, FIREBASE_HASH, FIREBASE_SALT, FIREBASE_SHOWN, FORMED, MADE, UNREAD
 

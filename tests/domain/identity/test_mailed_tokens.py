@@ -5,24 +5,25 @@ from uuid import UUID
 
 import pytest
 
-from core.domain.email import Email
 from core.domain.identifiers import OrganizationId, UserId
-from core.domain.identity.account_mails import AccountMail, AskedMail, Onward
-from core.domain.identity.accounts import Account, Registration
-from core.domain.identity.links import Links
-from core.domain.identity.mailed_tokens import (
+from core.domain.identity.account_mails import (
     CHOOSES_PASSWORD,
     PROVES_ADDRESS,
     SIGNS_IN,
+    AccountMail,
+    AskedMail,
     AskedOnPage,
     LinkRefused,
+    Links,
     MailedTokenPurpose,
+    Onward,
     asked_of,
     mailed_token,
     refusal_of,
 )
+from core.domain.identity.accounts import Account, Registration
 from core.domain.jobs import CAN_WAIT
-from core.domain.mail import named_account
+from core.domain.mail import Email, named_account
 from core.domain.secrets import Token
 from core.frozen import replace
 

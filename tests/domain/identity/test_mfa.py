@@ -5,7 +5,6 @@ from uuid import UUID
 
 import pytest
 
-from core.domain.email import Email
 from core.domain.identifiers import PreauthenticationId, UserId
 from core.domain.identity.accounts import Account
 from core.domain.identity.mfa import (
@@ -23,6 +22,7 @@ from core.domain.identity.mfa import (
     step_at,
     time_based_code,
 )
+from core.domain.mail import Email
 from core.domain.secrets import Secret
 
 

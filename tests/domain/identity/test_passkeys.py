@@ -17,8 +17,8 @@ from core.domain.identity.passkeys import (
     has_gone_back,
     relying_party,
 )
+from core.domain.identity.proofs import LastWayIn, WaysIn, require_another
 from core.domain.identity.sign_in import methods
-from core.domain.identity.ways_in import LastWayIn, WaysIn, require_another
 from core.frozen import replace
 
 PASSKEY = Passkey(

@@ -3,12 +3,11 @@
 from datetime import UTC, datetime
 from uuid import uuid4
 
-from core.domain.email import Email
 from core.domain.identifiers import DeviceId, UserId
 from core.domain.identity.accounts import unverified_account
-from core.domain.identity.priority import FamiliarAddresses, Priority
 from core.domain.identity.risk import NOTHING_KNOWN, Knowledge, KnownDevice
-from core.domain.identity.sign_in import NamedAccount
+from core.domain.identity.sign_in import FamiliarAddresses, NamedAccount, Priority
+from core.domain.mail import Email
 
 HERE, ELSEWHERE = "192.0.2.1", "192.0.2.2"
 

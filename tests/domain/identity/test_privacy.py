@@ -6,7 +6,6 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from core.domain.email import Email
 from core.domain.errors import Forbidden
 from core.domain.identifiers import OrganizationId, PrivacyRequestId, UserId
 from core.domain.identity.accounts import Account
@@ -21,6 +20,7 @@ from core.domain.identity.privacy import (
     require_may_forget,
     shown_since,
 )
+from core.domain.mail import Email
 
 NOON = datetime(2026, 3, 10, 12, 0, 0, 123456, UTC)
 BOB = UserId(UUID(int=1))

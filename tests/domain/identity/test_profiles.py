@@ -9,24 +9,31 @@ from uuid import UUID
 import pytest
 
 from adapters.time_zones import is_time_zone
-from core.domain.changes import UNCHANGED
-from core.domain.email import Email
+from core.domain.branding import READABLE, contrast
 from core.domain.errors import BadRequest
 from core.domain.identifiers import UserId
-from core.domain.identity.profile.pictures import MOST_PIXELS, SHADES, Portrait, picture_of, portrait
-from core.domain.identity.profile.profiles import (
+from core.domain.identity.profiles import (
+    MOST_PIXELS,
     NO_CHANGE,
     NO_PROFILE,
     NOTHING_STATED,
+    RESERVED_USERNAMES,
+    SHADES,
+    USERNAME_PATTERN,
     HeldProfile,
     OwnProfile,
     OwnProfileChange,
+    Portrait,
     filled,
+    picture_of,
+    portrait,
     stated_profile,
+    username,
+    username_digest,
 )
-from core.domain.identity.profile.usernames import PATTERN, RESERVED, username, username_digest
 from core.domain.languages import Language
-from core.domain.looks.colors import READABLE, contrast
+from core.domain.mail import Email
+from core.domain.requests import UNCHANGED
 from core.frozen import replace
 from tests.pictures import drawn_jpeg, segment
 
@@ -86,11 +93,11 @@ def test_a_user_name_that_applications_could_not_use(name: str) -> None:
 
 
 def test_reserved_user_names_are_ones_that_the_pattern_would_let_in() -> None:
-    for name in RESERVED:
+    for name in RESERVED_USERNAMES:
         with pytest.raises(BadRequest, match="reserved"):
             username(name)
-    assert PATTERN.startswith("^")
-    assert {"admin", "root", "postmaster", "postern", "api"} <= RESERVED
+    assert USERNAME_PATTERN.startswith("^")
+    assert {"admin", "root", "postmaster", "postern", "api"} <= RESERVED_USERNAMES
 
 
 def test_the_digest_of_a_user_name_needs_the_key() -> None:

@@ -4,7 +4,6 @@ from uuid import uuid4
 
 import pytest
 
-from core.domain.email import Email, mail_domain
 from core.domain.identifiers import OrganizationId, UpstreamProviderId
 from core.domain.identity.realms import (
     ANY_WAY,
@@ -19,6 +18,7 @@ from core.domain.identity.realms import (
     WayIn,
     Word,
 )
+from core.domain.mail import Email, mail_domain
 from core.frozen import replace
 
 OWN = UpstreamProviderId(uuid4())

@@ -7,8 +7,6 @@ from uuid import UUID
 
 import pytest
 
-from core.domain.audiences import TokenAudience
-from core.domain.email import Email
 from core.domain.identifiers import ClientId, ImpersonationId, OrganizationId, ResourceServerId, ServiceId, SessionId, UserId
 from core.domain.identity.devices import Client
 from core.domain.identity.proofs import SILENT, UNPROVED, Proved
@@ -32,7 +30,9 @@ from core.domain.identity.sessions import (
     access_claims,
     resource_claims,
 )
+from core.domain.mail import Email
 from core.domain.secrets import Token
+from core.domain.tokens import TokenAudience
 from core.frozen import replace
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)

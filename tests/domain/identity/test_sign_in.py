@@ -5,7 +5,6 @@ from uuid import UUID
 
 import pytest
 
-from core.domain.email import Email
 from core.domain.errors import BadRequest, Forbidden, NotFound, OrganizationNotActive
 from core.domain.identifiers import LoginEventId, OrganizationId, ServiceId, UserId
 from core.domain.identity.accounts import Account, signed_up
@@ -24,7 +23,8 @@ from core.domain.identity.sign_in import (
     open_context,
     service_named,
 )
-from core.domain.key_proofs.proofs import KeyThumbprint
+from core.domain.key_proofs import KeyThumbprint
+from core.domain.mail import Email
 from core.domain.record.events import Actor
 from core.frozen import replace
 

@@ -8,7 +8,7 @@ import pytest
 from core.domain.errors import BadRequest, SecondFactorRequired, TermsRequired
 from core.domain.identifiers import OrganizationId, TermsId, UserId
 from core.domain.identity.callers import require_admitted
-from core.domain.identity.terms.terms import (
+from core.domain.identity.terms import (
     LONGEST_ADDRESS,
     MOST_VERSIONS,
     PendingTerms,

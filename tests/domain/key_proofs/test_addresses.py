@@ -2,7 +2,7 @@
 
 import pytest
 
-from core.domain.key_proofs.addresses import names
+from core.domain.key_proofs import names_address
 
 ORIGIN = "https://id.example.org"
 
@@ -20,7 +20,7 @@ ORIGIN = "https://id.example.org"
     ],
 )
 def test_the_same_address(address: str, path: str) -> None:
-    assert names(address, ORIGIN, path)
+    assert names_address(address, ORIGIN, path)
 
 
 @pytest.mark.parametrize(
@@ -43,15 +43,15 @@ def test_the_same_address(address: str, path: str) -> None:
     ],
 )
 def test_another_address(address: str, path: str) -> None:
-    assert not names(address, ORIGIN, path)
+    assert not names_address(address, ORIGIN, path)
 
 
 def test_an_address_of_a_number_counts_in_one_form() -> None:
-    assert names("https://[::1]:8443/a", "https://[::1]:8443", "/a")
-    assert not names("https://[0:0::1]:8443/a", "https://[::1]:8443", "/a")
-    assert names("http://localhost:8000/a", "http://localhost:8000", "/a")
-    assert names("http://127.0.0.1/a", "http://127.0.0.1:80", "/a")
+    assert names_address("https://[::1]:8443/a", "https://[::1]:8443", "/a")
+    assert not names_address("https://[0:0::1]:8443/a", "https://[::1]:8443", "/a")
+    assert names_address("http://localhost:8000/a", "http://localhost:8000", "/a")
+    assert names_address("http://127.0.0.1/a", "http://127.0.0.1:80", "/a")
 
 
 def test_a_host_as_containers_have_it() -> None:
-    assert names("http://postern_1:8080/a", "http://postern_1:8080", "/a")
+    assert names_address("http://postern_1:8080/a", "http://postern_1:8080", "/a")

@@ -4,7 +4,7 @@ from ipaddress import ip_address, ip_network
 
 import pytest
 
-from core.domain.outbound.addresses import is_permitted, is_public, unwrapped
+from core.domain.outbound import is_permitted, is_public, unwrapped
 from tests.hostile_addresses import HOSTILE_ADDRESSES
 
 PUBLIC = ("93.184.215.14", "1.1.1.1", "172.32.0.1", "100.128.0.1", "2606:4700::1", "2a00:1450:4001::8a", "2001:4860:4860::8888")

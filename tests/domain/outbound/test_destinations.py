@@ -4,7 +4,7 @@ from ipaddress import ip_address
 
 import pytest
 
-from core.domain.outbound.destinations import LONGEST_URL, NotADestination, OutboundDestination, destination
+from core.domain.outbound import LONGEST_URL, NotADestination, OutboundDestination, destination
 from tests.hostile_addresses import HOSTILE_URLS
 
 

@@ -5,7 +5,7 @@ from typing import Any, Final
 import pytest
 
 from core.domain.errors import BadRequest
-from core.domain.outbound.key_sets import LONGEST_KEY_ID, MOST_KEYS, client_keys
+from core.domain.outbound import LONGEST_KEY_ID, MOST_KEYS, client_keys
 
 X: Final = "f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU"
 Y: Final = "x_FEzRu9m36HLN_tue659LNpXW6pCyStikYjKIWI5a0"

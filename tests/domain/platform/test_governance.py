@@ -7,12 +7,12 @@ from uuid import UUID
 
 import pytest
 
-from core.domain.changes import UNCHANGED
 from core.domain.errors import BadRequest
 from core.domain.identifiers import OrganizationId, TierId, UserId
 from core.domain.platform import governance
 from core.domain.platform.governance import Authority, GovernanceDecision, Override, Terms
 from core.domain.record.events import SYSTEM, Actor
+from core.domain.requests import UNCHANGED
 from core.domain.tenancy.organizations import Organization, OrganizationStatus
 from core.domain.tenancy.tiers import FREE, Tier
 from core.frozen import replace

@@ -4,9 +4,8 @@ from typing import Any
 
 import pytest
 
-from core.domain.platform.imports import auth0, auth0_clients
-from core.domain.platform.imports.addresses import addresses
-from core.domain.platform.imports.clients import document, lost_addresses
+from core.domain.platform.imports import auth0
+from core.domain.platform.imports.clients import addresses, document, lost_addresses
 from core.domain.platform.imports.keycloak_clients import RealmParts, foreign_parts
 
 
@@ -194,7 +193,7 @@ TENANT: dict[str, Any] = {
 
 
 def test_what_a0deploy_wrote_becomes_a_document() -> None:
-    parts = auth0_clients.foreign_parts(TENANT)
+    parts = auth0.foreign_parts(TENANT)
     text = "\n".join(document("acme", parts))
     for line in (
         "# Connection corp: connect a SAML directory at https://corp.example as a provider of the organization, for the domains c.example.",

@@ -6,9 +6,9 @@ from uuid import UUID
 
 import pytest
 
-from core.domain.email import Email
 from core.domain.errors import BadRequest
 from core.domain.identifiers import OrganizationId, ProfileFieldId, UserId
+from core.domain.mail import Email
 from core.domain.platform.imports.decisions import (
     Deciding,
     Decision,
@@ -22,7 +22,7 @@ from core.domain.platform.imports.decisions import (
     MetBefore,
 )
 from core.domain.platform.imports.events import heard
-from core.domain.platform.imports.people import ImportedIdentity, ImportedPasskey, ImportedPerson
+from core.domain.platform.imports.records import ImportedIdentity, ImportedPasskey, ImportedPerson
 from core.domain.tenancy.profile_fields import FieldKind, FieldRule, FieldWriter, KeptValues, ProfileField
 from core.domain.tenancy.roles import built_in
 from core.frozen import replace

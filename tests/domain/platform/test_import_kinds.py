@@ -2,7 +2,7 @@
 
 import pytest
 
-from core.domain.platform.imports.kinds import BEGINNING, named
+from core.domain.platform.imports.tables import BEGINNING, named_kind
 from tests.adapters.imports.importing import SAMPLES
 
 A0DEPLOY = b"""rules: []
@@ -46,7 +46,7 @@ clients:
     ],
 )
 def test_a_beginning_says_what_a_file_is(beginning: bytes, kind: str) -> None:
-    assert named(beginning) == kind
+    assert named_kind(beginning) == kind
 
 
 @pytest.mark.parametrize(
@@ -67,4 +67,4 @@ def test_a_beginning_says_what_a_file_is(beginning: bytes, kind: str) -> None:
     ],
 )
 def test_our_samples_are_named(sample: str, kind: str) -> None:
-    assert named((SAMPLES / sample).read_bytes()[:BEGINNING]) == kind
+    assert named_kind((SAMPLES / sample).read_bytes()[:BEGINNING]) == kind

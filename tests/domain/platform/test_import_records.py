@@ -12,8 +12,7 @@ from core.domain.platform.imports import auth0, keycloak, tables
 from core.domain.platform.imports import postern as own
 from core.domain.platform.imports.clients import document
 from core.domain.platform.imports.keycloak_clients import RealmParts, foreign_parts
-from core.domain.platform.imports.people import ImportedPerson, LeftOut
-from core.domain.platform.imports.records import MOST_NOTES, Notes, bytes_of, shown
+from core.domain.platform.imports.records import MOST_NOTES, ImportedPerson, LeftOut, Notes, bytes_of, shown
 from core.domain.platform.imports.reports import Outcome, ReportLine, Tally
 
 NO_SECRET = "second factor: the secret is no base32 of 10 to 80 bytes"

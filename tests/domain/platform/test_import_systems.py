@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from core.domain.identity.foreign_hashes.forms import firebase_form
+from core.domain.identity.foreign_hashes.sources import firebase_form
 from core.domain.platform.imports import authentik, cognito, firebase, zitadel
-from core.domain.platform.imports.people import ImportedIdentity, ImportedPerson, LeftOut
+from core.domain.platform.imports.records import ImportedIdentity, ImportedPerson, LeftOut
 from tests.foreign_hashes import FIREBASE, FIREBASE_HASH, FIREBASE_SALT
 
 NO_HASHES = "password: Cognito gives out no hashes; a new one has to be chosen"

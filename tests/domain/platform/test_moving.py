@@ -9,10 +9,10 @@ import pytest
 from adapters.postgres.moving.arriving_columns import COLUMNS
 from adapters.postgres.moving.arriving_rows import Receiver, require_fit
 from adapters.texts import ShippedTexts
-from core.domain.email import Email
 from core.domain.errors import BadRequest
 from core.domain.identity.upstream.connections import SamlSettings
 from core.domain.identity.upstream.ldap.settings import LdapSettings, ldap_issuer
+from core.domain.mail import Email
 from core.domain.platform.moving import (
     ArrivedOrganization,
     AuditProof,

@@ -4,7 +4,7 @@ from datetime import date
 
 import pytest
 
-from core.domain.platform.storage import Storage, StoredTable
+from core.domain.platform.installation import Storage, StoredTable
 
 TODAY = date(2026, 11, 23)
 

@@ -7,9 +7,9 @@ import pytest
 
 from core.domain.errors import BadRequest
 from core.domain.identifiers import UserId
-from core.domain.pages import MOST_COUNTED, Page
 from core.domain.record.audit import LONGEST_USER_AGENT, AuditFilter, kept_user_agent, require_reachable
 from core.domain.record.events import Actor, TargetType
+from core.domain.requests import MOST_ROWS_COUNTED, Page
 
 NOON = datetime(2026, 5, 4, 12, 0, tzinfo=UTC)
 
@@ -48,8 +48,8 @@ def test_a_span_of_time_ends_after_it_begins() -> None:
 
 
 def test_a_filtered_list_is_read_as_far_as_is_counted() -> None:
-    require_reachable(Page(MOST_COUNTED // 100, 100))
-    require_reachable(Page(MOST_COUNTED, 1))
-    for page in (Page(MOST_COUNTED // 100 + 1, 100), Page(MOST_COUNTED + 1, 1), Page(10_000_000, 100)):
+    require_reachable(Page(MOST_ROWS_COUNTED // 100, 100))
+    require_reachable(Page(MOST_ROWS_COUNTED, 1))
+    for page in (Page(MOST_ROWS_COUNTED // 100 + 1, 100), Page(MOST_ROWS_COUNTED + 1, 1), Page(10_000_000, 100)):
         with pytest.raises(BadRequest, match="since and until"):
             require_reachable(page)

@@ -8,7 +8,7 @@ import pytest
 
 from core.domain.errors import BadRequest
 from core.domain.identifiers import AuditEntryId, OrganizationId
-from core.domain.record.audit_chains import (
+from core.domain.record.audit import (
     PLATFORM_CHAIN,
     ChainCheck,
     ChainFinding,

@@ -1,6 +1,6 @@
 """An event says what changed, before and after, and nothing of what stayed."""
 
-from core.domain.record.differences import differences
+from core.domain.record.events import differences
 
 
 def test_facts_that_differ_stand_with_both_values() -> None:

@@ -12,8 +12,16 @@ import pytest
 from adapters.texts.reading import shipped
 from core.domain.identifiers import OrganizationId
 from core.domain.languages import DEFAULT
-from core.domain.record.event_data import EVENT_DATA
-from core.domain.record.event_types import AUDIT_ACTIONS, EVENT_TYPES, TEST_EVENT, WEBHOOK_EVENTS, Audience, UnknownEventType, event_type
+from core.domain.record.event_types import (
+    AUDIT_ACTIONS,
+    EVENT_DATA,
+    EVENT_TYPES,
+    TEST_EVENT,
+    WEBHOOK_EVENTS,
+    Audience,
+    UnknownEventType,
+    event_type,
+)
 from core.domain.record.events import SYSTEM, Event, Target, TargetType
 from tests.places import PAGES, ROOT
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from core.domain.record.trace_contexts import TraceContext, read_traceparent
+from core.domain.record.stories import TraceContext, read_traceparent
 
 TRACE, SPAN = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 

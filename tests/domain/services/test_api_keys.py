@@ -21,10 +21,10 @@ from core.domain.services.api_keys import (
     key_permissions,
     known_permissions,
     require_grantable,
-    require_room,
+    require_room_for_api_key,
 )
 from core.domain.services.services import ServiceProfile, ServiceType
-from core.domain.tenancy.keys.machine_keys import KnownKey, key_name
+from core.domain.tenancy.management_keys import KnownKey, key_name
 from core.domain.tenancy.roles import BuiltInRole, Capability
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
@@ -108,9 +108,9 @@ def test_nobody_gives_what_they_do_not_hold() -> None:
 
 
 def test_there_is_room_for_so_many() -> None:
-    require_room(MOST_KEYS - 1)
+    require_room_for_api_key(MOST_KEYS - 1)
     with pytest.raises(BadRequest, match="at most 1000 API keys"):
-        require_room(MOST_KEYS)
+        require_room_for_api_key(MOST_KEYS)
 
 
 def test_what_is_told_of_a_key_is_all_but_the_key() -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from core.domain.errors import BadRequest
 from core.domain.identifiers import PlanId
-from core.domain.services.billing.billing import (
+from core.domain.services.billing import (
     AGAIN,
     GRACE,
     Facets,
@@ -26,8 +26,8 @@ from core.domain.services.billing.billing import (
     still_asks,
     wanted_of,
 )
-from core.domain.services.billing.billing_news import News, NewsType, Snapshot, news_of, subscription_of
-from core.domain.services.subscriptions import SubscriptionStatus
+from core.domain.services.billing_news import News, NewsType, Snapshot, news_of, subscription_of
+from core.domain.services.plans import SubscriptionStatus
 
 NOW: Final = datetime(2026, 6, 1, tzinfo=UTC)
 SECOND: Final = int(NOW.timestamp())

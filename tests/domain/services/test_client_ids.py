@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.domain.errors import BadRequest
-from core.domain.services.client_ids import kept_client_id, read_client_id
+from core.domain.services.clients import kept_client_id, read_client_id
 
 OWN = "0199d3a0-0000-7000-8000-000000000001"
 

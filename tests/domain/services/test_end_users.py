@@ -5,12 +5,12 @@ from uuid import uuid4
 
 import pytest
 
-from core.domain.email import Email
 from core.domain.errors import BadRequest
 from core.domain.identifiers import OrganizationId, ServiceId, UserId
-from core.domain.pages import MOST_COUNTED, Page
+from core.domain.mail import Email
 from core.domain.record.events import Actor
-from core.domain.services.end_users import (
+from core.domain.requests import MOST_ROWS_COUNTED, Page
+from core.domain.services.service_users import (
     LONGEST_SEARCH,
     EndUserDetail,
     UsedService,
@@ -65,7 +65,7 @@ def test_what_no_address_can_contain_is_not_looked_for() -> None:
 
 
 def test_a_search_ends_and_the_whole_list_does_not() -> None:
-    last, beyond = Page(MOST_COUNTED // 100, 100), Page(MOST_COUNTED // 100 + 1, 100)
+    last, beyond = Page(MOST_ROWS_COUNTED // 100, 100), Page(MOST_ROWS_COUNTED // 100 + 1, 100)
     for page, search in ((last, "ada"), (last, ""), (beyond, "")):
         require_reachable(page, search)
     with pytest.raises(BadRequest, match="a search ends after 10000"):
@@ -74,7 +74,7 @@ def test_a_search_ends_and_the_whole_list_does_not() -> None:
 
 @pytest.mark.parametrize(
     ("page", "search", "dear"),
-    [(Page(), "", False), (Page(MOST_COUNTED, 1), "", False), (Page(MOST_COUNTED + 1, 1), "", True), (Page(), "a", True)],
+    [(Page(), "", False), (Page(MOST_ROWS_COUNTED, 1), "", False), (Page(MOST_ROWS_COUNTED + 1, 1), "", True), (Page(), "a", True)],
 )
 def test_what_may_read_all_end_users_is_dear(page: Page, search: str, dear: bool) -> None:
     assert is_dear(page, search) is dear

@@ -3,8 +3,7 @@
 import pytest
 
 from core.domain.errors import BadRequest
-from core.domain.services.billing.money import decimals_of, in_smallest_unit, written
-from core.domain.services.plans import HIGHEST_PRICE
+from core.domain.services.plans import HIGHEST_PRICE, decimals_of, in_smallest_unit, written
 
 
 @pytest.mark.parametrize(

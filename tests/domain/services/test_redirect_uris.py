@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.domain.errors import BadRequest
-from core.domain.services.redirect_uris import LONGEST_URI, redirect_uri, web_page
+from core.domain.services.clients import LONGEST_URI, redirect_uri, web_page
 from tests.hostile_uris import ALWAYS, FOR_THE_WEB
 
 GOOD = (

@@ -7,7 +7,7 @@ from uuid import UUID
 import pytest
 
 from core.domain.errors import BadRequest
-from core.domain.federation.oauth.scopes import SCOPES
+from core.domain.federation.oauth.resources import SCOPES
 from core.domain.identifiers import OrganizationId
 from core.domain.identity.sessions import ONE_FACTOR, TWO_FACTORS
 from core.domain.services.resource_identifiers import resource_identifier

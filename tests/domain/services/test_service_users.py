@@ -6,20 +6,13 @@ from uuid import UUID
 
 import pytest
 
-from core.domain.email import Email
 from core.domain.errors import Forbidden
 from core.domain.identifiers import ApiKeyId, OrganizationId, ServiceId, UserId
 from core.domain.identity.accounts import Account
+from core.domain.mail import Email
 from core.domain.record.events import SYSTEM, Event, Target
 from core.domain.services.api_keys import KeyHolder, Permission
-from core.domain.services.service_users import (
-    AccountFate,
-    HeldServiceUser,
-    email_changed,
-    user_created,
-    user_deleted,
-    user_joined,
-)
+from core.domain.services.service_users import AccountFate, HeldServiceUser, email_changed, user_created, user_deleted, user_joined
 from core.domain.services.services import ServiceProfile, ServiceType
 from core.frozen import replace
 

@@ -6,11 +6,16 @@ from uuid import UUID
 
 import pytest
 
-from core.domain.changes import UNCHANGED
 from core.domain.errors import BadRequest, ServiceLimitExceeded
 from core.domain.identifiers import ClientId, OrganizationId, ServiceId
-from core.domain.services import permissions, service_claims, service_roles
-from core.domain.services.client_secrets import MOST_AT_ONCE, require_confidential, require_none, require_room
+from core.domain.requests import UNCHANGED
+from core.domain.services import service_claims, service_roles
+from core.domain.services.api_keys import (
+    MOST_CLIENT_SECRETS,
+    require_confidential,
+    require_no_client_secret,
+    require_room_for_client_secret,
+)
 from core.domain.services.services import (
     NewService,
     Service,
@@ -47,21 +52,21 @@ def test_who_keeps_a_secret_and_who_cannot() -> None:
 
 
 def test_there_is_room_for_two_secrets() -> None:
-    for count in range(MOST_AT_ONCE):
-        require_room(count)
+    for count in range(MOST_CLIENT_SECRETS):
+        require_room_for_client_secret(count)
     with pytest.raises(BadRequest):
-        require_room(MOST_AT_ONCE)
-    require_none(0)
+        require_room_for_client_secret(MOST_CLIENT_SECRETS)
+    require_no_client_secret(0)
     with pytest.raises(BadRequest, match="service_type: "):
-        require_none(1)
+        require_no_client_secret(1)
 
 
 @pytest.mark.parametrize(
     ("require", "most"),
     [
-        (permissions.require_room, permissions.MOST_PERMISSIONS),
+        (service_roles.require_room_for_permission, service_roles.MOST_PERMISSIONS),
         (service_claims.require_room, service_claims.MOST_CLAIMS),
-        (service_roles.require_room, service_roles.MOST_ROLES),
+        (service_roles.require_room_for_role, service_roles.MOST_ROLES),
     ],
 )
 def test_a_service_has_no_room_beyond_the_limit(require: Callable[[int], None], most: int) -> None:

@@ -8,7 +8,7 @@ import pytest
 from core.domain.errors import BadRequest
 from core.domain.identifiers import ApiKeyId, OrganizationId, PlanId, ServiceId, SubscriptionId, UserId
 from core.domain.record.events import SYSTEM, Actor
-from core.domain.services.subscriptions import (
+from core.domain.services.plans import (
     EARLIEST_END,
     LATEST_END,
     Occasion,

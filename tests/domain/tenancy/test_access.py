@@ -2,9 +2,8 @@
 
 import pytest
 
-from core.domain.email import Email
-from core.domain.tenancy.access import Accessor, Related
-from core.domain.tenancy.organizations import OrganizationStatus
+from core.domain.mail import Email
+from core.domain.tenancy.organizations import Accessor, OrganizationStatus, Related
 from core.domain.tenancy.roles import GRANTED_BY_OWNER, Capability
 from core.frozen import replace
 

@@ -7,21 +7,21 @@ import pytest
 from hypothesis import given, strategies
 
 from core.domain.branding import Font, Look
-from core.domain.changes import UNCHANGED
 from core.domain.errors import BadRequest
 from core.domain.identifiers import OrganizationId
 from core.domain.record.events import SYSTEM
+from core.domain.requests import UNCHANGED
 from core.domain.tenancy.branding import (
     LARGEST_LOGO,
-    MOST_PIXELS,
+    MOST_LOGO_PIXELS,
     LookChange,
+    LookPicture,
     OrganizationLook,
     branding_updated,
     logo_destination,
     logo_of,
     picture_changed,
 )
-from core.domain.tenancy.look_pictures import LookPicture
 from tests.hostile_addresses import HOSTILE_URLS
 from tests.pictures import gif, jpeg, png, webp
 
@@ -38,7 +38,7 @@ DIGEST = "0f" * 32
         (jpeg(), "image/jpeg"),
         (jpeg(64, 32, b"JFIF", b"Exif"), "image/jpeg"),
         *((webp(kind), "image/webp") for kind in ("VP8X", "VP8L", "VP8 ")),
-        (png(MOST_PIXELS, MOST_PIXELS), "image/png"),
+        (png(MOST_LOGO_PIXELS, MOST_LOGO_PIXELS), "image/png"),
         (png(padding=LARGEST_LOGO - len(png())), "image/png"),
     ],
 )
@@ -61,11 +61,11 @@ def test_a_picture_is_what_its_bytes_say(content: bytes, media_type: str) -> Non
         (200, webp("ANIM"), "no PNG"),
         (200, b"\xff\xd8\xff\xe0\0\x02", "no PNG"),
         (200, b"\xff\xd8\xff" + b"\xe0\0\x02\xff" * 1000 + jpeg(), "no PNG"),
-        (200, png(MOST_PIXELS + 1, 1), "pixels"),
+        (200, png(MOST_LOGO_PIXELS + 1, 1), "pixels"),
         (200, png(0, 1), "pixels"),
         (200, png()[:18], "pixels"),
         (200, gif(60000, 60000), "pixels"),
-        (200, jpeg(1, MOST_PIXELS + 1), "pixels"),
+        (200, jpeg(1, MOST_LOGO_PIXELS + 1), "pixels"),
         *((200, webp(kind, 16000, 1), "pixels") for kind in ("VP8X", "VP8L", "VP8 ")),
     ],
 )

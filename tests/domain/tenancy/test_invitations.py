@@ -8,22 +8,23 @@ import pytest
 from hypothesis import given, strategies
 
 from core.domain.branding import POSTERN, Branding
-from core.domain.email import Email
 from core.domain.errors import BadRequest, Forbidden, InvitationExpired, OrganizationNotActive, TeamLimitExceeded
 from core.domain.identifiers import InvitationId, OrganizationId, RoleId, SessionId, UserId
+from core.domain.identity.account_mails import Links
 from core.domain.identity.accounts import Account
-from core.domain.identity.links import Links
+from core.domain.mail import Email
 from core.domain.secrets import Token
 from core.domain.tenancy.invitations import (
     Invitation,
     InvitationOffer,
     InvitationStatus,
     Inviter,
+    ListedToken,
     Prospect,
+    read_listed_token,
     require_may_offer,
     require_pending,
 )
-from core.domain.tenancy.listed_tokens import ListedToken, read_listed_token
 from core.domain.tenancy.roles import Assignable, Capability
 from core.domain.tenancy.tiers import LimitSource, UserLimit
 from core.frozen import replace

@@ -8,7 +8,7 @@ from hypothesis import given, strategies
 
 from core.domain.errors import BadRequest, PayloadTooLarge
 from core.domain.images import image_of
-from core.domain.tenancy.look_pictures import LookPicture, look_picture
+from core.domain.tenancy.branding import LookPicture, look_picture
 from tests.pictures import chunk, drawn_jpeg, drawn_png, drawn_webp, gif, part, segment
 
 EXIF = b"Exif\0\0II*\0GPS 52.5200 13.4050"

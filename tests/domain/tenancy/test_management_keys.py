@@ -7,7 +7,7 @@ import pytest
 
 from core.domain.errors import BadRequest
 from core.domain.identifiers import ManagementKeyId, OrganizationId, UserId
-from core.domain.tenancy.keys.management_keys import (
+from core.domain.tenancy.management_keys import (
     MOST_KEYS,
     Maker,
     ManagementKeyHolder,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from core.domain.json import Json
+from core.domain.formats import Json
 from core.domain.tenancy.profile_fields import FieldKind, FieldShape, meant_by_texts
 
 

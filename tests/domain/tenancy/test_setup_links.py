@@ -3,7 +3,7 @@
 import pytest
 
 from core.domain.errors import BadRequest
-from core.domain.tenancy.setup.setup_links import SetupPurpose, wanted_purposes
+from core.domain.tenancy.setup import SetupPurpose, wanted_purposes
 
 
 def test_a_link_is_for_something() -> None:

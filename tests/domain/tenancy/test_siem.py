@@ -10,22 +10,26 @@ import pytest
 
 from core.domain.errors import BadRequest
 from core.domain.identifiers import OrganizationId, SiemId
-from core.domain.outbound.destinations import destination
+from core.domain.outbound import destination
 from core.domain.secrets import Secret
-from core.domain.tenancy.siem import SiemCredentials, SiemProvider, authentication, provider_named, require_usable
-from core.domain.tenancy.siem_export import (
+from core.domain.tenancy.siem import (
     Batch,
     Cursor,
     ExportIdentity,
     Numbered,
+    SiemCredentials,
+    SiemProvider,
     Stream,
     asked_of,
+    authentication,
     canonical,
     head_claims,
     most_of_a_batch,
     pause_after,
+    provider_named,
     record_of,
     refusal,
+    require_usable,
 )
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)

@@ -4,8 +4,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from core.domain.email import Email
 from core.domain.errors import BadRequest, SecondFactorRequired
+from core.domain.mail import Email
 from core.domain.tenancy.sign_in_rules import (
     MfaPolicy,
     SignInRules,

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from core.domain.errors import BadRequest
 from core.domain.identifiers import OrganizationId
 from core.domain.identity.upstream.jwt_assertions import AssertionFault, AssertionRefused
-from core.domain.tenancy.keys import trusted_issuers as rules
-from core.domain.tenancy.keys.trusted_issuers import TrustedIssuer, TrustedIssuerChange, TrustedIssuerSettings, made, matches
+from core.domain.tenancy import trusted_issuers as rules
+from core.domain.tenancy.trusted_issuers import TrustedIssuer, TrustedIssuerChange, TrustedIssuerSettings, made, matches
 from tests.signing import NOW
 
 OURS: Final = "https://id.example"

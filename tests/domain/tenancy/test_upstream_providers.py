@@ -8,8 +8,8 @@ import pytest
 
 from core.domain.errors import BadRequest
 from core.domain.identifiers import OrganizationId, UpstreamProviderId
+from core.domain.identity.upstream.claims import Voucher
 from core.domain.identity.upstream.connections import ConnectionState
-from core.domain.identity.upstream.vouching import Voucher
 from core.domain.tenancy.upstream_providers import MOST_SUCCEEDED, UpstreamProvider, after_change, succeeding
 from core.frozen import replace
 

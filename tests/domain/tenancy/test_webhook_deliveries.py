@@ -10,14 +10,7 @@ from standardwebhooks import Webhook
 
 from core.domain.identifiers import EventId, OrganizationId
 from core.domain.record.deliveries import LONGEST_REST
-from core.domain.tenancy.webhook_deliveries import (
-    RULES,
-    DueEvent,
-    Happened,
-    body_of,
-    headers_of,
-)
-from core.domain.tenancy.webhooks import secret_of
+from core.domain.tenancy.webhooks import WEBHOOK_DELIVERY_RULES, DueEvent, Happened, body_of, headers_of, secret_of
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 HAPPENED = Happened(
@@ -52,17 +45,17 @@ def test_both_forms_of_the_signature_verify() -> None:
 
 @pytest.mark.parametrize(("status", "delivered"), [(200, True), (299, True), (300, False), (302, False), (410, False), (500, False)])
 def test_any_2xx_is_success(status: int, delivered: bool) -> None:
-    outcome = RULES.answered(due(), status, b"\xff" * 5000, retry_after=None, now=NOW, spread=0)
+    outcome = WEBHOOK_DELIVERY_RULES.answered(due(), status, b"\xff" * 5000, retry_after=None, now=NOW, spread=0)
     assert (outcome.delivered, outcome.status_code) == (delivered, status)
     assert outcome.response_body == "\ufffd" * 2_000
     assert outcome.word == ("delivered" if delivered else "failed")
 
 
 def test_pauses_double_and_end() -> None:
-    pauses = [RULES.unanswered(due(attempts), "timeout", 0).pause for attempts in range(5)]
+    pauses = [WEBHOOK_DELIVERY_RULES.unanswered(due(attempts), "timeout", 0).pause for attempts in range(5)]
     assert pauses == [*(timedelta(minutes=minutes) for minutes in (1, 2, 4, 8)), None]
-    assert RULES.unanswered(due(4), "timeout", 0).word == "given_up"
-    assert RULES.unanswered(due(), "timeout", 1).pause == timedelta(minutes=1.1)
+    assert WEBHOOK_DELIVERY_RULES.unanswered(due(4), "timeout", 0).word == "given_up"
+    assert WEBHOOK_DELIVERY_RULES.unanswered(due(), "timeout", 1).pause == timedelta(minutes=1.1)
 
 
 @pytest.mark.parametrize(
@@ -82,6 +75,6 @@ def test_pauses_double_and_end() -> None:
     ],
 )
 def test_a_receiver_may_ask_for_time(header: str | None, rest: timedelta | None) -> None:
-    outcome = RULES.answered(due(), 503, b"", retry_after=header, now=NOW, spread=0)
+    outcome = WEBHOOK_DELIVERY_RULES.answered(due(), 503, b"", retry_after=header, now=NOW, spread=0)
     assert outcome.rest == rest
     assert outcome.pause == max(rest or timedelta(0), timedelta(minutes=1))

@@ -7,9 +7,8 @@ import pytest
 
 from adapters.texts import ShippedTexts
 from core.domain.languages import Language
-from core.domain.texts.open_texts import FOOTER, NOTICE, OPEN, is_open
-from core.domain.texts.places import TextKind
-from core.domain.texts.reading import PLACEHOLDER
+from core.domain.texts.own_texts import FOOTER, NOTICE, OPEN_TEXTS, TextKind, is_open
+from core.domain.texts.rules import PLACEHOLDER
 from tests.places import PAGES, ROOT
 
 ENGLISH: Final = ShippedTexts(PAGES).written(Language.ENGLISH)
@@ -47,10 +46,10 @@ NEVER_READ: Final = re.compile(
 
 
 def test_every_shipped_text_is_open_by_name_or_closed() -> None:
-    assert [key for key in OPEN if key not in ENGLISH and key not in {FOOTER, NOTICE}] == []
-    assert 150 <= len(OPEN) <= 200
+    assert [key for key in OPEN_TEXTS if key not in ENGLISH and key not in {FOOTER, NOTICE}] == []
+    assert 150 <= len(OPEN_TEXTS) <= 200
     assert not is_open("a.new_text")
-    assert all(is_open(key) for key in OPEN)
+    assert all(is_open(key) for key in OPEN_TEXTS)
 
 
 def test_the_texts_by_which_people_decide_stay_ours() -> None:
@@ -82,23 +81,23 @@ def test_how_a_decision_ended_stays_ours(key: str) -> None:
     assert not is_open(key)
 
 
-@pytest.mark.parametrize("key", [key for key, one in OPEN.items() if one.has_ours])
+@pytest.mark.parametrize("key", [key for key, one in OPEN_TEXTS.items() if one.has_ours])
 def test_an_open_text_says_nothing_that_must_stay_ours(key: str) -> None:
     ours = ENGLISH[key]
     assert set(PLACEHOLDER.findall(ours)) & NEVER_SAID == set()
     assert NEVER_READ.search(ours) is None, ours
-    assert not key.startswith(("mail_", "own.")) or OPEN[key].place.is_mail
+    assert not key.startswith(("mail_", "own.")) or OPEN_TEXTS[key].place.is_mail
 
 
 def test_no_open_text_depends_on_a_number() -> None:
-    assert [key for key in OPEN if f"{key.rpartition('.')[0]}.one" in ENGLISH and key.endswith(".other")] == []
+    assert [key for key in OPEN_TEXTS if f"{key.rpartition('.')[0]}.one" in ENGLISH and key.endswith(".other")] == []
 
 
 def test_each_open_text_is_asked_for_by_its_page_or_mail() -> None:
     """The name of the page is that of a template, or of the text's own section where the page is made without one."""
     templates = {file.stem: file.read_text(encoding="utf-8") for file in PAGES.rglob("*.html")}
     mails = {file.stem for file in (ROOT / "adapters" / "mail" / "templates").rglob("*.jinja")}
-    for key, one in OPEN.items():
+    for key, one in OPEN_TEXTS.items():
         if one.place.is_mail:
             assert one.page in mails, key
             assert key.startswith(f"mail_{one.page}."), key
@@ -108,5 +107,5 @@ def test_each_open_text_is_asked_for_by_its_page_or_mail() -> None:
 
 
 def test_footer_and_notice_have_no_text_of_ours() -> None:
-    assert [key for key, one in OPEN.items() if not one.has_ours] == [FOOTER, NOTICE]
-    assert (OPEN[FOOTER].kind, OPEN[NOTICE].kind) == (TextKind.FOOTER, TextKind.NOTICE)
+    assert [key for key, one in OPEN_TEXTS.items() if not one.has_ours] == [FOOTER, NOTICE]
+    assert (OPEN_TEXTS[FOOTER].kind, OPEN_TEXTS[NOTICE].kind) == (TextKind.FOOTER, TextKind.NOTICE)

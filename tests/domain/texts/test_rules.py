@@ -5,20 +5,23 @@ from typing import Any, Final
 import pytest
 
 from core.domain.languages import Language
-from core.domain.texts.open_texts import OPEN
-from core.domain.texts.places import TextKind
-from core.domain.texts.reading import TextLink, links, paragraphs, parts, without_links
+from core.domain.texts.own_texts import OPEN_TEXTS, TextKind
 from core.domain.texts.rules import (
     LONGEST,
     MOST_FAULTS,
     MOST_LINES,
     OwnText,
+    TextLink,
     TextRules,
     TextsRefused,
     canonical,
     checked_texts,
     faults,
     is_below,
+    links,
+    paragraphs,
+    parts,
+    without_links,
 )
 
 EN, DE = Language.ENGLISH, Language.GERMAN
@@ -264,7 +267,7 @@ HOSTILE: Final[tuple[str, ...]] = (
 
 @pytest.mark.parametrize("hostile", HOSTILE)
 def test_no_open_text_takes_a_hostile_one_that_could_be_more_than_words(hostile: str) -> None:
-    for key, one in OPEN.items():
+    for key, one in OPEN_TEXTS.items():
         text = canonical(OwnText(key, EN, hostile))
         if not list(faults(OwnText(key, EN, text), RULES)):
             # What is taken has no sign that a page, a mail or a template reads: quotes are escaped where they stand.
@@ -307,4 +310,4 @@ def test_made_up_keys_without_end_have_no_answer_without_end() -> None:
     many = [OwnText(f"k{number}", Language.ENGLISH, "x") for number in range(5000)]
     with pytest.raises(TextsRefused) as refused:
         checked_texts(many, TextRules({}, {}))
-    assert len(OPEN) < len(refused.value.faults) == MOST_FAULTS
+    assert len(OPEN_TEXTS) < len(refused.value.faults) == MOST_FAULTS

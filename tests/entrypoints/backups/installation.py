@@ -20,11 +20,10 @@ from adapters.crypto.key_ring import EncryptionKey
 from adapters.postgres.backups.snapshots import server_version
 from adapters.postgres.backups.tools import PostgresTools
 from adapters.postgres.embedded import BINARIES, MAJOR_VERSION
-from core.domain.email import Email
 from core.domain.identifiers import OrganizationId
 from core.domain.identity.devices import Client
 from core.domain.jobs import NewJob
-from core.domain.mail import MAIL_JOB
+from core.domain.mail import MAIL_JOB, Email
 from core.domain.record.events import Actor, Event, Target
 from core.domain.secrets import Password
 from core.frozen import Frozen

@@ -9,12 +9,11 @@ import psycopg
 import pytest
 
 from adapters.crypto.key_ring import EncryptionKey
-from core.domain.email import Email
 from core.domain.errors import NotFound
 from core.domain.identifiers import OrganizationId, TermsId
-from core.domain.identity.terms.terms import PendingTerms
-from core.domain.tenancy.access import Accessor, Related
-from core.domain.tenancy.organizations import OrganizationStatus
+from core.domain.identity.terms import PendingTerms
+from core.domain.mail import Email
+from core.domain.tenancy.organizations import Accessor, OrganizationStatus, Related
 from core.domain.tenancy.roles import BuiltInRole, Capability
 from core.frozen import replace
 from entrypoints.cli.access import lines, run, status

@@ -16,7 +16,7 @@ from core.domain.errors import NotFound
 from core.domain.identifiers import OrganizationId
 from core.domain.record.events import Actor, Event, Target
 from core.domain.secrets import Secret
-from core.usecases.record import audit as audit_usecase
+from core.usecases import record as audit_usecase
 from entrypoints.bootstrap import open_postern
 from entrypoints.cli.audit import run
 from entrypoints.cli.parsing.command_line import command_line

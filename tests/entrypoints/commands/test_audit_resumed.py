@@ -10,9 +10,8 @@ import psycopg
 import pytest
 import trio
 
-from core.domain.record.audit_chains import ChainCheck, ChainHead
-from core.domain.record.audit_progress import Reached
-from core.usecases.record import audit
+from core.domain.record.audit import ChainCheck, ChainHead, Reached
+from core.usecases import record
 from entrypoints.bootstrap import open_postern
 from entrypoints.cli.audit import _Report, run
 from entrypoints.cli.parsing.command_line import command_line
@@ -27,7 +26,7 @@ from tests.patience import PATIENCE
 
 @pytest.fixture(autouse=True)
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(audit, "READ_AT_ONCE", 1)
+    monkeypatch.setattr(record, "READ_AT_ONCE", 1)
 
 
 def asked(*words: str) -> argparse.Namespace:

@@ -9,8 +9,8 @@ import psycopg
 import pytest
 from psycopg.rows import dict_row
 
-from core.domain.email import Email
 from core.domain.errors import Conflict, NotFound
+from core.domain.mail import Email
 from core.domain.secrets import Password, Secret
 from core.domain.tenancy.organizations import OrganizationStatus
 from core.frozen import Frozen

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 import trio
 
-from core.domain.email import Email
 from core.domain.errors import RateLimited
 from core.domain.identity.account_mails import AccountMail
 from core.domain.identity.devices import Client
+from core.domain.mail import Email
 from entrypoints.bootstrap import Postern
 from tests.e2e.postern import command
 from tests.http.conftest import database_url, people, postern_on

@@ -12,7 +12,7 @@ import pytest
 
 from adapters.postgres.embedded import BINARIES
 from core.domain.errors import Refusal
-from core.domain.json import Json
+from core.domain.formats import Json
 from entrypoints.cli.output.printing import print_json
 from entrypoints.cli.parsing.command_line import command_line
 from entrypoints.cli.verbs.offering import all_verbs, subcommands

@@ -13,10 +13,10 @@ import pytest
 from psycopg.rows import dict_row
 
 from adapters.crypto.key_ring import EncryptionKey
-from core.domain.changes import UNCHANGED
 from core.domain.errors import BadRequest, NotFound
 from core.domain.identifiers import OrganizationId, UserId
 from core.domain.platform.governance import GovernedOrganization, GovernedOwner
+from core.domain.requests import UNCHANGED
 from core.domain.tenancy.organizations import Organization, OrganizationStatus
 from core.domain.tenancy.tiers import FREE, Tier
 from core.frozen import replace

@@ -3,11 +3,10 @@
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
-from core.domain.federation.saml.certificates import Certificate, CertificateState, Signer
-from core.domain.federation.saml.configurations import Configuration
+from core.domain.federation.saml.configurations import Certificate, CertificateState, Configuration, Signer
 from core.domain.identifiers import SamlCertificateId, ServiceId
 from entrypoints.cli.saml import table
-from ports.federation.saml.configurations import Configured
+from ports.federation.saml import Configured
 
 _AT = datetime(2026, 3, 1, tzinfo=UTC)
 _SERVICE = ServiceId(UUID(int=1))

@@ -9,11 +9,11 @@ from uuid import UUID
 
 import pytest
 
-from core.domain.email import Email
 from core.domain.identifiers import UserId
 from core.domain.identity.accounts import Account
-from core.domain.identity.ways_in import WaysIn
-from core.domain.platform.account_overviews import (
+from core.domain.identity.proofs import WaysIn
+from core.domain.mail import Email
+from core.domain.platform.platform_users import (
     AccountOverview,
     CredentialSeen,
     IdentitySeen,
@@ -27,7 +27,7 @@ from core.frozen import replace
 from core.usecases.platform.account_administration import AccessReset
 from entrypoints.cli.output.printing import printable
 from entrypoints.cli.user import _lines, _print_counts, _reset_lines, operator
-from ports.identity.foreign_hashes import PasswordCounts
+from ports.identity.accounts import PasswordCounts
 
 NOON = datetime(2026, 5, 4, 12, 0, tzinfo=UTC)
 ACCOUNT = Account(UserId(UUID(int=1)), Email("ada@example.org"), False, None, None, NOON)

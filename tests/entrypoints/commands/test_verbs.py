@@ -17,8 +17,8 @@ import pytest
 from msgspec import inspect
 from psycopg.rows import dict_row
 
-from core.domain.email import Email
 from core.domain.errors import BadRequest, NotFound, Refusal
+from core.domain.mail import Email
 from core.domain.secrets import Password
 from core.domain.tenancy.members import Member
 from entrypoints.bootstrap import Postern as Opened

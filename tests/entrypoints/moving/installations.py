@@ -124,7 +124,7 @@ LINKED_TEXT: Final = "See [our page](https://acme.example/)."
 
 
 def fill_source(there: MovingPlace) -> None:
-    trio.run(fill, cast(Store, there))
+    trio.run(fill, cast("Store", there))
     ring = there.ring
     there.rows("update users set email = email || '@example.org', email_key = email_key || '@example.org'")
     for table in MOVED:

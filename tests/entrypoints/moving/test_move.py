@@ -19,27 +19,27 @@ from adapters.postgres import grants
 from adapters.postgres.moving.catalogue import moved_tables
 from adapters.postgres.tables.every import MOVED, TABLES
 from adapters.postgres.unit_of_work import PostgresUnitOfWork
-from core.domain.email import Email
 from core.domain.errors import Forbidden, Refusal, Unauthorized
 from core.domain.identifiers import InvitationId, ManagementKeyId, OrganizationId, SessionId, UserId
 from core.domain.identity.callers import Caller
 from core.domain.identity.devices import Client
 from core.domain.identity.sign_in import AwaitingSecondFactor, ServiceName, SignedIn
+from core.domain.mail import Email
 from core.domain.platform.governance import Authority
 from core.domain.platform.moving import NamedPerson, UnfitFile
-from core.domain.record.audit_chains import ChainFinding, ChainHead
+from core.domain.record.audit import ChainFinding, ChainHead
 from core.domain.record.events import SYSTEM
 from core.domain.secrets import Password, Token
-from core.domain.tenancy.keys.management_keys import ManagementKeyHolder
+from core.domain.tenancy.management_keys import ManagementKeyHolder
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
-from core.usecases.record.audit import CheckedChain
+from core.usecases.record import CheckedChain
 from entrypoints.bootstrap import Postern, open_postern
 from entrypoints.cli import main
 from entrypoints.cli.moving.arrival import ImportOptions
 from entrypoints.failures import StartFailed
-from ports.encryption import CannotOpen
-from ports.tenancy.invitations import ById
+from ports.crypto import CannotOpen
+from ports.tenancy.members import ById
 from tests.adapters.postgres.populous import ACME, MEMBERS
 from tests.e2e.warm.processes import COMMAND, PosternProcess
 from tests.entrypoints.moving.conftest import Moving

@@ -10,10 +10,10 @@ import pytest
 import trio
 
 from adapters.postgres.moving.arriving import ArrivingOrganization
-from core.domain.email import Email
-from core.domain.pages import Page
+from core.domain.mail import Email
 from core.domain.platform.moving import UnfitFile
 from core.domain.record.audit import AuditFilter
+from core.domain.requests import Page
 from entrypoints.bootstrap import open_postern
 from entrypoints.cli.moving.arrival import ImportOptions
 from entrypoints.cli.user import operator

@@ -8,7 +8,7 @@ import trio
 
 from adapters.texts.po import read
 from core.domain.languages import Language
-from core.domain.texts.open_texts import OPEN
+from core.domain.texts.own_texts import OPEN_TEXTS
 from entrypoints.bootstrap import Postern
 from tests.e2e.postern import command
 from tests.http.conftest import database_url, people, postern
@@ -67,7 +67,7 @@ async def test_what_is_exported_is_imported_without_a_difference(
     exported = await console("export", "--language", "de", "--organization", "acme")
     file = read(exported)
     assert file.headers["Language"] == "de"
-    assert [one.context for one in file.messages] == [key for key, one in OPEN.items() if one.is_of_organizations]
+    assert [one.context for one in file.messages] == [key for key, one in OPEN_TEXTS.items() if one.is_of_organizations]
     assert not any(one.text for one in file.messages)
     assert "#. sign_in: title of sign_in; at most 60 characters\n#. Must stand in it: {service}\n#. Ours in de: " in exported
 

@@ -3,9 +3,8 @@
 from typing import Final
 
 from core.domain import identifiers as ids
-from core.domain.federation.afar.afar_requests import BlockedClient
-from core.domain.federation.oauth.agents import AgentGrant
-from core.domain.federation.oauth.consents import Consent
+from core.domain.federation.afar_requests import BlockedClient
+from core.domain.federation.oauth.consents import AgentGrant, Consent
 from core.domain.federation.saml.configurations import Configuration
 from core.domain.federation.scim.tokens import ScimToken
 from core.domain.platform.searches import ThingKind

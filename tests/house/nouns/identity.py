@@ -4,13 +4,13 @@ from typing import Final
 
 from core.domain import identifiers as ids
 from core.domain.identity.accounts import Account
+from core.domain.identity.callers import Impersonation
 from core.domain.identity.devices import Device
-from core.domain.identity.impersonation import Impersonation
 from core.domain.identity.mfa import MfaSecret
 from core.domain.identity.passkeys import Passkey
 from core.domain.identity.privacy import PrivacyRequest
 from core.domain.identity.sessions import Session
-from core.domain.identity.terms.terms import TermsVersion
+from core.domain.identity.terms import TermsVersion
 from core.domain.identity.upstream.identities import ConnectedIdentity
 from tests.house.declaring import Noun
 

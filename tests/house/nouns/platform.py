@@ -5,8 +5,8 @@ from typing import Final
 from core.domain import identifiers as ids
 from core.domain.identity.upstream.further import FurtherProvider
 from core.domain.platform.searches import ThingKind
-from core.domain.signing_keys import SigningKey
 from core.domain.tenancy.tiers import Tier
+from core.domain.tokens import SigningKey
 from tests.house.declaring import Noun
 
 PLATFORM: Final = (

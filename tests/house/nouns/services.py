@@ -4,17 +4,14 @@ from typing import Final
 
 from core.domain import identifiers as ids
 from core.domain.platform.searches import ThingKind
-from core.domain.services.api_keys import ApiKey
-from core.domain.services.client_secrets import ClientSecret
-from core.domain.services.permissions import ServicePermission
-from core.domain.services.plans import Plan
+from core.domain.services.api_keys import ApiKey, ClientSecret
+from core.domain.services.plans import Plan, Subscription
 from core.domain.services.proxies import ProxySettings
 from core.domain.services.resource_servers import ResourceServer
 from core.domain.services.service_claims import ConfiguredClaim
-from core.domain.services.service_roles import ServiceRole
+from core.domain.services.service_roles import ServicePermission, ServiceRole
 from core.domain.services.service_users import ServiceUser
 from core.domain.services.services import Service
-from core.domain.services.subscriptions import Subscription
 from core.domain.services.user_keys import UserKey, UserKeySettings
 from tests.house.declaring import Noun
 

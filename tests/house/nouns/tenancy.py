@@ -5,25 +5,23 @@ from typing import Final
 from core.domain import identifiers as ids
 from core.domain.identity.risk_policies.policies import RiskConditions, RiskException, RiskPolicy
 from core.domain.identity.upstream.identity_assertions import AssertionSettings
-from core.domain.platform.configuration.proposals import Proposal
+from core.domain.platform.configuration.planning import Proposal
 from core.domain.platform.searches import ThingKind
-from core.domain.tenancy.domain_routes import DomainRoute
-from core.domain.tenancy.domains import Domain
+from core.domain.tenancy.domains import Domain, DomainRoute
 from core.domain.tenancy.invitations import Invitation
 from core.domain.tenancy.join_requests import JoinRequest
-from core.domain.tenancy.keys.management_keys import ManagementKey
-from core.domain.tenancy.keys.trusted_issuers import TrustedIssuer
 from core.domain.tenancy.mail_servers import MailServer
+from core.domain.tenancy.management_keys import ManagementKey
 from core.domain.tenancy.members import Membership
-from core.domain.tenancy.oauth_credentials import OAuthCredentials
 from core.domain.tenancy.organizations import Organization
 from core.domain.tenancy.profile_fields import ProfileField
 from core.domain.tenancy.roles import Role
-from core.domain.tenancy.setup.setup_links import SetupLink
+from core.domain.tenancy.setup import SetupLink
 from core.domain.tenancy.siem import SiemConfiguration
 from core.domain.tenancy.teams import Team
-from core.domain.tenancy.texts.own_texts import KeptText
-from core.domain.tenancy.upstream_providers import UpstreamProvider
+from core.domain.tenancy.texts import KeptText
+from core.domain.tenancy.trusted_issuers import TrustedIssuer
+from core.domain.tenancy.upstream_providers import OAuthCredentials, UpstreamProvider
 from core.domain.tenancy.webhooks import Webhook
 from tests.house.declaring import Noun
 

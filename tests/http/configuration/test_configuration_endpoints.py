@@ -7,7 +7,7 @@ import psycopg
 import pytest
 import trio
 
-from core.domain.tenancy.keys.management_keys import PlatformCapability
+from core.domain.tenancy.management_keys import PlatformCapability
 from core.domain.tenancy.roles import Capability
 from entrypoints.bootstrap import Postern
 from tests.conftest import CapturedLog

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import trio
 
-from core.domain.email import Email
+from core.domain.mail import Email
 from core.domain.platform.configuration.planning import PlannedAction
 from entrypoints.bootstrap import Postern
 from entrypoints.cli.configuration.files import read_files

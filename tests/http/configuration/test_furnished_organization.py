@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import pytest
 
-from core.domain.email import Email
+from core.domain.mail import Email
 from entrypoints.bootstrap import Postern
 from entrypoints.cli.configuration.operators import DocumentOperator
 from entrypoints.http.routes.configuration.applying import Configuring

@@ -5,7 +5,7 @@ from typing import Any, Final
 import msgspec
 import pytest
 
-from core.domain.platform.configuration.object_places import ObjectPlace, organization_place, pointer, service_place
+from core.domain.platform.configuration.objects import ObjectPlace, organization_place, pointer, service_place
 from entrypoints.http.routes import ROUTES
 from entrypoints.http.routes.configuration.entries import named_fields
 from entrypoints.http.routes.configuration.registry import BY_ID, KINDS

@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
-from core.domain.platform.configuration.object_places import ORGANIZATION, SERVICE, ObjectPlace, organization_place
+from core.domain.platform.configuration.objects import ORGANIZATION, SERVICE, ObjectPlace, organization_place
 from core.domain.platform.configuration.planning import (
     Change,
     DocumentPlan,

@@ -8,7 +8,7 @@ import psycopg
 import pytest
 import trio
 
-from core.domain.platform.configuration.proposals import MOST_CHANGES, MOST_PROPOSALS
+from core.domain.platform.configuration.planning import MOST_CHANGES, MOST_PROPOSALS
 from core.domain.tenancy.roles import Capability
 from entrypoints.bootstrap import Postern
 from tests.conftest import CapturedLog

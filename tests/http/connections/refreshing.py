@@ -10,10 +10,10 @@ import xmlsec
 
 from actors.sweepers.connection_refresher import connection_refresher
 from actors.sweepers.due_sweepers import DueSweeper
-from core.domain.outbound.destinations import OutboundDestination
-from core.domain.saml.entities import fingerprint as of_pem
+from core.domain.outbound import OutboundDestination
+from core.domain.saml import fingerprint as of_pem
 from core.frozen import replace
-from core.usecases.tenancy.connections.metadata import DirectoryMetadataReader
+from core.usecases.tenancy.connections.lifecycle import DirectoryMetadataReader
 from core.usecases.tenancy.connections.refreshes import ConnectionRefreshes
 from ops.stand_ins.fake_directory import ENTITY, SSO
 from ops.stand_ins.saml import DS, SAMLP, document, pair, template, written

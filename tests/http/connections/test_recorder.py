@@ -3,7 +3,7 @@
 from functools import partial
 from urllib.parse import urlencode
 
-from core.domain.identity.upstream.exchanges import MOST_EXCHANGES
+from core.domain.identity.upstream.connection_tests import MOST_EXCHANGES
 from tests.http.cast import all_at_once
 from tests.http.client import Received
 from tests.http.connections.scene import PATH, ConnectionScene

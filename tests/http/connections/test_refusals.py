@@ -6,7 +6,7 @@ from uuid import uuid4
 import pytest
 
 from core.domain.errors import BadRequest
-from core.domain.saml.entities import LONGEST_METADATA
+from core.domain.saml import LONGEST_METADATA
 from core.frozen import replace
 from ops.browser.page_reader import PageReader
 from ops.stand_ins.fake_directory import SLO, SSO

@@ -6,7 +6,7 @@ import pytest
 from lxml import etree
 
 from adapters.saml import certificates
-from core.domain.identity.upstream.saml.mappings import PRESETS, DirectoryPreset
+from core.domain.identity.upstream.saml.assertions import PRESETS, DirectoryPreset
 from ops.browser.page_reader import PageReader
 from ops.stand_ins.saml import pair
 from tests.http.browsing import Tabs

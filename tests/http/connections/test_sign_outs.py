@@ -16,8 +16,7 @@ from adapters.postgres.backups.snapshots import server_version
 from adapters.postgres.identity.upstream.connections import DirectorySessionRows
 from adapters.saml.writing import write_logout
 from core.domain.backups import DamageKind
-from core.domain.saml.entities import KeyPair
-from core.domain.saml.messages import NameId, NameIdFormat, OurLogoutRequest
+from core.domain.saml import KeyPair, NameId, NameIdFormat, OurLogoutRequest
 from core.domain.secrets import Secret
 from entrypoints.cli import keys
 from entrypoints.cli.backups.check import check_backup

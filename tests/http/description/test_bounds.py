@@ -9,11 +9,11 @@ import pytest
 
 from adapters.email_syntax import LibraryEmailSyntax
 from core.domain.errors import BadRequest
+from core.domain.identity.callers import reason_given, reason_of
 from core.domain.identity.devices import device_name
-from core.domain.identity.impersonation import reason_given, reason_of
 from core.domain.services.plans import plan_currency, plan_name, plan_price_id
 from core.domain.services.services import service_name, service_slug
-from core.domain.tenancy.keys.machine_keys import key_name
+from core.domain.tenancy.management_keys import key_name
 from core.domain.tenancy.roles import role_description, role_name, role_slug
 from entrypoints.http.description import openapi
 from entrypoints.http.routes import ROUTES

@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from core.domain.email import Email
 from core.domain.federation.oauth.device_flow import EnteredCode
 from core.domain.identifiers import SessionId, UserId
 from core.domain.identity.callers import Caller
 from core.domain.identity.devices import Client as Sender
+from core.domain.mail import Email
 from tests.http.client import Client, Received
 from tests.http.federation.relying import Application, Relying
 from tests.http.people import Person

@@ -16,7 +16,7 @@ from core.domain.federation.authorization_refusals import (
     shown_words,
 )
 from core.domain.federation.oauth.authorizations import SHOWN_TO_THE_PERSON, AuthorizationErrorCode
-from core.domain.federation.refusal_reasons import RefusalReason, in_words
+from core.domain.federation.oauth.refusals import RefusalReason, reason_in_words
 from entrypoints.bootstrap import Postern
 from tests.conftest import CapturedLog
 from tests.http.client import Client, Received
@@ -210,7 +210,7 @@ async def test_a_person_who_refuses_or_is_not_signed_in_is_no_mistake_of_the_app
 
 def test_every_reason_has_words() -> None:
     for reason in RefusalReason:
-        because, advice = in_words(reason)
+        because, advice = reason_in_words(reason)
         assert because
         assert advice or reason is RefusalReason.SAML
     for word in (*AuthorizationErrorCode, *SHOWN_TO_THE_PERSON):

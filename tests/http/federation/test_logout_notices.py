@@ -15,10 +15,10 @@ import trio
 from actors.dispatcher import DeliveryDispatcher
 from actors.mailbox import Mailbox
 from adapters.postgres.upkeep.housekeeping import sweeps
-from core.domain.email import Email
-from core.domain.federation.logout.logout_notices import RULES
+from core.domain.federation.logouts import LOGOUT_NOTICE_RULES
 from core.domain.identifiers import DeviceId, OrganizationId, PrivacyRequestId, ServiceId, SessionId, UserId
 from core.domain.identity.sessions import LOGOUT_TOPIC
+from core.domain.mail import Email
 from entrypoints.bootstrap import Postern
 from tests.conftest import CapturedLog
 from tests.http.client import refused
@@ -178,7 +178,7 @@ async def test_the_service_gets_a_logout_token(scene: LogoutNoticeScene) -> None
             "user_id": session["sub"],
             "response_status_code": 200,
             "attempt_count": 1,
-            "max_attempts": RULES.most_attempts,
+            "max_attempts": LOGOUT_NOTICE_RULES.most_attempts,
             "next_retry_at": None,
             "delivered": True,
             "delivery_error": None,
@@ -358,7 +358,7 @@ async def test_who_never_receives_is_given_up(scene: LogoutNoticeScene) -> None:
         await scene.tell(scene.shop, f"http://127.0.0.1:{receiver.port}/")
         await scene.ended()
         settled: dict[str, Any] = {}
-        for attempt in range(1, RULES.most_attempts + 1):
+        for attempt in range(1, LOGOUT_NOTICE_RULES.most_attempts + 1):
             settled = await scene.settled(attempt)
             scene.people.change("update logout_notices set next_at = now() where next_at is not null")
     assert (settled["next_retry_at"], settled["delivered"]) == (None, False)

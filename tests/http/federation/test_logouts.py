@@ -6,7 +6,7 @@ from urllib.parse import urlencode
 import jwt
 import pytest
 
-from core.domain.signing_keys import TokenAlgorithm
+from core.domain.tokens import TokenAlgorithm
 from ops.browser.page_reader import PageReader
 from tests.http.federation.arriving import CALLBACK, SESSION_COOKIE, Arriving, answer_in, is_page, told
 from tests.http.people import BASE_URL, Person

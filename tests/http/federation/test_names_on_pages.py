@@ -6,7 +6,7 @@ from typing import Any, Final
 import pytest
 
 from core.domain.identifiers import UserId
-from core.domain.identity.profile.profiles import OwnProfileChange
+from core.domain.identity.profiles import OwnProfileChange
 from core.domain.record.events import Actor
 from tests.http.federation.arriving import Arriving
 from tests.http.people import Person

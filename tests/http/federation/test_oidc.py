@@ -2,7 +2,7 @@
 
 import pytest
 
-from core.domain.federation.oauth.scopes import SCOPES
+from core.domain.federation.oauth.resources import SCOPES
 from core.domain.identity.sessions import ONE_FACTOR
 from core.domain.tenancy.roles import Capability
 from tests.http.client import refused

@@ -2,7 +2,7 @@
 
 import pytest
 
-from core.usecases.federation.client_origins import ClientOrigins
+from core.usecases.federation.clients import ClientOrigins
 from tests.http.client import Pairs, Received
 from tests.http.federation.relying import Relying
 from tests.signing import SettableClock

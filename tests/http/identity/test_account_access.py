@@ -12,9 +12,9 @@ import psycopg
 import pytest
 import trio
 
-from core.domain.email import Email
 from core.domain.identifiers import PrivacyRequestId, UserId
-from core.usecases.identity.account_access import end_access
+from core.domain.mail import Email
+from core.usecases.identity.account_endings import end_access
 from entrypoints.bootstrap import Postern
 from tests.http.cast import all_at_once
 from tests.http.client import Client, Received

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 import trio
 
-from core.domain.email import Email
 from core.domain.identity.account_mails import AccountMail, AskedMail
+from core.domain.mail import Email
 from core.domain.secrets import Password
 from entrypoints.bootstrap import Postern
 from tests.conftest import CapturedLog

@@ -10,8 +10,7 @@ import pytest
 import trio
 
 from adapters.postgres.identity.privacy.forgetting import NOBODY
-from core.domain.email import Email
-from core.domain.mail import Mail
+from core.domain.mail import Email, Mail
 from entrypoints.bootstrap import Postern
 from tests.conftest import CapturedLog
 from tests.http.federation.scim.directories import USERS, Directory

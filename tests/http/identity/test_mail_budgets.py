@@ -10,11 +10,11 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from actors.job_worker import JobDelayed
-from core.domain.email import Email
 from core.domain.identity.account_mails import ACCOUNT_MAIL_JOB, AccountMail, AskedMail
 from core.domain.identity.devices import Client as Sender
-from core.domain.identity.registering.mail_budgets import FIRST_OF_HOUR, AskedFrom, BudgetScope
+from core.domain.identity.registering import FIRST_OF_HOUR, AskedFrom, BudgetScope
 from core.domain.identity.sign_in import account_key
+from core.domain.mail import Email
 from core.frozen import replace
 from entrypoints.bootstrap import Postern
 from tests.conftest import CapturedLog

@@ -17,18 +17,17 @@ from actors.purger import Purger
 from adapters.postgres.embedded import BINARIES
 from adapters.postgres.identity.privacy.forgetting import NOBODY
 from adapters.postgres.upkeep.forgotten_people import PostgresForgottenPeople
-from core.domain.email import Email
 from core.domain.errors import NotFound
 from core.domain.identifiers import OrganizationId, UserId
 from core.domain.identity.account_mails import AccountMail, AskedMail
 from core.domain.identity.privacy import FORGET_JOB, MOST_AT_ONCE, PAGE, PrivacyRequester, forget_job
-from core.domain.identity.profile.profiles import OwnProfileChange
-from core.domain.mail import Mail
+from core.domain.identity.profiles import OwnProfileChange
+from core.domain.mail import Email, Mail
 from core.domain.record.audit import FORGOTTEN_ADDRESS
 from core.domain.record.events import SYSTEM, Actor, Event, Target
 from core.domain.tenancy.mail_servers import OrganizationMail
 from core.frozen import replace
-from core.usecases.purge import Purge
+from core.usecases.jobs import Purge
 from entrypoints.bootstrap import Postern
 from tests.changed_fields import put
 from tests.conftest import CapturedLog

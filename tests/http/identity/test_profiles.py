@@ -9,8 +9,7 @@ import trio
 
 from core.domain.errors import Conflict, NotFound
 from core.domain.identifiers import UserId
-from core.domain.identity.profile.profiles import OwnProfileChange, StatedProfile
-from core.domain.identity.profile.usernames import USERNAME_CHANGES
+from core.domain.identity.profiles import USERNAME_CHANGES, OwnProfileChange, StatedProfile
 from core.domain.record.events import SYSTEM
 from entrypoints.bootstrap import Postern
 from tests.http.client import Client, Received

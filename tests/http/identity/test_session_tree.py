@@ -9,10 +9,10 @@ from uuid import UUID
 
 import pytest
 
-from core.domain.email import Email
 from core.domain.errors import Unauthorized
 from core.domain.identifiers import OrganizationId, UserId
 from core.domain.identity.sessions import GREATEST_DEPTH
+from core.domain.mail import Email
 from core.domain.record.events import Actor
 from core.frozen import replace
 from entrypoints.bootstrap import Postern

@@ -9,10 +9,10 @@ import pyotp
 import pytest
 import trio
 
-from core.domain.email import Email
 from core.domain.identifiers import PreauthenticationId, UserId
 from core.domain.identity.mfa import CODES_AT_SIGN_IN, MOST_WRONG_CODES, PREAUTHENTICATION_LIFETIME, Preauthentication
 from core.domain.identity.sign_in import preauthentication_claims
+from core.domain.mail import Email
 from core.domain.record.events import SYSTEM
 from entrypoints.bootstrap import Postern
 from tests.conftest import CapturedLog

@@ -6,9 +6,8 @@ from typing import Any, TypeVar
 from uuid import UUID
 
 from core.domain.federation.directory_runs.runs import DirectoryStep
-from core.domain.identity.upstream.ldap.answers import LdapSite
-from core.domain.identity.upstream.ldap.failures import LdapFailed
-from core.domain.identity.upstream.ldap.reading import LdapGroup, LdapMarks, LdapPerson
+from core.domain.identity.upstream.ldap.answers import LdapFailed, LdapSite
+from core.domain.identity.upstream.ldap.surveys import LdapGroup, LdapMarks, LdapPerson
 from core.frozen import replace
 from core.usecases.federation.directory_runs.keeping import DirectoryKeeping
 from tests.http.client import Received
@@ -58,7 +57,7 @@ class _Pages(AsyncIterator[Sequence[Item]]):
 
 @dataclass
 class MemoryDirectory:
-    """Implements `ports.identity.upstream.ldap_reading.LdapReading`."""
+    """Implements `ports.identity.upstream.LdapReading`."""
 
     everybody: list[LdapPerson] = field(default_factory=list)
     changed: list[LdapPerson] = field(default_factory=list)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from core.domain.identity.upstream.ldap.failures import LdapFailed, LdapFault, LdapStep
+from core.domain.identity.upstream.ldap.answers import LdapFailed, LdapFault, LdapStep
 from core.domain.identity.upstream.ldap.surveys import words_of
 from core.frozen import replace
 from tests.http.ldap.keeping import KeepingScene, group, named

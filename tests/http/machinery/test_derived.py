@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from msgspec import UNSET, UnsetType
 
-from core.domain.changes import UNCHANGED, Unchanged
+from core.domain.requests import UNCHANGED, Unchanged
 from core.frozen import Frozen
 from entrypoints.http.machinery.derived import ALL, Derived, shown, taken, turned, type_at
 from entrypoints.http.routes import ROUTES

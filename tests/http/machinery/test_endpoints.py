@@ -9,7 +9,7 @@ import pytest
 from core.domain.errors import BadRequest, Conflict, NotFound, PayloadTooLarge, RateLimited, UnsupportedMediaType
 from core.domain.identity.proofs import StepUp
 from core.domain.services.api_keys import Permission
-from core.domain.tenancy.keys.management_keys import PlatformCapability
+from core.domain.tenancy.management_keys import PlatformCapability
 from core.domain.tenancy.roles import Capability
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import EMPTY_OBJECT, Answer, EmptyObject

@@ -110,7 +110,7 @@ async def test_a_person_signs_in_through_the_test_client(postern: Postern, peopl
     ada = await people.with_password(PASSWORD)
     application = build_application(postern, SETTINGS)
     async with application.test_app() as running:
-        client = cast(Any, running.test_client())
+        client = cast("Any", running.test_client())
         tokens = await (await client.post(LOGIN, json={"email": ada.email, "password": PASSWORD})).get_json()
         user = await client.get("/api/user", headers={"authorization": f"Bearer {tokens['access_token']}"})
         assert (user.status_code, (await user.get_json())["email"]) == (200, ada.email)
@@ -237,5 +237,5 @@ async def test_websocket_is_refused(lonely_postern: Postern) -> None:
     async def send(message: Any) -> None:
         sent.append(message)
 
-    await build_application(lonely_postern, SETTINGS)(cast(Any, {"type": "websocket"}), receive, send)
+    await build_application(lonely_postern, SETTINGS)(cast("Any", {"type": "websocket"}), receive, send)
     assert [message["type"] for message in sent] == ["websocket.close"]

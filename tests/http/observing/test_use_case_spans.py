@@ -10,7 +10,7 @@ from core.frozen import Frozen
 from entrypoints.assembly.traced import TracedUseCase, with_spans
 from entrypoints.bootstrap import Postern
 from entrypoints.settings import SettingsError
-from ports.record.spans import SpanKind, current_span, traced
+from ports.record import SpanKind, current_span, traced
 from tests.adapters.traces.kept import KeptTraces
 from tests.conftest import CapturedLog
 from tests.http.conftest import postern_on

@@ -9,10 +9,9 @@ from weakref import ref
 import pytest
 from hypothesis import given, strategies
 
-from core.domain.branding import CORNERS, PLAIN, POSTERN, Branding, Font, Look
-from core.domain.identity.profile.pictures import SHADES
+from core.domain.branding import CORNERS, DARK, LIGHT, PLAIN, POSTERN, READABLE, VISIBLE, Branding, Font, Look, contrast, nearest_color
+from core.domain.identity.profiles import SHADES
 from core.domain.languages import Language
-from core.domain.looks.colors import DARK, LIGHT, READABLE, VISIBLE, contrast, nearest_color
 from core.domain.texts.own_texts import OwnTexts
 from entrypoints.http.pages import FOREVER, Pages, breakable, breakable_addresses, shipped_pages
 from entrypoints.http.pages.look.worn_looks import WornLook

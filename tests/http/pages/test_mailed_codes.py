@@ -9,10 +9,9 @@ from adapters.postgres import rate_limits
 from adapters.postgres.driver.connection import TripCounter, round_trips
 from adapters.postgres.identity.proofs import sign_in
 from adapters.postgres.transaction import Transaction
-from core.domain.email import Email
 from core.domain.identifiers import FlowId
-from core.domain.identity.mailed_tokens import MAILED_CODES, MOST_CODE_TRIES, code_digest
-from core.domain.mail import Mail
+from core.domain.identity.account_mails import MAILED_CODES, MOST_CODE_TRIES, code_digest
+from core.domain.mail import Email, Mail
 from core.domain.secrets import Secret, Token
 from core.frozen import replace
 from entrypoints.bootstrap import Postern
@@ -183,7 +182,7 @@ async def test_five_tries_and_no_more(tabs: Tabs, elsewhere: Tabs, people: Peopl
 async def test_many_wrong_tries_at_once_cannot_exceed_five(
     tabs: Tabs, ada: Person, people: People, postbox: Postbox, log: CapturedLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("core.usecases.identity.mailed_codes.MAILED_CODES", replace(MAILED_CODES, burst=1000))
+    monkeypatch.setattr("core.usecases.identity.account_mails.MAILED_CODES", replace(MAILED_CODES, burst=1000))
     tab = await wants_link(tabs, ada.email)
     code = code_in(await mail_of(postbox, log))
     form = tab.page.forms[0]
@@ -193,7 +192,7 @@ async def test_many_wrong_tries_at_once_cannot_exceed_five(
         compared.append(guess)
         return code_digest(guess, link, flow, email, key)
 
-    monkeypatch.setattr("core.usecases.identity.mailed_codes.code_digest", counted)
+    monkeypatch.setattr("core.usecases.identity.account_mails.code_digest", counted)
 
     async def guess(number: int) -> None:
         answer = await tabs.request("POST", form.action, {**form.fields, "code": wrong_for(code, number)})

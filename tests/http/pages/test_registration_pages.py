@@ -2,8 +2,8 @@
 
 import pytest
 
-from core.domain.email import Email
 from core.domain.identity.account_mails import AccountMail
+from core.domain.mail import Email
 from core.domain.secrets import Token
 from entrypoints.bootstrap import Postern
 from tests.conftest import CapturedLog

@@ -3,12 +3,12 @@
 import pytest
 import trio
 
-from core.domain.email import Email
 from core.domain.errors import BadRequest, NotFound, Unauthorized
 from core.domain.identity.browser_sessions import Visit
 from core.domain.identity.callers import Caller
 from core.domain.identity.devices import Client
 from core.domain.identity.flows import FlowPurpose, Wanted
+from core.domain.mail import Email
 from core.domain.secrets import Password, Token
 from entrypoints.bootstrap import Postern
 from tests.conftest import CapturedLog

@@ -3,7 +3,7 @@
 import pytest
 
 from core.domain.errors import BadRequest, Conflict, Forbidden, MethodNotAllowed, NotFound, Refusal, Unauthorized
-from core.domain.identity.mailed_tokens import LinkRefused
+from core.domain.identity.account_mails import LinkRefused
 from core.domain.identity.realms import ProviderRequired
 from core.domain.languages import DEFAULT, Language
 from entrypoints.bootstrap import Postern

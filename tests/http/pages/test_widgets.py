@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from core.domain.identity.guards.puzzles import WAIT
-from core.domain.identity.guards.widgets import AWAY_FOR
+from core.domain.identity.guards.puzzles import AWAY_FOR, WAIT
 from core.frozen import replace
 from entrypoints.bootstrap import Postern
 from entrypoints.settings import SettingsError

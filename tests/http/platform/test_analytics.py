@@ -12,8 +12,8 @@ from adapters.postgres.platform.analytics import PostgresLoginCounter
 from adapters.postgres.upkeep.deleted_services import PostgresDeletedServices
 from core.domain.platform.analytics import PAGE
 from core.domain.services.services import purge_job
+from core.usecases.jobs import Purge
 from core.usecases.platform import analytics
-from core.usecases.purge import Purge
 from entrypoints.bootstrap import Postern
 from tests.conftest import CapturedLog
 from tests.http.cast import Shops

@@ -12,7 +12,7 @@ import psycopg
 import pytest
 import trio
 
-from core.domain.pages import LARGEST_LIMIT
+from core.domain.requests import LARGEST_PAGE_LIMIT
 from core.domain.tenancy.organizations import PURGE_JOB, OrganizationStatus
 from entrypoints.bootstrap import Postern
 from tests.conftest import CapturedLog
@@ -506,7 +506,7 @@ async def test_of_many_fifty_are_on_a_page_and_a_hundred_at_most(scene: Governan
     )
     first = await scene.slugs()
     assert (len(first), first[:2]) == (50, ["acme", "many-1"])
-    assert len(await scene.slugs(f"?limit={LARGEST_LIMIT}")) == 100
+    assert len(await scene.slugs(f"?limit={LARGEST_PAGE_LIMIT}")) == 100
     assert (await scene.listing("?limit=1&offset=121")) == {"organizations": [], "total": 121}
     assert (await scene.listing("?limit=100&offset=100"))["total"] == 121
 

@@ -8,7 +8,7 @@ from typing import Any
 import pyotp
 import pytest
 
-from core.domain.identity.foreign_hashes.forms import hash_form
+from core.domain.identity.foreign_hashes.sources import hash_form
 from core.domain.platform.imports.decisions import ImportRules
 from entrypoints.bootstrap import Postern
 from tests.adapters.imports.importing import SAMPLES, imported, people_file, planned

@@ -4,7 +4,7 @@ import pyotp
 import pytest
 
 from adapters.imports.files import ImportFiles, digest_of
-from core.domain.identity.foreign_hashes.forms import firebase_form
+from core.domain.identity.foreign_hashes.sources import firebase_form
 from core.domain.platform.imports.decisions import ImportRules
 from core.frozen import replace
 from entrypoints.bootstrap import Postern

@@ -7,7 +7,7 @@ import pytest
 import trio
 
 from core.domain.platform.platform_users import INSTALLATION
-from core.usecases.platform import platform_users, searches
+from core.usecases.platform import account_administration, searches
 from entrypoints.bootstrap import Postern
 from entrypoints.http.routes.searches import LISTED_BY
 from tests.http.client import Client
@@ -143,7 +143,7 @@ async def test_people_are_found_by_a_part_of_their_name_address_or_user_name(sce
     assert await found("untes") == [old.email]
     assert await found("old%40elsewhere.example") == [old.email]
     assert await found("lov_l") == []
-    monkeypatch.setattr(platform_users, "MOST_READ", 1)
+    monkeypatch.setattr(account_administration, "MOST_READ", 1)
     answer = await scene.asks(governor, USERS, "lovel", "search")
     assert ([one["email"] for one in answer["users"]], answer["complete"]) == ([new.email], False)
     # A whole address is found whatever its age.

@@ -3,8 +3,8 @@
 import pytest
 
 from core.domain.languages import Language
-from core.domain.tenancy.texts.mail_previews import MAILS
-from core.domain.texts.open_texts import OPEN
+from core.domain.tenancy.texts import MAILS
+from core.domain.texts.own_texts import OPEN_TEXTS
 from entrypoints.bootstrap import Postern
 from tests.conftest import CapturedLog
 from tests.http.cast import Neighbours
@@ -13,7 +13,7 @@ from tests.http.people import People, Person
 from tests.http.signing_in import unlimited
 from tests.http.tenancy.texts.written_texts import write_texts
 
-PAGES = tuple(dict.fromkeys(text.page for text in OPEN.values() if not text.place.is_mail))
+PAGES = tuple(dict.fromkeys(text.page for text in OPEN_TEXTS.values() if not text.place.is_mail))
 
 
 class HousePreviews(Neighbours):
@@ -60,7 +60,7 @@ async def test_each_page_and_mail_can_be_looked_at(scene: HousePreviews) -> None
 
 async def test_each_text_of_the_installation_alone_is_seen_where_it_leads(scene: HousePreviews) -> None:
     ours = scene.postern.foundation.shipped_words.written(Language.GERMAN)
-    keys = [key for key, one in OPEN.items() if not one.is_of_organizations]
+    keys = [key for key, one in OPEN_TEXTS.items() if not one.is_of_organizations]
     assert not any("{" in ours[key] and key != "choose_organization.none" for key in keys)
     write_texts(scene.people, None, {"de": {key: f"Own{at:03}" for at, key in enumerate(keys)}})
     await scene.postern.foundation.installation_words.read()

@@ -8,9 +8,9 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from core.domain import pages
+from core.domain import requests
+from core.domain.formats import Json
 from core.domain.identifiers import OrganizationId, UserId
-from core.domain.json import Json
 from core.domain.record.events import SYSTEM, Actor, Event, Target, TargetType
 from core.domain.tenancy.roles import Capability
 from entrypoints.bootstrap import Postern
@@ -252,7 +252,7 @@ async def test_a_filtered_list_ends_where_counting_ends(scene: AuditScene, monke
 
 
 def test_the_end_of_a_filtered_list_is_the_one_that_is_documented() -> None:
-    assert pages.MOST_COUNTED == 10_000
+    assert requests.MOST_ROWS_COUNTED == 10_000
 
 
 REFUSED: Final = (

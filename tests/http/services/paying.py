@@ -8,7 +8,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from adapters.crypto.key_ring import EncryptionKey
-from core.domain.signing_keys import KeyPurpose
+from core.domain.tokens import KeyPurpose
 from entrypoints.bootstrap import Postern, open_postern
 from entrypoints.settings import read
 from tests.conftest import CapturedLog

@@ -10,7 +10,7 @@ import pytest
 from core.domain.errors import Forbidden
 from core.domain.identifiers import AssignmentId, OrganizationId
 from core.domain.record.events import Actor
-from core.domain.services.assignments import WantedAssignee
+from core.domain.services.service_roles import WantedAssignee
 from core.domain.tenancy.roles import Capability
 from tests.http.cast import all_at_once
 from tests.http.client import refused

@@ -10,7 +10,7 @@ import pytest
 import trio
 
 from adapters.turns import MOST_APPROVALS
-from core.domain.pages import LARGEST_LIMIT, MOST_COUNTED
+from core.domain.requests import LARGEST_PAGE_LIMIT, MOST_ROWS_COUNTED
 from core.domain.tenancy.roles import Capability
 from entrypoints.bootstrap import Postern
 from tests.conftest import CapturedLog
@@ -95,21 +95,21 @@ async def test_pages_hang_together(scene: EndUserScene) -> None:
 
 # Several cases in one test, since the set-up takes longer than the cases.
 async def test_what_is_no_page_is_refused(scene: EndUserScene) -> None:
-    for query in ("page=0", "page=-1", "page=x", f"page={10**30}", "limit=0", f"limit={LARGEST_LIMIT + 1}", "service_id=x"):
+    for query in ("page=0", "page=-1", "page=x", f"page={10**30}", "limit=0", f"limit={LARGEST_PAGE_LIMIT + 1}", "service_id=x"):
         answer = await scene.ask(f"?{query}")
         assert (answer.status, answer.error_code) == (400, "BAD_REQUEST"), query
 
 
 async def test_the_last_page_that_can_be_asked_for_is_empty(scene: EndUserScene) -> None:
     scene.user(scene.shop, email="ada@example.org")
-    for query in ("page=10000000&limit=100", f"page={MOST_COUNTED // 100}&limit=100&search=a"):
+    for query in ("page=10000000&limit=100", f"page={MOST_ROWS_COUNTED // 100}&limit=100&search=a"):
         assert await scene.listed(f"?{query}") == []
         assert await scene.total(f"?{query}") == 1
 
 
 async def test_a_search_ends_where_no_more_are_counted(scene: EndUserScene) -> None:
     scene.user(scene.shop, email="ada@example.org")
-    for page in (MOST_COUNTED // 100 + 1, 10_000_000):
+    for page in (MOST_ROWS_COUNTED // 100 + 1, 10_000_000):
         answer = await scene.ask(f"?page={page}&limit=100&search=a")
         assert (answer.status, answer.error_code) == (400, "BAD_REQUEST"), page
 

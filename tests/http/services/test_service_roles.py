@@ -2,8 +2,7 @@
 
 from typing import Any, Final
 
-from core.domain.services.permissions import MOST_PERMISSIONS
-from core.domain.services.service_roles import MOST_ROLES
+from core.domain.services.service_roles import MOST_PERMISSIONS, MOST_ROLES
 from core.domain.tenancy.roles import Capability
 from tests.http.cast import all_at_once
 from tests.http.client import refused

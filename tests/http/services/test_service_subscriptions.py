@@ -9,7 +9,7 @@ import trio
 
 from adapters.postgres.driver.connection import Connection
 from core.domain.services.api_keys import Permission
-from core.domain.services.subscriptions import subscription_changed
+from core.domain.services.plans import subscription_changed
 from tests.http.client import Received, refused
 from tests.http.people import Person
 from tests.http.subscribing import Market

@@ -9,9 +9,9 @@ import psycopg
 import pytest
 import trio
 
-from core.domain.email import Email
 from core.domain.errors import Unavailable
 from core.domain.identifiers import ApiKeyId, OrganizationId, ServiceId
+from core.domain.mail import Email
 from core.domain.record.events import SYSTEM
 from core.domain.services.api_keys import KeyHolder, Permission
 from tests.http.client import Received, refused

@@ -18,7 +18,7 @@ from core.domain.secrets import Token
 from core.domain.services.api_keys import Permission
 from core.domain.services.user_keys import MOST_KEYS, WantedUserKey
 from core.domain.tenancy.roles import Capability
-from core.usecases.identity.account_access import hand_over
+from core.usecases.identity.account_endings import hand_over
 from entrypoints.bootstrap import Postern
 from tests.conftest import CapturedLog
 from tests.http.cast import all_at_once

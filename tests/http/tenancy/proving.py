@@ -11,9 +11,7 @@ from adapters.outbound.client import GuardedClient
 from adapters.outbound.dialer import Dialer
 from adapters.outbound.names import SystemNames
 from core.frozen import replace
-from core.usecases.tenancy.domains.domain_proofs import DomainProofs
-from core.usecases.tenancy.domains.domain_routes import DomainRoutes
-from core.usecases.tenancy.domains.domains import Domains
+from core.usecases.tenancy.domains import DomainProofs, DomainRoutes, Domains
 from entrypoints.bootstrap import Postern
 from tests.conftest import CapturedLog
 from tests.http.cast import Neighbours

@@ -253,7 +253,7 @@ async def test_round_trips(scene: BrandingScene) -> None:
 async def test_an_organization_that_is_gone_meanwhile_has_no_looks(scene: BrandingScene) -> None:
     caller = SimpleNamespace(organization=OrganizationId(uuid4()))
     with pytest.raises(NotFound):
-        await scene.postern.tenancy.branding.get(cast(Member, caller))
+        await scene.postern.tenancy.branding.get(cast("Member", caller))
 
 
 async def upload(scene: BrandingScene, content: bytes, kind: str = "image/png", *, by: Person | None = None, of: str = "acme") -> Received:

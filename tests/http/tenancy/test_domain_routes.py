@@ -13,8 +13,7 @@ import trio
 
 from actors.sweepers.domain_checker import domain_checker
 from adapters.postgres.locks import DOMAINS, NAMESPACE
-from core.domain.tenancy.domain_routes import MOST_ROUTES
-from core.domain.tenancy.domains import MOST_MISSES
+from core.domain.tenancy.domains import MOST_MISSES, MOST_ROUTES
 from core.domain.tenancy.roles import BuiltInRole, Capability
 from entrypoints.bootstrap import Postern
 from tests.conftest import CapturedLog

@@ -13,8 +13,7 @@ import trio
 
 from actors.sweepers.domain_checker import domain_checker
 from core.domain.tenancy.domains import MOST_MISSES
-from core.usecases.tenancy.domains.domain_proofs import DomainProofs
-from core.usecases.tenancy.domains.domains import Domains
+from core.usecases.tenancy.domains import DomainProofs, Domains
 from entrypoints.bootstrap import Postern
 from tests.conftest import CapturedLog
 from tests.hostile_addresses import HOSTILE_ADDRESSES

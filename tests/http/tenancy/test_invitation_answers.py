@@ -13,7 +13,7 @@ import trio
 
 from adapters.postgres.tenancy.members import MemberRows
 from core.domain.identifiers import InvitationId, SessionId, UserId
-from core.domain.tenancy.listed_tokens import ListedToken
+from core.domain.tenancy.invitations import ListedToken
 from core.domain.tenancy.members import Membership
 from core.domain.tenancy.roles import Capability
 from core.usecases.tenancy.invitations import LISTED_TOKENS

@@ -6,8 +6,8 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from core.domain.email import Email
 from core.domain.errors import Forbidden, NotFound
+from core.domain.mail import Email
 from core.domain.record.events import SYSTEM
 from core.domain.tenancy.invitations import MOST_IN_ALL
 from core.domain.tenancy.roles import Capability

@@ -9,9 +9,9 @@ import pytest
 import trio
 
 from adapters.postgres.tenancy.members import MemberRows
-from core.domain.email import Email
 from core.domain.errors import Unavailable
 from core.domain.identifiers import UserId
+from core.domain.mail import Email
 from core.domain.secrets import Password
 from core.domain.tenancy.members import Membership
 from core.domain.tenancy.roles import BuiltInRole, Capability

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from core.domain.identifiers import OrganizationId, ServiceId, UserId
-from core.domain.identity.profile.profiles import OwnProfileChange, shown_name
+from core.domain.identity.profiles import OwnProfileChange, shown_name
 from core.domain.record.events import Actor, Event, Target
 from entrypoints.bootstrap import Postern
 from tests.conftest import CapturedLog

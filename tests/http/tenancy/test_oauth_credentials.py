@@ -4,7 +4,7 @@ from typing import Any, Final
 
 import pytest
 
-from core.domain.tenancy.oauth_credentials import OAuthCredentials
+from core.domain.tenancy.upstream_providers import OAuthCredentials
 from core.frozen import names_of
 from entrypoints.bootstrap import Postern
 from tests.conftest import CapturedLog

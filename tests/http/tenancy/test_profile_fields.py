@@ -11,8 +11,8 @@ from core.domain.secrets import Token
 from core.domain.services.api_keys import Permission
 from core.domain.tenancy.profile_fields import MOST_FIELDS, purge_job
 from core.domain.tenancy.roles import Capability
-from core.usecases.purge import Purge
-from core.usecases.tenancy.profile_values import ProviderValues
+from core.usecases.jobs import Purge
+from core.usecases.tenancy.profile_fields import ProviderValues
 from entrypoints.bootstrap import Postern
 from tests.conftest import CapturedLog
 from tests.http.cast import Shops, all_at_once

@@ -24,8 +24,8 @@ from core.domain.identity.login_events import LoginEvent
 from core.domain.identity.privacy import PrivacyRequester
 from core.domain.record.events import SYSTEM, Actor, Event, Target
 from core.domain.tenancy.roles import Capability
-from core.domain.tenancy.siem_export import Stream, canonical
-from core.usecases.tenancy.siem_export import Forwarding
+from core.domain.tenancy.siem import Stream, canonical
+from core.usecases.tenancy.siem import Forwarding
 from entrypoints.bootstrap import Postern
 from tests.changed_fields import answer_by
 from tests.conftest import CapturedLog

@@ -19,8 +19,7 @@ from core.domain.identifiers import OrganizationId, UserId
 from core.domain.record.deliveries import LEASE
 from core.domain.record.event_types import EVENT_TYPES, WEBHOOK_EVENTS, WEBHOOK_TOPIC, Audience
 from core.domain.record.events import SYSTEM, Actor, Event, Target
-from core.domain.tenancy.webhook_deliveries import RULES
-from core.domain.tenancy.webhooks import MOST_WEBHOOKS
+from core.domain.tenancy.webhooks import MOST_WEBHOOKS, WEBHOOK_DELIVERY_RULES
 from entrypoints.bootstrap import Postern
 from tests.conftest import CapturedLog
 from tests.hostile_addresses import HOSTILE_ADDRESSES
@@ -421,7 +420,7 @@ async def test_attempts_end_after_five(scene: WebhookScene) -> None:
         await scene.happens()
         pauses = []
         delivery: dict[str, Any] = {}
-        for attempts in range(1, RULES.most_attempts + 1):
+        for attempts in range(1, WEBHOOK_DELIVERY_RULES.most_attempts + 1):
             delivery = await scene.settled(webhook, attempts)
             assert (delivery["response_status_code"], delivery["response_body"], delivery["delivered"]) == (503, "later", False)
             assert delivery["delivery_error"] == "answered 503"
@@ -429,7 +428,7 @@ async def test_attempts_end_after_five(scene: WebhookScene) -> None:
                 due, ended = (datetime.fromisoformat(delivery[name]) for name in ("next_retry_at", "updated_at"))
                 pauses.append(round((due - ended) / timedelta(minutes=1), 1))
             scene.due_again()
-    assert len(receiver.calls) == RULES.most_attempts
+    assert len(receiver.calls) == WEBHOOK_DELIVERY_RULES.most_attempts
     assert len({call.headers["webhook-id"] for call in receiver.calls}) == 1
     assert all(minutes <= pause <= minutes * 1.1 for minutes, pause in zip((1, 2, 4, 8), pauses, strict=True))
     assert delivery["next_retry_at"] is None

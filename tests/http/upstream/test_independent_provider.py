@@ -9,7 +9,7 @@ import trio
 
 from core.domain.identity.upstream.providers import ClientAtProvider, ProviderEndpoints, Upstream
 from core.domain.secrets import Secret
-from ports.identity.upstream.protocols import GrantEnded
+from ports.identity.upstream import GrantEnded
 from tests.http.client import Received
 from tests.http.federation.arriving import answer_in
 from tests.http.people import BASE_URL, Person

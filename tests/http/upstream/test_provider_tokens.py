@@ -8,7 +8,7 @@ from urllib.parse import parse_qsl, urlencode
 import pytest
 import trio
 
-from core.domain.identity.upstream.link_requests import Asker
+from core.domain.identity.upstream.identities import Asker
 from core.domain.identity.upstream.sign_in import ServicePlace
 from core.domain.secrets import Token
 from entrypoints.bootstrap import Postern

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 import trio
 
-from core.domain.email import Email
 from core.domain.errors import Unavailable
 from core.domain.identity.browser_sessions import MOST_ACCOUNTS
-from core.domain.identity.upstream.provider_tokens import LEASE
+from core.domain.identity.upstream.identities import LEASE
+from core.domain.mail import Email
 from core.frozen import replace
 from core.usecases.identity.upstream import provider_tokens
 from ops.browser.page_reader import PageReader

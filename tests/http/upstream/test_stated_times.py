@@ -7,9 +7,9 @@ import pytest
 import trio
 
 from core.domain.errors import RateLimited
+from core.domain.identity.account_mails import MAILED_CODES, MOST_CODE_TRIES, CodeRefused
 from core.domain.identity.accounts import ACCOUNT_MAILS
 from core.domain.identity.devices import Client
-from core.domain.identity.mailed_tokens import MAILED_CODES, MOST_CODE_TRIES, CodeRefused
 from core.domain.mail import Mail
 from core.domain.secrets import Secret, Token
 from tests.conftest import CapturedLog

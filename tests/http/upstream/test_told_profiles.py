@@ -5,7 +5,7 @@ from typing import Any, Final
 import pytest
 
 from core.domain.identifiers import UserId
-from core.domain.identity.profile.profiles import OwnProfileChange
+from core.domain.identity.profiles import OwnProfileChange
 from core.domain.record.events import SYSTEM
 from tests.http.upstream.scene import UpstreamScene
 

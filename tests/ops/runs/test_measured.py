@@ -27,7 +27,7 @@ def test_a_run_that_misses_many_lines_fails_and_names_them_at_its_end() -> None:
         assert done.returncode == 1, done.stdout + done.stderr
         assert " passed" in done.stdout
         missed = dict(re.findall(r"^(core/\S+): (.+)$", done.stdout, re.MULTILINE))
-        assert "core/domain/email.py" not in missed
+        assert "core/domain/mail.py" not in missed
         assert "-> " in missed["core/domain/rate_limits.py"]
         *_, last = done.stdout.splitlines()
         assert re.fullmatch(r"Of the \d+ lines and branches of core, tests reach all but \d+ \(luck: 20\)\.", last)

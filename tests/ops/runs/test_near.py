@@ -18,7 +18,7 @@ from ops.near import ALL, ALWAYS, ROOT, WALKS, changed_since, near
         ),
         ("adapters/postgres/tenancy/webhooks.py", {"tests/http/tenancy/test_webhooks.py"}),
         # A test that has another name and imports the module.
-        ("core/domain/services/redirect_uris.py", {"tests/domain/services/test_redirect_uris.py", "tests/security/test_redirect_uris.py"}),
+        ("core/domain/services/clients.py", {"tests/domain/services/test_redirect_uris.py", "tests/security/test_redirect_uris.py"}),
         # A module of the tests leads to the tests that use it.
         ("tests/http/federation/devices.py", {"tests/http/federation/test_device_flow.py", "tests/security/test_codes_under_way.py"}),
         ("tests/hostile_uris.py", {"tests/domain/services/test_redirect_uris.py", "tests/domain/federation/test_redirects.py"}),

@@ -20,7 +20,7 @@ def test_a_run_writes_which_tests_run_which_function(tmp_path: Path, options: tu
     )
     assert " passed" in done.stdout, done.stdout + done.stderr
     lines = (tmp_path / "core.txt").read_text().splitlines()
-    of_email = lines[lines.index("core/domain/email.py") + 1 :]
+    of_email = lines[lines.index("core/domain/mail.py") + 1 :]
     assert " mail_domain tests/domain/test_email.py" in of_email
 
 

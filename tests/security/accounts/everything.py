@@ -32,7 +32,7 @@ OPENS: Final[Mapping[str, str]] = {
 }
 _TIE: Final = "it is a tie to an organization, which the organization has made, and says nothing about who signs in (0108)"
 _RECORD: Final = "it is a record"
-_ORGANIZATIONS: Final = "it is the organization's, whose pages list it (core/domain/identity/endings/endings.py)"
+_ORGANIZATIONS: Final = "it is the organization's, whose pages list it (core/domain/identity/endings.py)"
 _GOES: Final = "it opens no account, and goes all the same (tests/http/tenancy/terms/test_terms_attacks.py)"
 _NEEDS_PROOF: Final = "nobody gets one whose address is not proved"
 STAYS: Final[Mapping[str, str]] = {

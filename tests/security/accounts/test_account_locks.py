@@ -218,7 +218,7 @@ async def test_other_links_and_codes_lock_nothing(scene: LockScene) -> None:
 
 async def test_an_old_link_locks_nothing(scene: LockScene, monkeypatch: pytest.MonkeyPatch) -> None:
     link = await scene.warned()
-    monkeypatch.setattr("core.domain.identity.locking.account_locks.LOCK_LINK_LIFETIME", timedelta(0))
+    monkeypatch.setattr("core.domain.identity.account_locks.LOCK_LINK_LIFETIME", timedelta(0))
     answer = await scene.nobody().open(link)
     assert (answer.status, "This link has expired" in answer.page.text) == (400, True)
     assert (await scene.posts(token_in(link))).status == 400

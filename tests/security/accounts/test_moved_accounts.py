@@ -7,8 +7,8 @@ import psycopg
 import pytest
 import trio
 
-from core.domain.email import Email
 from core.domain.identifiers import UserId
+from core.domain.mail import Email
 from entrypoints.bootstrap import Postern
 from tests.conftest import CapturedLog
 from tests.http import conftest as http

@@ -8,7 +8,7 @@ from typing import Final
 
 import pytest
 
-from core.domain.identity.endings.endings import OWED, Cause, CredentialKind
+from core.domain.identity.endings import OWED, Cause, CredentialKind
 from tests.http.browsing import Tabs
 from tests.http.people import People
 from tests.http.signing_in import LOGIN, PASSWORD

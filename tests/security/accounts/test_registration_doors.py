@@ -10,8 +10,8 @@ from typing import Any, Final
 import pytest
 
 from adapters.postgres.driver.connection import TripCounter, round_trips
-from core.domain.email import Email
 from core.domain.identity.account_mails import AccountMail, AskedMail
+from core.domain.mail import Email
 from core.domain.secrets import Password
 from entrypoints.bootstrap import Postern
 from ops.stand_ins.fake_providers import FakeProvider, FakeWebSuite, settings_of

@@ -13,7 +13,7 @@ import trio
 
 from actors.job_worker import JobRefused, Workplace
 from actors.tellers.displaced_sessions import displaced_session_teller
-from core.domain.identity.session_limits.displaced import DISPLACED_JOB, Displacement, NoDisplacement
+from core.domain.identity.session_limits import DISPLACED_JOB, Displacement, NoDisplacement
 from core.domain.jobs import Job
 from core.frozen import replace
 from entrypoints.bootstrap import Postern

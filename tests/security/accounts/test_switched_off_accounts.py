@@ -9,10 +9,10 @@ import pytest
 import trio
 
 from adapters.postgres.upkeep.deleted_organizations import PostgresDeletedOrganizations
-from core.domain.email import Email
 from core.domain.identifiers import UserId
+from core.domain.mail import Email
 from core.domain.tenancy.organizations import purge_job
-from core.usecases.purge import Purge
+from core.usecases.jobs import Purge
 from entrypoints.bootstrap import Postern
 from tests.conftest import CapturedLog
 from tests.http import conftest as http

@@ -12,10 +12,10 @@ from uuid import UUID
 
 import pytest
 
-from core.domain.email import Email
 from core.domain.identifiers import SessionId, UserId
 from core.domain.identity.callers import Caller
-from core.domain.identity.upstream.vouching import VOUCHED_COUNTS, AddressUse
+from core.domain.identity.upstream.claims import VOUCHED_COUNTS, AddressUse
+from core.domain.mail import Email
 from core.domain.secrets import Password
 from entrypoints.bootstrap import Postern
 from ops.stand_ins.fake_providers import FakeProvider, FakeWebSuite, settings_of

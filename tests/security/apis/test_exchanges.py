@@ -12,7 +12,7 @@ import pytest
 
 from core.domain.identifiers import ResourceServerId, ServiceId, UserId
 from core.domain.record.events import Actor
-from core.domain.signing_keys import TokenAlgorithm
+from core.domain.tokens import TokenAlgorithm
 from entrypoints.bootstrap import Postern
 from tests.conftest import CapturedLog
 from tests.http import conftest as http

@@ -4,7 +4,7 @@ from typing import Any, Final
 
 import pytest
 
-from core.domain.services.access_evaluations import MOST_EVALUATIONS
+from core.domain.services.rights import MOST_EVALUATIONS
 from tests.http import conftest as http
 from tests.http.client import refused
 from tests.http.services import conftest as services

@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, generate_pri
 
 from adapters.shared_fetches import FOR_KNOWN, MOST_OF_ONE, MOST_UNDER_WAY, SharedWork
 from core.domain.errors import Overloaded
-from core.domain.federation.oauth.unplaced_clients import PLACES_OF_PERSON
+from core.domain.federation.oauth.consents import PLACES_OF_PERSON
 from entrypoints.bootstrap import Postern
 from tests.conftest import CapturedLog
 from tests.http import conftest as http

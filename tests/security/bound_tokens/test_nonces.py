@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from core.domain.key_proofs.nonces import PURPOSE, nonce_at
+from core.domain.key_proofs import NONCE_PURPOSE, nonce_at
 from core.domain.rate_limits import RateLimit
 from entrypoints.http.application import build_application
 from tests.conftest import CapturedLog
@@ -57,7 +57,7 @@ async def test_applications_that_authenticate_need_one(database_url: str, tmp_pa
 
 async def test_the_nonce_of_an_hour_ago_and_one_of_nobody(database_url: str, tmp_path: Path, log: CapturedLog) -> None:
     async with proving_with(database_url, tmp_path, log, "confidential") as proving:
-        secret, now = await proving.postern.foundation.server_secrets.get(PURPOSE), proving.postern.foundation.clock.now()
+        secret, now = await proving.postern.foundation.server_secrets.get(NONCE_PURPOSE), proving.postern.foundation.clock.now()
         for nonce in (
             nonce_at(now - timedelta(hours=1), secret),
             nonce_at(now - timedelta(minutes=3), secret),

@@ -12,8 +12,7 @@ import trio
 from adapters.ldap import directories as adapter
 from adapters.ldap.ber import SEQUENCE, encoded, integer, octets
 from core.domain.identifiers import UpstreamProviderId
-from core.domain.identity.upstream.ldap.answers import BindOutcome
-from core.domain.identity.upstream.ldap.failures import LdapFailed, LdapFault, LdapStep
+from core.domain.identity.upstream.ldap.answers import BindOutcome, LdapFailed, LdapFault, LdapStep
 from core.domain.secrets import Secret
 from tests.adapters.ldap.reaching import HOST, NAMES, PROVIDER, directories, site
 from tests.ldap.authority import Authority

@@ -5,7 +5,7 @@ from uuid import UUID
 
 import trio
 
-from core.domain.identity.upstream.ldap.reading import LdapPerson
+from core.domain.identity.upstream.ldap.surveys import LdapPerson
 from tests.http.ldap.keeping import KeepingScene, group, named
 from tests.http.ldap.scene import PATH
 

@@ -5,7 +5,7 @@ from typing import Any
 import psycopg
 import trio
 
-from core.domain.identity.upstream.ldap.failures import LdapFailed, LdapFault, LdapStep
+from core.domain.identity.upstream.ldap.answers import LdapFailed, LdapFault, LdapStep
 from core.frozen import replace
 from tests.http.ldap.keeping import KeepingScene, group, named
 from tests.http.ldap.scene import PATH

@@ -11,9 +11,9 @@ from adapters.ldap import reading as adapter
 from adapters.ldap.ber import ENUMERATED, SEQUENCE, Elements, encoded, integer, octets
 from adapters.ldap.messages import MessageBounds
 from adapters.ldap.reading import TrioLdapReading
-from core.domain.identity.upstream.ldap.failures import LdapFailed, LdapFault
-from core.domain.identity.upstream.ldap.reading import LdapGroup, LdapPerson
+from core.domain.identity.upstream.ldap.answers import LdapFailed, LdapFault
 from core.domain.identity.upstream.ldap.settings import LdapIdentity
+from core.domain.identity.upstream.ldap.surveys import LdapGroup, LdapPerson
 from tests.adapters.ldap.reaching import HOST, directories, site
 from tests.ldap.authority import Authority
 from tests.ldap.fake import BASE, FakeLdap, control, entry, result

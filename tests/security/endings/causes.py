@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from adapters.postgres.upkeep.deleted_organizations import PostgresDeletedOrganizations
 from adapters.postgres.upkeep.deleted_services import PostgresDeletedServices
-from core.domain.identity.endings.endings import Cause
+from core.domain.identity.endings import Cause
 from tests.http.browsing import Tab, Tabs
 from tests.http.client import Received
 from tests.http.federation.resources.asking import ORDERS

@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
-from core.domain.identity.endings.endings import ENDS, TICKED, CredentialKind, Ending, Stays
+from core.domain.identity.endings import ENDS, TICKED, CredentialKind, Ending, Stays
 from core.domain.secrets import Token
 from tests.http.federation.relying import Application, claims_of
 from tests.http.people import BASE_URL

@@ -4,7 +4,7 @@ from typing import Final
 
 import pytest
 
-from core.domain.identity.endings.endings import ENDINGS, ENDS, TICKED, Cause, CredentialKind, Ending, Stays, _cells, unsaid
+from core.domain.identity.endings import ENDINGS, ENDS, TICKED, Cause, CredentialKind, Ending, Stays, _cells, unsaid
 from tests.security.endings.causes import ACTS, TICKS, VOUCHED
 from tests.security.endings.living import ONCE, OPENS, ROWS, differs, ids_of, opens, there
 from tests.security.endings.world import FullAccount

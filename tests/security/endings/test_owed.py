@@ -11,7 +11,7 @@ from adapters.postgres.tables.declaring import ExportPart
 from adapters.postgres.tables.every import TABLES
 from adapters.texts import ShippedTexts
 from adapters.texts.reading import shipped
-from core.domain.identity.endings.endings import OWED, Because, CredentialKind
+from core.domain.identity.endings import OWED, Because, CredentialKind
 from core.domain.identity.privacy import Export
 from core.domain.languages import Language
 from core.frozen import names_of

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 from typing import Final
 
-from core.domain.identity.endings.sealed import SEALED, SIGNED
+from core.domain.identity.endings import SEALED, SIGNED
 
 ROOT: Final = Path(__file__).parents[3]
 FLOORS: Final = ("core", "adapters", "entrypoints")
@@ -38,4 +38,4 @@ def test_a_text_is_sealed_nowhere_else() -> None:
     made = re.compile(r"b64encode\(\s*(?:self\.)?_?keyring\.seal")
     makers = {path.relative_to(ROOT).as_posix() for path, text in sources().items() if made.search(text)}
     # A backup's proof and seal are in its own file, and open nothing here.
-    assert makers == {"core/usecases/identity/guards/sealed_texts.py", "adapters/backup_folders.py"}
+    assert makers == {"core/usecases/identity/guards/puzzles.py", "adapters/backup_folders.py"}

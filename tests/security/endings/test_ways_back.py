@@ -9,7 +9,7 @@ from uuid import UUID, uuid4
 import pyotp
 import pytest
 
-from core.domain.identity.endings.endings import ENDINGS, ENDS, Cause, CredentialKind, Ending, Stays
+from core.domain.identity.endings import ENDINGS, ENDS, Cause, CredentialKind, Ending, Stays
 from entrypoints.bootstrap import Postern
 from ops.stand_ins.fake_providers import FakeProvider
 from tests.conftest import CapturedLog

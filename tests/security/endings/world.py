@@ -14,17 +14,16 @@ import jwt
 import pyotp
 import trio
 
-from core.domain.email import Email
 from core.domain.identifiers import SessionId, UserId
 from core.domain.identity.callers import Caller
 from core.domain.identity.devices import Client as Visitor
-from core.domain.mail import Mail
+from core.domain.mail import Email, Mail
 from core.domain.secrets import Token
 from core.domain.services.services import purge_job
-from core.usecases.purge import Purge
+from core.usecases.jobs import Purge
 from ops.browser.page_reader import PageReader
 from ops.stand_ins.fake_providers import KEY, PEOPLE, FakeProvider, public_jwk
-from ports.deleted_rows import DeletedRows
+from ports.database import DeletedRows
 from tests.authenticator import Passkey
 from tests.http.browsing import Tab, Tabs
 from tests.http.client import Received

@@ -11,7 +11,7 @@ from adapters.imports.files import ImportFiles
 from adapters.imports.sources import opened
 from core.domain.errors import BadRequest
 from entrypoints.bootstrap import Postern
-from ports.progress import ignored
+from ports.jobs import ignored
 from tests.adapters.imports.importing import imported, people_file
 from tests.authenticator import Passkey, cbor
 from tests.http import conftest as http

@@ -17,7 +17,7 @@ from core.domain.platform.imports import postern as own
 from core.domain.platform.imports.clients import document
 from core.domain.platform.imports.decisions import ImportRules
 from core.domain.platform.imports.keycloak_clients import RealmParts, foreign_parts
-from core.domain.platform.imports.people import ImportedPerson, LeftOut
+from core.domain.platform.imports.records import ImportedPerson, LeftOut
 from core.domain.platform.imports.reports import Outcome
 from entrypoints.bootstrap import Postern
 from tests.adapters.imports.importing import SAMPLES, imported, people_file, planned

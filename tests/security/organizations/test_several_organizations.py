@@ -17,7 +17,7 @@ from adapters.postgres.upkeep.deleted_services import PostgresDeletedServices
 from core.domain.secrets import Password
 from core.domain.services import services as services_domain
 from core.domain.tenancy import organizations as organizations_domain
-from core.usecases.purge import Purge
+from core.usecases.jobs import Purge
 from entrypoints.bootstrap import Postern
 from tests.http import conftest as http
 from tests.http.client import Received

@@ -17,15 +17,15 @@ from psycopg.types.json import Jsonb
 from adapters.postgres.tables.declaring import SERVICE
 from adapters.postgres.tables.every import TABLES
 from core.domain.federation.scim.tokens import MOST_TOKENS
-from core.domain.identity.upstream.further_settings import FurtherKind, FurtherSettings
+from core.domain.identity.upstream.providers import FurtherKind, FurtherSettings
 from core.domain.record.event_types import WEBHOOK_EVENTS
 from core.domain.secrets import Token
 from core.domain.services.api_keys import Permission
-from core.domain.tenancy.domain_routes import MOST_ROUTES
-from core.domain.tenancy.keys.management_keys import MOST_KEYS
-from core.domain.tenancy.keys.trusted_issuers import MOST_OF_ONE
+from core.domain.tenancy.domains import MOST_ROUTES
+from core.domain.tenancy.management_keys import MOST_KEYS
 from core.domain.tenancy.roles import MOST_ROLES, Capability
 from core.domain.tenancy.teams import MOST_TEAMS
+from core.domain.tenancy.trusted_issuers import MOST_OF_ONE
 from core.domain.tenancy.upstream_providers import MOST_PROVIDERS
 from core.domain.tenancy.webhooks import MOST_WEBHOOKS
 from entrypoints.bootstrap import Postern

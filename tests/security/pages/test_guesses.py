@@ -14,16 +14,16 @@ import trio.testing
 from adapters.crypto.key_ring import AesGcmKeyRing, generate_key
 from adapters.postgres.driver.connection import Connection
 from adapters.postgres.upkeep.housekeeping import STATEMENTS
-from core.domain.email import Email
 from core.domain.identifiers import UserId
 from core.domain.identity.devices import Client as Sender
 from core.domain.identity.guards.guesses import GUESSING_BITS, SUSPICIONS, GuessKind, HourKey, guessed, hour_of_guess, origin_of
+from core.domain.mail import Email
 from core.domain.secrets import Password
 from core.usecases.identity.guards import guesses as guarding
 from core.usecases.identity.guards.guesses import WAITING_THERE
 from entrypoints.bootstrap import Postern
 from entrypoints.http.application import build_application
-from ports.encryption import KeyRing
+from ports.crypto import KeyRing
 from tests.changed_fields import put
 from tests.conftest import CapturedLog
 from tests.http import conftest as http

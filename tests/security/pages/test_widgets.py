@@ -15,14 +15,13 @@ from adapters.crypto.key_ring import EncryptionKey
 from adapters.widgets.presets import widget_presets
 from core.domain.errors import Overloaded
 from core.domain.identity.accounts import LONGEST_PASSWORD
-from core.domain.identity.guards.puzzles import LIFETIME, PuzzlePurpose, PuzzleUnsolved
-from core.domain.identity.guards.widgets import THERE_FOR, KeptForm, WidgetVerdict
+from core.domain.identity.guards.puzzles import LIFETIME, THERE_FOR, KeptForm, PuzzlePurpose, PuzzleUnsolved, WidgetVerdict
 from core.frozen import replace
-from core.usecases.identity.guards.widgets import OUR_OWN, Widgets
+from core.usecases.identity.guards.puzzles import OUR_OWN, Widgets
 from entrypoints import checks
 from entrypoints.bootstrap import Postern
 from entrypoints.http.application import build_application
-from ports.identity.guards.widgets import WidgetSilent
+from ports.identity.sign_in import WidgetSilent
 from tests.adapters.widgets.maker_server import HCAPTCHA, SECRET, SITE_KEY, TURNSTILE, WidgetMakerServer, widget_maker, with_widget
 from tests.conftest import CapturedLog
 from tests.http import conftest as http

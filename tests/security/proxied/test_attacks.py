@@ -5,9 +5,9 @@ from typing import Any, Final
 
 import pytest
 
-from core.domain.email import Email
 from core.domain.identifiers import SessionId, UserId
 from core.domain.identity.callers import Caller
+from core.domain.mail import Email
 from core.domain.record.events import Actor
 from core.domain.services.user_keys import WantedUserKey
 from entrypoints.http.machinery.limits import AUTH, PAGE_SIGN_INS

@@ -12,8 +12,8 @@ from uuid import UUID
 
 from adapters.postgres.identity.privacy.forgetting import NOBODY
 from adapters.postgres.jobs import sealing_context
-from core.domain.email import Email
 from core.domain.identifiers import JobId
+from core.domain.mail import Email
 from tests.http.people import People
 
 Row = dict[str, Any]

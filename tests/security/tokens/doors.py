@@ -221,7 +221,7 @@ async def _proxy(meeting: Meeting) -> Ready:
 _GRANTS: Final = "core/usecases/federation/grants.py"
 _SESSIONS: Final = "core/usecases/identity/sessions.py:tokens"
 _ISSUE: Final = (f"{_GRANTS}:issue", _SESSIONS)
-_SIGN_IN: Final = ("core/usecases/identity/sign_in/landings/api.py:_signed_in", _SESSIONS)
+_SIGN_IN: Final = ("core/usecases/identity/sign_in/landings.py:_signed_in", _SESSIONS)
 
 DOORS: Final[Mapping[str, Door]] = {
     "a code": Door(_code, grant=AUTHORIZATION_CODE, signs=_ISSUE),
@@ -229,7 +229,7 @@ DOORS: Final[Mapping[str, Door]] = {
     "a refresh token": Door(_refresh, grant=REFRESH_TOKEN, signs=_ISSUE),
     "the client's credentials": Door(_client_credentials, grant=CLIENT_CREDENTIALS, signs=(f"{_GRANTS}:of_client",)),
     "a device": Door(_device, grant=DEVICE_CODE, signs=_ISSUE),
-    "an exchange": Door(_exchange, grant=TOKEN_EXCHANGE, signs=("core/usecases/federation/exchanges.py:_issued",)),
+    "an exchange": Door(_exchange, grant=TOKEN_EXCHANGE, signs=("core/usecases/federation/grants.py:_issued",)),
     "an identity assertion": Door(_assertion, grant=JWT_BEARER, signs=("core/usecases/federation/identity_assertions.py:_issued",)),
     "a workload": Door(_workload, grant=JWT_BEARER, signs=(f"{_GRANTS}:of_client",)),
     "a yes from afar": Door(_afar, grant=CIBA, signs=_ISSUE),
@@ -241,7 +241,7 @@ DOORS: Final[Mapping[str, Door]] = {
         _impersonation, ("POST /api/platform/impersonate/{user_id}",), signs=("core/usecases/identity/impersonation.py:begin", _SESSIONS)
     ),
     "a fragment": Door(
-        _fragment, ("GET /auth/{provider}/callback",), signs=("core/usecases/federation/authorization/answers.py:with_tokens", _SESSIONS)
+        _fragment, ("GET /auth/{provider}/callback",), signs=("core/usecases/federation/authorization_codes.py:with_tokens", _SESSIONS)
     ),
     "a proxy": Door(_proxy, ("GET /proxy/check",), signs=("adapters/crypto/proxy_assertions.py:signed",)),
 }

@@ -12,20 +12,19 @@ from core.domain.errors import OrganizationNotActive, Unauthorized, Unavailable
 from core.domain.federation.oauth.authorization_codes import CONTENDED, Claim, EarlierUse, Opening, claim_of
 from core.domain.federation.oauth.clients import AuthenticatedClient, AuthenticationMethod, ClientCredentials, RegisteredClient
 from core.domain.federation.oauth.grants import AUTHORIZATION_CODE, TokenRequest
-from core.domain.federation.oauth.oauth_errors import InvalidGrant
+from core.domain.federation.oauth.refusals import InvalidGrant
 from core.domain.identifiers import ClientId, ClientSecretId, OrganizationId, ServiceId, SessionId, UserId
 from core.domain.identity.devices import Client
 from core.domain.identity.sessions import Context
 from core.domain.secrets import Token
 from core.domain.services.services import ServiceType
-from core.domain.signing_keys import TokenAlgorithm
+from core.domain.tokens import TokenAlgorithm
 from core.frozen import replace
 from core.usecases.federation.authorization_codes import AuthorizationCodes
 from core.usecases.federation.clients import Clients
 from core.usecases.identity.sessions import Sessions
-from ports.federation.authorization_codes import Redemption
-from ports.federation.clients import ClientAssertions, ClientLookup, UsedAssertions
-from ports.services.published_keys import KeptKeys, KeySets
+from ports.federation.oauth import ClientAssertions, ClientLookup, Redemption, UsedAssertions
+from ports.services.services import KeptKeys, KeySets
 from ports.system import System
 from ports.unit_of_work import UnitOfWorkFactory
 

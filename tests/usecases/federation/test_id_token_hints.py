@@ -6,7 +6,7 @@ from uuid import uuid4
 
 import pytest
 
-from core.usecases.federation.id_token_hints import read_hint
+from core.usecases.federation.logouts import read_hint
 
 
 class OwnTokens:

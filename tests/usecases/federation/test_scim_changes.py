@@ -11,7 +11,7 @@ from trio.testing import wait_all_tasks_blocked
 from adapters.turns import FairTurns
 from core.domain.federation.scim.tokens import ScimHolder
 from core.domain.identifiers import OrganizationId, ScimTokenId
-from core.usecases.federation.scim.changes import Changes
+from core.usecases.federation.scim.enrolment import Changes
 from ports.unit_of_work import UnitOfWork
 
 ACME, GLOBEX = (

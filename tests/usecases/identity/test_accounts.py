@@ -9,15 +9,13 @@ import pytest
 from psycopg.rows import dict_row
 
 from adapters.crypto.key_ring import EncryptionKey
-from core.domain.email import Email
 from core.domain.errors import BadRequest, NotFound, Unauthorized
 from core.domain.identifiers import SessionId, UserId
-from core.domain.identity.account_mails import AccountMail, AskedMail
+from core.domain.identity.account_mails import AccountMail, AskedMail, LinkRefused
 from core.domain.identity.devices import Client
-from core.domain.identity.mailed_tokens import LinkRefused
-from core.domain.identity.profile.profiles import OwnProfileChange
+from core.domain.identity.profiles import OwnProfileChange
 from core.domain.languages import Language
-from core.domain.mail import MAIL_JOB
+from core.domain.mail import MAIL_JOB, Email
 from core.domain.record.events import SYSTEM
 from core.domain.secrets import Password, Token
 from entrypoints.bootstrap import Postern, open_postern

@@ -19,7 +19,6 @@ from adapters.postgres.unit_of_work import unit_of_work
 from adapters.proxies import ListedProxies
 from adapters.system import SystemIds, SystemSecrets
 from adapters.user_agents import LibraryUserAgents
-from core.domain.email import Email
 from core.domain.errors import BadRequest, Forbidden, NotFound
 from core.domain.identifiers import DeviceId, SessionId, UserId
 from core.domain.identity.accounts import Account
@@ -27,6 +26,7 @@ from core.domain.identity.callers import Caller
 from core.domain.identity.devices import Client, DeviceType, Location, Remembered
 from core.domain.identity.risk import Recognition, RiskFactor, Sighting
 from core.domain.identity.sessions import Session
+from core.domain.mail import Email
 from core.domain.record.events import Actor
 from core.domain.secrets import Token
 from core.frozen import replace

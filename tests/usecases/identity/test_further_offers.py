@@ -5,7 +5,7 @@ from typing import Any
 
 from core.domain.errors import Unavailable
 from core.domain.identity.upstream.providers import OfferedFurther
-from core.usecases.identity.upstream.further_offers import KEPT_FOR, FurtherOffers
+from core.usecases.identity.upstream.providers import KEPT_FOR, FurtherOffers
 
 
 class _Store:

@@ -24,17 +24,16 @@ from adapters.postgres.unit_of_work import unit_of_work
 from adapters.postgres.upkeep.sealed_columns import PostgresSealedColumns
 from adapters.system import SystemIds
 from core.domain.branding import POSTERN, Branding
-from core.domain.email import Email
 from core.domain.errors import BadRequest, RateLimited
 from core.domain.identifiers import OrganizationId, SessionId, UserId
 from core.domain.identity.accounts import Account
 from core.domain.identity.callers import Caller
 from core.domain.identity.mfa import CODES_AT_SET_UP, CODES_AT_SIGN_IN, MfaMethod, SecondFactorStatus, SetUp
-from core.domain.mail import Mail
+from core.domain.mail import Email, Mail
 from core.domain.record.events import SYSTEM, Actor
-from core.usecases.encryption import Reencryption
 from core.usecases.identity.mfa import Mfa
-from ports.encryption import CannotOpen
+from core.usecases.keys import Reencryption
+from ports.crypto import CannotOpen
 from ports.unit_of_work import UnitOfWorkFactory
 from tests.conftest import CapturedLog
 from tests.patience import PATIENCE

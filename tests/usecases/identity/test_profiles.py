@@ -7,10 +7,10 @@ from uuid import uuid4
 import pytest
 
 from core.domain.identifiers import OrganizationId, UserId
-from core.domain.identity.profile.profiles import OwnProfileChange, StatedProfile
+from core.domain.identity.profiles import OwnProfileChange, StatedProfile
 from core.domain.languages import Language
 from core.domain.record.events import SYSTEM
-from core.usecases.identity.account_access import hand_over, leave_to_another
+from core.usecases.identity.account_endings import hand_over, leave_to_another
 from entrypoints.bootstrap import Postern
 from ports.unit_of_work import UnitOfWork
 from tests.pictures import drawn_png

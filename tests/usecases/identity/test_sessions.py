@@ -7,19 +7,19 @@ from uuid import UUID
 import pytest
 
 from adapters.system import SystemClock, SystemIds, SystemSecrets
-from core.domain.email import Email
 from core.domain.errors import Unauthorized, Unavailable
 from core.domain.identifiers import SessionId, UserId
 from core.domain.identity.devices import Client
 from core.domain.identity.refresh_tokens import Holder, PresentedRefreshToken
 from core.domain.identity.sessions import Session
+from core.domain.mail import Email
 from core.domain.record.events import Actor
 from core.domain.secrets import Token
 from core.usecases.identity.sessions import Sessions
-from ports.identity.facts import FactLookup
+from ports.crypto import TokenSigner
+from ports.identity.accounts import FactLookup
 from ports.metrics import Metrics
 from ports.system import System
-from ports.tokens import TokenSigner
 from ports.unit_of_work import UnitOfWorkFactory
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)

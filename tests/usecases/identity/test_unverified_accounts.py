@@ -10,10 +10,9 @@ import trio
 from actors.sweepers.due_sweepers import registration_sweeper
 from adapters.postgres.identity.accounts import HOLD_UNPROVED
 from adapters.postgres.identity.privacy.holding import NEVER_USED, TIES
-from core.domain.email import Email
 from core.domain.identifiers import UserId
-from core.domain.identity.account_mails import AccountMail
-from core.domain.identity.mailed_tokens import LinkRefused
+from core.domain.identity.account_mails import AccountMail, LinkRefused
+from core.domain.mail import Email
 from core.domain.record.events import SYSTEM
 from core.frozen import replace
 from entrypoints.bootstrap import Postern

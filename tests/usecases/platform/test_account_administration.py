@@ -12,9 +12,8 @@ import trio
 from psycopg.rows import dict_row
 
 from adapters.postgres.identity.accounts import AccountRows
-from core.domain.email import Email
 from core.domain.errors import BadRequest, Conflict, NotFound
-from core.domain.mail import Mail
+from core.domain.mail import Email, Mail
 from core.domain.record.events import SYSTEM
 from core.domain.secrets import Password, Token
 from core.usecases.platform.account_administration import AccessReset, AccountAdministration

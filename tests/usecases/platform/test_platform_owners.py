@@ -12,14 +12,14 @@ from adapters.postgres.doorbell import PostgresDoorbell
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.unit_of_work import unit_of_work
 from adapters.system import SystemClock, SystemIds, SystemSecrets
-from core.domain.email import Email
 from core.domain.errors import BadRequest, Conflict
 from core.domain.identity.foreign_hashes.hashes import ForeignHash
-from core.domain.identity.priority import Priority
+from core.domain.identity.sign_in import Priority
+from core.domain.mail import Email
 from core.domain.secrets import Password
 from core.usecases.identity.account_passwords import PasswordRules
 from core.usecases.platform.platform_owners import PlatformOwners
-from ports.passwords import Examined
+from ports.crypto import Examined
 from ports.system import System
 from tests.conftest import CapturedLog
 

@@ -9,9 +9,9 @@ import pytest
 
 from core.domain.errors import NotFound
 from core.domain.identifiers import OrganizationId
-from core.domain.record.audit_chains import PLATFORM_CHAIN, ChainHead
+from core.domain.record.audit import PLATFORM_CHAIN, ChainHead
 from core.domain.record.events import SYSTEM, Event, Target
-from core.usecases.record.audit import CheckedChain
+from core.usecases.record import CheckedChain
 from entrypoints.bootstrap import Postern
 from tests.http.conftest import postern_on
 from tests.http.people import People

@@ -6,10 +6,10 @@ from uuid import uuid4
 
 import pytest
 
-from core.domain.email import Email
 from core.domain.errors import BadRequest, Unauthorized
 from core.domain.identifiers import OrganizationId, SessionId, UserId
 from core.domain.identity.callers import Caller
+from core.domain.mail import Email
 from entrypoints.bootstrap import Postern
 from tests.http.conftest import postern_on
 

@@ -7,10 +7,10 @@ from typing import Final
 import psycopg
 import pytest
 
-from core.domain.email import Email
 from core.domain.errors import NotFound
+from core.domain.mail import Email
 from core.domain.tenancy.roles import BuiltInRole
-from core.usecases.tenancy.access import AccessExplainer
+from core.usecases.tenancy.rights import AccessExplainer
 from tests.http.conftest import postern_on
 
 ADA: Final = Email("ada@example.org")

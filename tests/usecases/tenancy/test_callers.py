@@ -8,11 +8,11 @@ from uuid import UUID
 
 import pytest
 
-from core.domain.email import Email
 from core.domain.errors import Forbidden, NotFound, OrganizationNotActive, TokenExpired, TokenInvalid, Unauthorized
+from core.domain.formats import Json
 from core.domain.identifiers import OrganizationId, SessionId, UserId
 from core.domain.identity.callers import NOT_A_MEMBER, Caller, Participation
-from core.domain.json import Json
+from core.domain.mail import Email
 from core.domain.secrets import Token
 from core.domain.tenancy.members import IN_A_SERVICE, NOT_YOUR_ORGANIZATION, Member, OrganizationStanding
 from core.domain.tenancy.roles import BuiltInRole, Capability

@@ -10,8 +10,8 @@ import trio
 from core.domain.errors import Forbidden, NotFound, Unauthorized
 from core.domain.identifiers import UserId
 from core.domain.record.events import Actor
-from core.domain.signing_keys import KeyPurpose
 from core.domain.tenancy.members import Member
+from core.domain.tokens import KeyPurpose
 from entrypoints.bootstrap import Postern
 from tests.http.conftest import postern_on
 from tests.http.people import People, Person

@@ -18,16 +18,16 @@ from adapters.postgres.storable import storable, storable_text
 from adapters.postgres.tenancy.relations import RELATED_BESIDES_DIRECTORY
 from adapters.postgres.tenancy.teams import TEAM
 from adapters.postgres.transaction import OnStatements
-from core.domain.email import Email
 from core.domain.federation.directory_runs.people import KnownPerson, MetAccount, PersonInDirectory
 from core.domain.identifiers import MembershipId, OrganizationId, TeamId, UpstreamProviderId, UserId
 from core.domain.identity.accounts import Account
 from core.domain.identity.upstream.ldap.settings import ldap_issuer
+from core.domain.mail import Email
 from core.domain.tenancy.roles import beyond_a_member
 from core.domain.tenancy.teams import Team
 from core.frozen import Frozen
 from ports.federation.directory_runs import EndedLately, ListedGroup, ListedPerson
-from ports.federation.scim.users import Capacity
+from ports.federation.scim import Capacity
 
 
 class _ExternalId(Frozen):

@@ -25,11 +25,11 @@ from core.domain.federation.directory_runs.runs import (
     RunState,
 )
 from core.domain.identifiers import DirectoryRunId, OrganizationId, UpstreamProviderId, UserId
-from core.domain.identity.upstream.ldap.reading import LdapMarks
-from core.domain.pages import Page
+from core.domain.identity.upstream.ldap.surveys import LdapMarks
+from core.domain.requests import Page
 from core.frozen import Frozen
 from ports.federation.directory_runs import StepsCounted
-from ports.tenancy.webhooks import Owner
+from ports.tenancy.receivers import Owner
 
 
 def _counts(kept: Mapping[str, Any]) -> RunCounts:

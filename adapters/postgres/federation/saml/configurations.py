@@ -24,17 +24,15 @@ from adapters.postgres.storable import storable, storable_text
 from adapters.postgres.tenancy.owners import owners
 from adapters.postgres.ties import ENTERED_AGAIN, IS_OWN_MEMBERSHIP, counts_for
 from adapters.postgres.transaction import Transaction
-from core.domain.email import Email
-from core.domain.federation.saml.certificates import Certificate
-from core.domain.federation.saml.configurations import Configuration
-from core.domain.federation.saml.exchanges import MOST_EXCHANGES, SamlExchange
-from core.domain.federation.saml.messages import RememberedRequest
+from core.domain.federation.saml.configurations import Certificate, Configuration
+from core.domain.federation.saml.messages import MOST_EXCHANGES, RememberedRequest, SamlExchange
+from core.domain.formats import Json
 from core.domain.identifiers import FlowId, OrganizationId, SamlCertificateId, SamlSessionId, ServiceId, SessionId, UserId
-from core.domain.json import Json
-from core.domain.saml.messages import NameId, NameIdFormat
+from core.domain.mail import Email
+from core.domain.saml import NameId, NameIdFormat
 from core.frozen import Frozen
-from ports.federation.saml.configurations import MOST_PARTICIPANTS, Entering, Participant, SamlEntry
-from ports.tenancy.webhooks import Owner
+from ports.federation.saml import MOST_PARTICIPANTS, Entering, Participant, SamlEntry
+from ports.tenancy.receivers import Owner
 
 
 class _Kept(Frozen):

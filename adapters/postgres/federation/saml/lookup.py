@@ -16,14 +16,14 @@ from adapters.postgres.statements import ask, ask_in_order, first
 from adapters.postgres.storable import storable_text
 from adapters.postgres.tenancy.callers import BROWSER, BROWSER_COLUMNS, browser_caller, digests
 from adapters.postgres.texts.own_texts import bring
-from core.domain.federation.saml.exchanges import MOST_EXCHANGES, SamlExchange
+from core.domain.federation.saml.messages import MOST_EXCHANGES, SamlExchange
 from core.domain.federation.saml.sign_in import Meeting, SamlSubject
 from core.domain.identifiers import FlowId, OrganizationId, ServiceId, SessionId, UserId, first_id
 from core.domain.identity.callers import Caller
 from core.domain.identity.flows import Flow, unclaimed_digest
 from core.domain.identity.sign_in import ServiceName
 from core.frozen import Frozen, names_of
-from ports.federation.saml.configurations import Configured, Expiring
+from ports.federation.saml import Configured, Expiring
 
 
 class _Configured(Frozen, kw_only=True):

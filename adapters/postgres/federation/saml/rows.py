@@ -9,10 +9,9 @@ from psycopg.types.json import Jsonb
 
 from adapters.postgres.columns import Columns
 from adapters.postgres.storable import storable_text
-from core.domain.federation.saml.certificates import Certificate, Signer
-from core.domain.federation.saml.configurations import AcsEndpoint, Configuration
-from core.domain.federation.saml.exchanges import SamlExchange
-from core.domain.saml.messages import SamlBinding
+from core.domain.federation.saml.configurations import AcsEndpoint, Certificate, Configuration, Signer
+from core.domain.federation.saml.messages import SamlExchange
+from core.domain.saml import SamlBinding
 
 # The number of services with a sign-in in a busy minute. The cache keeps as many rows.
 _READ: Final = 256

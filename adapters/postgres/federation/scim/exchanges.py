@@ -10,9 +10,9 @@ from adapters.postgres.columns import Columns
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.statements import ask, tell
 from adapters.postgres.storable import storable
-from core.domain.federation.scim.exchanges import MOST_KEPT, ScimExchange
+from core.domain.federation.scim.tokens import MOST_KEPT, ScimExchange
+from core.domain.formats import Json
 from core.domain.identifiers import OrganizationId
-from core.domain.json import Json
 
 _AT_ONCE: Final = 100
 
@@ -31,7 +31,7 @@ EXCHANGE: Final = Columns(
 
 
 class PostgresScimExchanges:
-    """Implements `ports.federation.scim.exchanges.ScimExchangeStore`."""
+    """Implements `ports.federation.scim.ScimExchangeStore`."""
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool

@@ -5,9 +5,9 @@ from typing import Any, Final, LiteralString
 from uuid import UUID
 
 from adapters.postgres.storable import storable_text
-from core.domain.email import Email
 from core.domain.federation.scim.filters import MOST_COMPARISONS, And, Filter, FilterComparison, FilterField, Not, Operator, Or, pins
 from core.domain.federation.scim.users import WORK
+from core.domain.mail import Email
 
 CHANGED_AT: Final = "greatest(provisioned.updated_at, memberships.created_at)"
 _NAMES: Final[tuple[LiteralString, ...]] = tuple(f"compared_{number}" for number in range(MOST_COMPARISONS))

@@ -15,7 +15,7 @@ from core.domain.federation.scim.groups import DirectorySettings, ScimGrouping
 from core.domain.identifiers import OrganizationId, TeamId, UserId
 from core.domain.tenancy.teams import Team
 from core.frozen import Frozen
-from ports.federation.scim.teams import ShownMembers
+from ports.federation.scim import ShownMembers
 
 
 class _Settings(Frozen):
@@ -36,7 +36,7 @@ class _Part(Frozen):
 
 
 class DirectoryTeamRows:
-    """Implements `ports.federation.scim.teams.DirectoryTeamStore`."""
+    """Implements `ports.federation.scim.DirectoryTeamStore`."""
 
     def __init__(self, statements: Statements | Transaction) -> None:
         self._statements = statements

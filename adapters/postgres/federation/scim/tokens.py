@@ -13,7 +13,7 @@ from adapters.postgres.tenancy.keys.machine_keys import KeyLookups, KeyTable, ad
 from adapters.postgres.transaction import Transaction
 from core.domain.federation.scim.tokens import ScimHolder, ScimToken
 from core.domain.identifiers import OrganizationId, ScimTokenId
-from core.domain.tenancy.keys.machine_keys import KnownKey
+from core.domain.tenancy.management_keys import KnownKey
 
 TOKEN: Final = Columns(ScimToken, "scim_tokens", named={"organization": "org_id"}, texts=("name",))
 
@@ -42,7 +42,7 @@ class _Known(NamedTuple):
 
 
 class PostgresScimTokens(KeyLookups[ScimHolder]):
-    """Implements `ports.federation.scim.tokens.ScimTokenLookup`."""
+    """Implements `ports.federation.scim.ScimTokenLookup`."""
 
     def __init__(self, pool: Pool) -> None:
         super().__init__(pool, _Known, FIND)
@@ -52,7 +52,7 @@ class PostgresScimTokens(KeyLookups[ScimHolder]):
 
 
 class ScimTokenRows:
-    """Implements `ports.federation.scim.tokens.ScimTokenStore` in one transaction."""
+    """Implements `ports.federation.scim.ScimTokenStore` in one transaction."""
 
     def __init__(self, transaction: Transaction) -> None:
         self._transaction = transaction

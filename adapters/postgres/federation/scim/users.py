@@ -22,17 +22,17 @@ from adapters.postgres.storable import storable_text
 from adapters.postgres.tenancy.relations import RELATED_BESIDES_DIRECTORY
 from adapters.postgres.texts.own_texts import bring, worn
 from adapters.postgres.transaction import Transaction
-from core.domain.email import Email
 from core.domain.federation.scim.filters import Filter
 from core.domain.federation.scim.groups import Group, GroupChange
 from core.domain.federation.scim.users import NO_FIELDS, HeldUser, ProvisionedUser, ScimProfile
+from core.domain.formats import Json
 from core.domain.identifiers import MembershipId, OrganizationId, ScimTokenId, UserId
-from core.domain.json import Json
-from core.domain.pages import Listed
+from core.domain.mail import Email
+from core.domain.requests import Listed
 from core.domain.tenancy.roles import beyond_a_member, capabilities_of
 from core.domain.tenancy.tiers import user_limit
 from core.frozen import Frozen, names_of
-from ports.federation.scim.users import AddressChange, Capacity, FoundGroup, Newcomer, Order, Touched
+from ports.federation.scim import AddressChange, Capacity, FoundGroup, Newcomer, Order, Touched
 
 
 class _Profile(Frozen, kw_only=True):
@@ -169,7 +169,7 @@ class _GroupPart:
 
 
 class ProvisionedUserRows:
-    """Implements `ports.federation.scim.users.ProvisionedUserStore`."""
+    """Implements `ports.federation.scim.ProvisionedUserStore`."""
 
     def __init__(self, statements: Statements | Transaction) -> None:
         self._statements = statements

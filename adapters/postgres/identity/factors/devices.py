@@ -169,7 +169,7 @@ def _device(
 
 
 class DeviceRows(OnStatements):
-    """Implements `ports.identity.devices.DeviceStore`."""
+    """Implements `ports.identity.sign_in.DeviceStore`."""
 
     async def list(self, user: UserId) -> Sequence[Device]:
         return await self._statements.ask(_device, _LIST, {"user": user})

@@ -14,16 +14,15 @@ from adapters.postgres.rows import AnswerRow
 from adapters.postgres.statements import Parameters, Statements, first, only
 from adapters.postgres.storable import storable, storable_address, storable_text
 from adapters.postgres.transaction import Transaction
+from core.domain.formats import Json
 from core.domain.identifiers import PreauthenticationId, SessionId, UserId
 from core.domain.identity.devices import LONGEST_USER_AGENT, Client
 from core.domain.identity.mfa import MOST_WRONG_CODES, Guess, MfaEvent, MfaSecret, Preauthentication, SecondFactorStatus
 from core.domain.identity.upstream.directory_visits import restored_visit
-from core.domain.json import Json
 from core.domain.rate_limits import RateLimit
 from core.domain.record.events import Actor
 from core.frozen import Frozen
-from ports.clock import Clock
-from ports.system import Ids
+from ports.system import Clock, Ids
 
 MFA_SECRET: Final = Columns(MfaSecret, "mfa_secrets", named={"user": "user_id", "session": "session_id"}, prefix="secret_")
 
@@ -61,7 +60,7 @@ class _Deleted(Frozen):
 
 
 class MfaRows:
-    """Implements `ports.identity.mfa.MfaStore`."""
+    """Implements `ports.identity.sign_in.MfaStore`."""
 
     def __init__(self, statements: Statements | Transaction, ids: Ids, clock: Clock) -> None:
         self._statements = statements

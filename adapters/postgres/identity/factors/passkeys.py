@@ -18,7 +18,7 @@ from core.domain.identity.passkeys import MOST_PASSKEYS, Passkey
 from core.domain.identity.risk import Approach
 from core.domain.identity.sessions import PLATFORM, Context
 from core.domain.identity.sign_in import NamedAccount
-from ports.identity.passkeys import HeldPasskey, TakenChallenge
+from ports.identity.sign_in import HeldPasskey, TakenChallenge
 
 PASSKEY: Final = Columns(Passkey, "passkeys", named={"user": "user_id"}, prefix="passkey_")
 
@@ -44,7 +44,7 @@ def _taken(
 
 
 class PasskeyRows(OnStatements):
-    """Implements `ports.identity.passkeys.PasskeyStore`."""
+    """Implements `ports.identity.sign_in.PasskeyStore`."""
 
     async def list(self, user: UserId) -> Sequence[Passkey]:
         return await self._statements.ask(PASSKEY.row, _LIST, {"user": user})

@@ -22,7 +22,6 @@ from adapters.postgres.rows import IdRow
 from adapters.postgres.statements import first, first_made
 from adapters.postgres.ties import IS_OWN_MEMBERSHIP, IS_UNCONFIRMED_OWNER, has_come
 from adapters.postgres.transaction import OnStatements
-from core.domain.email import Email
 from core.domain.identifiers import LoginEventId, OrganizationId, PrivacyRequestId, ServiceId, UserId
 from core.domain.identity.accounts import Account
 from core.domain.identity.privacy import (
@@ -52,11 +51,11 @@ from core.domain.identity.privacy import (
     exported_belongings,
     shown_since,
 )
-from core.domain.identity.profile.pictures import Picture
-from core.domain.identity.profile.profiles import HeldProfile
+from core.domain.identity.profiles import HeldProfile, Picture
+from core.domain.mail import Email
 from core.domain.record.audit import FORGOTTEN_ADDRESS, FORGOTTEN_USER_AGENT
 from core.frozen import Frozen
-from ports.identity.privacy import PlaceholderTaken
+from ports.identity.accounts import PlaceholderTaken
 
 PRIVACY_REQUEST: Final = Columns(PrivacyRequest, "privacy_requests", named={"user": "user_id"}, prefix="request_")
 
@@ -113,7 +112,7 @@ def _login(*, login: Mapping[str, Any]) -> ExportedLogin:
 
 
 class PrivacyRows(OnStatements):
-    """Implements `ports.identity.privacy.PrivacyStore`."""
+    """Implements `ports.identity.accounts.PrivacyStore`."""
 
     async def export(
         self, user: UserId, asker: PrivacyRequester, at: datetime, most: int

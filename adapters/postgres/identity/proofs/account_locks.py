@@ -10,8 +10,8 @@ from adapters.postgres.rows import AnswerRow
 from adapters.postgres.statements import first
 from adapters.postgres.transaction import OnTransaction
 from core.domain.identifiers import OrganizationId, UserId
-from core.domain.identity.locking.account_locks import BeforeLock
-from core.domain.identity.upstream.vouching import AddedKind, AddedWay
+from core.domain.identity.account_locks import BeforeLock
+from core.domain.identity.upstream.claims import AddedKind, AddedWay
 
 _NOTHING: Final = BeforeLock(has_password=False, consents=0, devices=0)
 
@@ -21,7 +21,7 @@ def _added(kind: str, id: UUID, name: str, at: datetime) -> AddedWay:  # noqa: A
 
 
 class AccountLockRows(OnTransaction):
-    """Implements `ports.identity.account_locks.AccountLockStore` in one transaction."""
+    """Implements `ports.identity.accounts.AccountLockStore` in one transaction."""
 
     async def before(self, user: UserId, at: datetime) -> BeforeLock:
         return first(await self._transaction.ask(BeforeLock, _BEFORE, {"user": user, "at": at})) or _NOTHING

@@ -10,11 +10,11 @@ from adapters.postgres.rows import AnswerRow, IdRow
 from adapters.postgres.statements import ask, first, first_made
 from adapters.postgres.ties import IS_OWN_MEMBERSHIP
 from adapters.postgres.transaction import OnTransaction
-from core.domain.email import Email
 from core.domain.identifiers import UserId
 from core.domain.identity.accounts import AccountPassword, BeforeReset, Registration, Unverified
-from core.domain.identity.passwords.standing import STRANGER, PasswordStanding
+from core.domain.identity.passwords import STRANGER, PasswordStanding
 from core.domain.languages import Language
+from core.domain.mail import Email
 from core.frozen import Frozen
 
 
@@ -35,7 +35,7 @@ class _Standing(Frozen):
 
 
 class PostgresPasswordStandings:
-    """Implements `ports.identity.account_passwords.PasswordStandings`."""
+    """Implements `ports.identity.accounts.PasswordStandings`."""
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
@@ -45,7 +45,7 @@ class PostgresPasswordStandings:
 
 
 class AccountPasswordRows(OnTransaction):
-    """Implements `ports.identity.account_passwords.AccountPasswordStore` in one transaction."""
+    """Implements `ports.identity.accounts.AccountPasswordStore` in one transaction."""
 
     async def find(self, user: UserId) -> AccountPassword | None:
         return first(await self._transaction.ask(_password, _FIND_HASH, {"user": user}))

@@ -8,23 +8,23 @@ from uuid import UUID
 from adapters.postgres.statements import ask
 from adapters.postgres.ties import shown_name
 from adapters.postgres.transaction import OnPool
-from core.domain.email import Email
+from core.domain.formats import Json
 from core.domain.identifiers import UserId
-from core.domain.identity.alerts import (
-    BACKUP_CODES,
-    GUESSES,
+from core.domain.identity.guards.guesses import GuessAlert, Suspicions, spread_of
+from core.domain.identity.login_events import (
+    ALERTING_BACKUP_CODES,
+    ALERTING_GUESSES,
+    ALERTING_MFA_FAILURES,
     IMPOSSIBLE_WITHIN,
-    MFA_FAILURES,
     MOST_ALERTS,
     MOST_EVENTS,
     SIGN_IN_FAILURES,
     Alert,
     AlertType,
 )
-from core.domain.identity.guards.guesses import GuessAlert, Suspicions, spread_of
 from core.domain.identity.mfa import MfaEvent
 from core.domain.identity.risk import RiskFactor
-from core.domain.json import Json
+from core.domain.mail import Email
 from core.frozen import Frozen
 
 
@@ -56,7 +56,7 @@ class _Row(Frozen, kw_only=True):
 
 
 class PostgresSuspiciousActivity(OnPool):
-    """Implements `ports.platform.platform_users.SuspiciousActivity`."""
+    """Implements `ports.platform.SuspiciousActivity`."""
 
     async def alerts(self, since: datetime) -> Suspicions:
         rows = await ask(self._pool, _Row, _ALERTS, {**_RULES, "since": since})
@@ -67,15 +67,15 @@ class PostgresSuspiciousActivity(OnPool):
 _RULES: Final[Mapping[str, Any]] = {
     "most_events": MOST_EVENTS,
     "most_alerts": MOST_ALERTS,
-    "guesses": [reason.value for reason in GUESSES],
+    "guesses": [reason.value for reason in ALERTING_GUESSES],
     "sign_in_failures": SIGN_IN_FAILURES.count,
     "sign_in_within": SIGN_IN_FAILURES.within,
     "wrong_code": MfaEvent.VERIFY_FAILED,
-    "mfa_failures": MFA_FAILURES.count,
-    "mfa_within": MFA_FAILURES.within,
+    "mfa_failures": ALERTING_MFA_FAILURES.count,
+    "mfa_within": ALERTING_MFA_FAILURES.within,
     "backup_code": MfaEvent.BACKUP_CODE_USED,
-    "backup_codes": BACKUP_CODES.count,
-    "backup_codes_within": BACKUP_CODES.within,
+    "backup_codes": ALERTING_BACKUP_CODES.count,
+    "backup_codes_within": ALERTING_BACKUP_CODES.within,
     "impossible_within": IMPOSSIBLE_WITHIN,
     "proxy": RiskFactor.PROXY,
     "unusual_time": RiskFactor.UNUSUAL_TIME,

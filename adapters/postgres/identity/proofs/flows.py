@@ -18,11 +18,11 @@ from adapters.postgres.texts.own_texts import bring, worn
 from adapters.postgres.ties import may_know_of_failures
 from adapters.postgres.transaction import OnStatements
 from core.domain.branding import POSTERN
+from core.domain.formats import Json
 from core.domain.identifiers import FlowId, OrganizationId, PreauthenticationId, ServiceId, SessionId, UserId
 from core.domain.identity.flows import Flow, FlowPurpose, Prompt, Wanted
 from core.domain.identity.passkeys import OFFERED_AGAIN_AFTER
-from core.domain.identity.registering.registration_rules import Newcomers, RegistrationPolicy, RegistrationRule
-from core.domain.json import Json
+from core.domain.identity.registering import Newcomers, RegistrationPolicy, RegistrationRule
 from core.domain.services.services import SignInPolicy
 from core.frozen import Frozen
 
@@ -166,7 +166,7 @@ def flow_parameters(flow: Flow, browser_digest: bytes) -> Mapping[str, Any]:
 
 
 class FlowRows(OnStatements):
-    """Implements `ports.identity.flows.FlowStore`."""
+    """Implements `ports.identity.sign_in.FlowStore`."""
 
     async def find(self, flow: FlowId, browser_digest: bytes) -> Flow | None:
         row = first(await self._statements.ask(FlowRow, _FIND, {"id": flow, "browser_digest": browser_digest}))

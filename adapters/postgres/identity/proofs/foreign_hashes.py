@@ -6,7 +6,7 @@ from typing import Final, LiteralString
 from adapters.postgres.statements import ask, ask_in_order
 from adapters.postgres.transaction import OnPool
 from core.frozen import Frozen
-from ports.identity.foreign_hashes import PasswordCounts
+from ports.identity.accounts import PasswordCounts
 
 # One source makes hashes of few shapes. Beyond this number, a shape counts once somebody has tried a password of it.
 MOST_SHAPES: Final = 64
@@ -23,7 +23,7 @@ class _Own(Frozen):
 
 
 class PostgresForeignHashes(OnPool):
-    """Implements `ports.identity.foreign_hashes.ForeignHashStore`."""
+    """Implements `ports.identity.accounts.ForeignHashStore`."""
 
     async def shapes(self) -> Sequence[str]:
         return await ask_in_order(self._pool, str, _SHAPES, {"most": MOST_SHAPES})

@@ -9,7 +9,7 @@ from core.domain.identity.guards.guesses import SUSPICIONS, FailedGuess, GuessPl
 
 
 class GuessRows(OnTransaction):
-    """Implements `ports.identity.guards.guesses.GuessStore`."""
+    """Implements `ports.identity.sign_in.GuessStore`."""
 
     async def count(self, guess: FailedGuess) -> None:
         places = [one.place for one in guess.counts]

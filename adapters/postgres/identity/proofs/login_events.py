@@ -49,7 +49,7 @@ def _own_login(*, risk_score: float, device_name: str | None, organization: str 
 
 
 class LoginEventRows(OnStatements):
-    """Implements `ports.identity.login_events.LoginEventStore`."""
+    """Implements `ports.identity.sign_in.LoginEventStore`."""
 
     async def list_own(self, user: UserId, before: LoginEventId | None, limit: int) -> Sequence[OwnLogin]:
         return await self._statements.ask(_own_login, _LIST_OWN, {"user": user, "before": before, "limit": limit})

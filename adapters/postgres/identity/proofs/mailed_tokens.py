@@ -9,14 +9,14 @@ from adapters.postgres.identity.addresses import is_proved
 from adapters.postgres.statements import first
 from adapters.postgres.transaction import OnTransaction
 from core.domain.identifiers import FlowId, SessionId, UserId
-from core.domain.identity.mailed_tokens import MOST_CODE_TRIES, MailedToken, MailedTokenPurpose
-from core.domain.repeats import MOMENT
+from core.domain.identity.account_mails import MOST_CODE_TRIES, MailedToken, MailedTokenPurpose
+from core.domain.requests import REPEAT_MOMENT
 
 MAILED_TOKEN: Final = Columns(MailedToken, "mailed_tokens", named={"user": "user_id"}, apart=("flow", "code_digest"))
 
 
 class MailedTokenRows(OnTransaction):
-    """Implements `ports.identity.mailed_tokens.MailedTokenStore` in one transaction."""
+    """Implements `ports.identity.sign_in.MailedTokenStore` in one transaction."""
 
     async def issue(self, token: MailedToken, asked_at: datetime | None = None) -> None:
         await self.end(token.user, token.purpose, token.created_at)
@@ -37,7 +37,7 @@ class MailedTokenRows(OnTransaction):
         return first(await self._transaction.ask(MAILED_TOKEN.row, _REDEEM, {"digest": digest, "purposes": _texts(purposes), "at": at}))
 
     async def try_codes(self, flow: FlowId, purpose: MailedTokenPurpose, at: datetime) -> Sequence[MailedToken]:
-        values = {"flow": flow, "purpose": purpose.value, "at": at, "just_past": at - MOMENT, "most": MOST_CODE_TRIES}
+        values = {"flow": flow, "purpose": purpose.value, "at": at, "just_past": at - REPEAT_MOMENT, "most": MOST_CODE_TRIES}
         return await self._transaction.ask(MAILED_TOKEN.row, _TRY_CODES, values)
 
     async def try_proof(self, session: SessionId, user: UserId, at: datetime) -> MailedToken | None:

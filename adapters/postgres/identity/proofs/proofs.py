@@ -30,7 +30,7 @@ class _Standing(Frozen):
 
 
 class PostgresProofs(OnPool):
-    """Implements `ports.identity.proofs.ProofLookup`."""
+    """Implements `ports.identity.sign_in.ProofLookup`."""
 
     async def find(self, session: SessionId, user: UserId) -> Standing | None:
         return first_made(await ask(self._pool, _Standing, _FIND, {"session": session, "user": user}), _Standing.standing)

@@ -7,12 +7,12 @@ from uuid import UUID
 from adapters.postgres.statements import ask_in_order, tell
 from adapters.postgres.storable import storable_text
 from adapters.postgres.transaction import OnPool
-from core.domain.email import Email
+from core.domain.mail import Email
 from core.domain.secrets import Token
 
 
 class PostgresPuzzles(OnPool):
-    """Implements `ports.identity.guards.puzzles.PuzzleStore`."""
+    """Implements `ports.identity.sign_in.PuzzleStore`."""
 
     async def use(self, puzzle: UUID, until: datetime) -> bool:
         return await tell(self._pool, _USE, {"puzzle": puzzle, "until": until}) == 1

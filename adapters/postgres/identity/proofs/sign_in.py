@@ -25,12 +25,11 @@ from adapters.postgres.statements import ask, first_made, only
 from adapters.postgres.storable import storable_text
 from adapters.postgres.ties import ENTERED_AGAIN, IS_MEMBER_HERE, IS_OWN_MEMBERSHIP, is_listed, may_know_of_failures
 from adapters.postgres.transaction import OnPool, OnTransaction
-from core.domain.email import Email, mail_domain
 from core.domain.identifiers import OrganizationId, ServiceId, UserId
 from core.domain.identity.accounts import Account
 from core.domain.identity.guards.guesses import OriginPlaces
 from core.domain.identity.passkeys import OFFERED_AGAIN_AFTER
-from core.domain.identity.passwords.at_sign_in import AtSignIn
+from core.domain.identity.passwords import AtSignIn
 from core.domain.identity.risk import Approach
 from core.domain.identity.sessions import PLATFORM, Context
 from core.domain.identity.sign_in import (
@@ -45,8 +44,9 @@ from core.domain.identity.sign_in import (
     Tries,
     account_key,
 )
-from core.domain.identity.upstream.vouching import Voucher
+from core.domain.identity.upstream.claims import Voucher
 from core.domain.languages import Language
+from core.domain.mail import Email, mail_domain
 from core.frozen import replace
 
 

@@ -18,7 +18,7 @@ class _Application(Frozen):
 
 
 class SignInLinkRows(OnTransaction):
-    """Implements `ports.identity.sign_in_links.SignInLinkStore` in one transaction."""
+    """Implements `ports.identity.sign_in.SignInLinkStore` in one transaction."""
 
     async def are_permitted(self, user: UserId) -> bool:
         return only(await self._transaction.ask_in_order(bool, _ARE_PERMITTED, {"user": user}))

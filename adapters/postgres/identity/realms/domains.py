@@ -130,7 +130,7 @@ _FIND_OF_USER: Final[LiteralString] = f"select {REALM_AND_CLIENT} from users {JO
 
 
 class PostgresRealms(OnPool):
-    """Implements `ports.identity.realms.RealmLookup`."""
+    """Implements `ports.identity.sign_in.RealmLookup`."""
 
     async def find(self, domain: str) -> Realm | None:
         return first_made(await ask(self._pool, RealmRow, _FIND, {"mail_domain": storable_text(domain)}), RealmRow.realm)

@@ -8,9 +8,9 @@ from adapters.postgres.driver.pool import Pool
 from adapters.postgres.statements import ask
 from adapters.postgres.transaction import OnTransaction
 from core.domain.identity.realms import Realm, RealmProvider
-from core.domain.identity.upstream.outages import is_away
+from core.domain.identity.upstream.providers import is_away
 from core.frozen import Frozen
-from ports.clock import Clock
+from ports.system import Clock
 
 
 class _Provider(Frozen):
@@ -22,7 +22,7 @@ class _Provider(Frozen):
 
 
 class PostgresRealmProviders:
-    """Implements `ports.identity.realms.RealmProviders`."""
+    """Implements `ports.identity.sign_in.RealmProviders`."""
 
     def __init__(self, pool: Pool, clock: Clock, *, configured: Collection[str] = ()) -> None:
         """`configured` names the shared providers at which the installation has a client of its own."""
@@ -42,7 +42,7 @@ class PostgresRealmProviders:
 
 
 class ProviderOutageRows(OnTransaction):
-    """Implements `ports.identity.realms.ProviderOutageStore` in one transaction."""
+    """Implements `ports.identity.sign_in.ProviderOutageStore` in one transaction."""
 
     async def failed(self, provider: str, at: datetime) -> None:
         await self._transaction.tell(_FAILED, {"provider": provider, "at": at})

@@ -8,16 +8,7 @@ from uuid import UUID
 from adapters.postgres.statements import first_made, only
 from adapters.postgres.transaction import OnStatements
 from core.domain.identifiers import OrganizationId
-from core.domain.identity.registering.mail_budgets import (
-    MOST_HOURS,
-    Budget,
-    BudgetLane,
-    BudgetScope,
-    BudgetStanding,
-    BudgetVerdict,
-    Counted,
-    hour_of,
-)
+from core.domain.identity.registering import MOST_HOURS, Budget, BudgetLane, BudgetScope, BudgetStanding, BudgetVerdict, Counted, hour_of
 from core.frozen import Frozen
 
 
@@ -60,7 +51,7 @@ class _Standing(Frozen, kw_only=True):
 
 
 class MailBudgetRows(OnStatements):
-    """Implements `ports.identity.registering.mail_budgets.MailBudgetStore`."""
+    """Implements `ports.identity.accounts.MailBudgetStore`."""
 
     async def count(self, lane: BudgetLane, budgets: Sequence[Budget], now: datetime, *, may_wait: bool, known: bool = True) -> Counted:
         rows = await self._statements.ask(

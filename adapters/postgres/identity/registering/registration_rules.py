@@ -5,11 +5,11 @@ from typing import Final
 from adapters.postgres.statements import ask, first_made, only
 from adapters.postgres.storable import storable_text
 from adapters.postgres.transaction import OnPool
-from core.domain.email import Email
 from core.domain.identifiers import OrganizationId
-from core.domain.identity.registering.registration_rules import RegistrationPolicy, RegistrationRule
+from core.domain.identity.registering import RegistrationPolicy, RegistrationRule
+from core.domain.mail import Email
 from core.frozen import Frozen
-from ports.identity.registering.registration_rules import ArrivalAtRule
+from ports.identity.accounts import ArrivalAtRule
 
 
 class _Rule(Frozen, kw_only=True):
@@ -34,7 +34,7 @@ class _Arrival(Frozen, kw_only=True):
 
 
 class PostgresRegistrationRules(OnPool):
-    """Implements `ports.identity.registering.registration_rules.RegistrationRules`."""
+    """Implements `ports.identity.accounts.RegistrationRules`."""
 
     async def find(self, organization: str) -> RegistrationRule | None:
         return first_made(await ask(self._pool, _Rule, _FIND, {"slug": storable_text(organization)}), _Rule.rule)

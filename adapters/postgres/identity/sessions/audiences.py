@@ -10,9 +10,8 @@ from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
-from core.domain.audiences import TokenAudience, TokenAudiences
 from core.domain.identifiers import ResourceServerId
-from core.domain.signing_keys import TokenAlgorithm
+from core.domain.tokens import TokenAlgorithm, TokenAudience, TokenAudiences
 
 # The rules stand in the schema, in the functions of these names.
 

@@ -19,7 +19,7 @@ from core.domain.identity.sessions import Doors
 
 
 class BrowserSessionRows(OnTransaction):
-    """Implements `ports.identity.browser_sessions.BrowserSessionStore` in one transaction."""
+    """Implements `ports.identity.sessions.BrowserSessionStore` in one transaction."""
 
     async def add(self, digest: bytes, session: SessionId) -> None:
         await self._transaction.tell_along(_ADD, {"digest": digest, "session": session})

@@ -14,9 +14,9 @@ from adapters.postgres.statements import first
 from adapters.postgres.storable import storable_text
 from adapters.postgres.transaction import OnTransaction
 from core.domain.identifiers import OrganizationId, SessionId, UserId
-from core.domain.identity.impersonation import Impersonation
+from core.domain.identity.callers import Impersonation
 from core.domain.identity.proofs import UNPROVED
-from ports.identity.impersonation import Impersonable, MembershipHeld
+from ports.identity.sessions import Impersonable, MembershipHeld
 
 
 def _impersonable(
@@ -40,7 +40,7 @@ def _impersonable(
 
 
 class ImpersonationRows(OnTransaction):
-    """Implements `ports.identity.impersonation.ImpersonationStore` in one transaction."""
+    """Implements `ports.identity.sessions.ImpersonationStore` in one transaction."""
 
     async def find_user(
         self, user: UserId, organization_slug: str, service_slug: str, *, by: UserId, session: SessionId

@@ -10,8 +10,8 @@ from adapters.postgres.statements import ask
 from adapters.postgres.transaction import OnPool
 from core.domain.identifiers import SessionId, UserId
 from core.domain.identity.devices import located
-from core.domain.identity.own_sessions import OwnSession, OwnSessionList
-from core.domain.pages import Page
+from core.domain.identity.sessions import OwnSession, OwnSessionList
+from core.domain.requests import Page
 
 
 def _session(
@@ -37,7 +37,7 @@ def _listed(*, total: int, others: int, **columns: Any) -> tuple[int, int, OwnSe
 
 
 class PostgresOwnSessions(OnPool):
-    """Implements `ports.identity.own_sessions.OwnSessionLookup`."""
+    """Implements `ports.identity.sessions.OwnSessionLookup`."""
 
     async def list(self, user: UserId, of: SessionId, now: datetime, page: Page) -> OwnSessionList:
         parameters = {"user": user, "but": of, "now": now, "limit": page.limit, "offset": page.offset}

@@ -12,7 +12,7 @@ from core.domain.identity.sessions import IDLE_LIFETIME
 
 
 class PostgresPresence(OnPool):
-    """Implements `ports.presence.PresenceStore` for sessions."""
+    """Implements `ports.system.PresenceStore` for sessions."""
 
     async def mark_seen(self, times: Mapping[SessionId, datetime]) -> None:
         await mark(self._pool, _MARK_SEEN, times, {"idle": IDLE_LIFETIME})

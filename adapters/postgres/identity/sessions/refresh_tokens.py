@@ -19,13 +19,13 @@ from adapters.postgres.statements import ask, first_made
 from adapters.postgres.storable import storable_text
 from adapters.postgres.ties import counts_for
 from adapters.postgres.transaction import OnPool
-from core.domain.email import Email
 from core.domain.identifiers import ClientId, DeviceId, ImpersonationId, OrganizationId, ServiceId, SessionId, UserId
 from core.domain.identity.proofs import Proved
 from core.domain.identity.refresh_tokens import Holder, PresentedRefreshToken
 from core.domain.identity.sessions import IDLE_LIFETIME, Context, Impersonated, Session
-from core.domain.services.client_ids import shown
-from core.domain.signing_keys import TokenAlgorithm
+from core.domain.mail import Email
+from core.domain.services.clients import shown
+from core.domain.tokens import TokenAlgorithm
 from core.frozen import Frozen
 
 
@@ -122,7 +122,7 @@ class _Presented(Frozen):
 
 
 class PostgresRefreshTokens(OnPool):
-    """Implements `ports.identity.refresh_tokens.RefreshTokens`."""
+    """Implements `ports.identity.sessions.RefreshTokens`."""
 
     async def rotate(
         self, digest: bytes, successor: bytes, by: bytes, at: datetime, holder: Holder | None = None

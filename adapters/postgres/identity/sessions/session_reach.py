@@ -6,12 +6,12 @@ from adapters.postgres.statements import ask, only
 from adapters.postgres.ties import IS_OWN_MEMBERSHIP
 from adapters.postgres.transaction import OnPool
 from core.domain.identifiers import OrganizationId, ServiceId, SessionId
-from core.domain.identity.session_limits.reach import SessionLimits, SessionReach
-from core.domain.pages import MOST_COUNTED
+from core.domain.identity.session_limits import SessionLimits, SessionReach
+from core.domain.requests import MOST_ROWS_COUNTED
 
 
 class PostgresSessionReach(OnPool):
-    """Implements `ports.identity.session_limits.session_reach.SessionReachLookup`."""
+    """Implements `ports.identity.sessions.SessionReachLookup`."""
 
     async def reach(
         self,
@@ -31,7 +31,7 @@ class PostgresSessionReach(OnPool):
             "most": after.most,
             "hours_before": before.hours,
             "minutes_idle_before": before.minutes_idle,
-            "limit": MOST_COUNTED,
+            "limit": MOST_ROWS_COUNTED,
         }
         return only(await ask(self._pool, SessionReach, _REACH, parameters))
 

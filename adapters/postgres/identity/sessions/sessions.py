@@ -17,17 +17,17 @@ from adapters.postgres.rows import AnswerRow, IdRow
 from adapters.postgres.statements import first, only
 from adapters.postgres.ties import IS_OWN_MEMBERSHIP
 from adapters.postgres.transaction import OnTransaction
-from core.domain.audiences import TokenAudience
-from core.domain.email import Email
 from core.domain.identifiers import DeviceId, OrganizationId, SessionId, UserId
+from core.domain.identity.browser_sessions import FrameAddress
 from core.domain.identity.devices import located
 from core.domain.identity.proofs import Proved
-from core.domain.identity.session_limits.displaced import DisplacedPerson, Displacement
+from core.domain.identity.session_limits import DisplacedPerson, Displacement
 from core.domain.identity.sessions import Parent, Session, minutes_kept
-from core.domain.identity.signing_out.frames import FrameAddress
-from core.domain.identity.upstream.directory_factors import DirectoryFactor
+from core.domain.identity.upstream.directory_visits import DirectoryFactor
 from core.domain.identity.upstream.sign_in import FEDERATED
 from core.domain.languages import Language
+from core.domain.mail import Email
+from core.domain.tokens import TokenAudience
 from core.frozen import Frozen
 from ports.identity.sessions import Opener
 

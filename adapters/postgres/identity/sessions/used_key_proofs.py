@@ -4,11 +4,11 @@ from typing import Final
 
 from adapters.postgres.statements import tell
 from adapters.postgres.transaction import OnPool
-from core.domain.key_proofs.replays import UsedKeyProof
+from core.domain.key_proofs import UsedKeyProof
 
 
 class PostgresUsedKeyProofs(OnPool):
-    """Implements `ports.key_proofs.UsedKeyProofs`."""
+    """Implements `ports.crypto.UsedKeyProofs`."""
 
     async def use(self, proof: UsedKeyProof) -> bool:
         return await tell(self._pool, _USE, {"digest": proof.digest, "expires_at": proof.expires_at}) == 1

@@ -15,7 +15,7 @@ from adapters.postgres.statements import first, only
 from adapters.postgres.storable import storable_text
 from adapters.postgres.transaction import OnStatements
 from core.domain.identifiers import OrganizationId, TermsId, UserId
-from core.domain.identity.terms.terms import MOST_LISTED, Acceptance, AcceptedTerms, KeptTerms, OwnTerms, PendingTerms, TermsVersion
+from core.domain.identity.terms import MOST_LISTED, Acceptance, AcceptedTerms, KeptTerms, OwnTerms, PendingTerms, TermsVersion
 from core.frozen import Frozen
 
 TERMS: Final = Columns(TermsVersion, "terms", named={"organization": "organization_id"}, texts=("version", "address"))
@@ -47,7 +47,7 @@ def pending_terms(found: Sequence[Mapping[str, Any]] | None) -> tuple[PendingTer
 
 
 class TermsRows(OnStatements):
-    """Implements `ports.identity.terms.terms.TermsStore`."""
+    """Implements `ports.identity.accounts.TermsStore`."""
 
     async def list(self, organization: OrganizationId | None) -> Sequence[KeptTerms]:
         return await self._statements.ask(_kept, _LIST, {"organization": organization})

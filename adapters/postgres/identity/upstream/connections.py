@@ -25,7 +25,15 @@ from core.domain.identifiers import (
 )
 from core.domain.identity.flows import Prompt, Wanted
 from core.domain.identity.sessions import PLATFORM, Context
-from core.domain.identity.upstream.connection_tests import ConnectionTest, NewConnectionTest
+from core.domain.identity.upstream.connection_tests import (
+    MOST_EXCHANGES,
+    Check,
+    CheckName,
+    CheckState,
+    ConnectionExchange,
+    ConnectionTest,
+    NewConnectionTest,
+)
 from core.domain.identity.upstream.connections import ConnectionState, ProviderKind, private_key_context
 from core.domain.identity.upstream.directories import (
     AskedDirectory,
@@ -36,9 +44,7 @@ from core.domain.identity.upstream.directories import (
     answer_context,
 )
 from core.domain.identity.upstream.directory_visits import DirectoryVisit
-from core.domain.identity.upstream.exchanges import MOST_EXCHANGES, ConnectionExchange
 from core.domain.identity.upstream.ldap.settings import bind_password_context
-from core.domain.identity.upstream.saml.examinations import Check, CheckName, CheckState
 from core.domain.identity.upstream.sign_in import REPEATABLE, SealedClient, used
 from core.frozen import Frozen
 
@@ -172,7 +178,7 @@ EXCHANGE: Final = Columns(
 
 
 class PostgresConnections(OnPool):
-    """Implements `ConnectionLookup` and `ConnectionExchangeStore` of `ports.identity.upstream.connections`."""
+    """Implements `ConnectionLookup` and `ConnectionExchangeStore` of `ports.identity.upstream`."""
 
     async def directory(self, provider: UpstreamProviderId) -> ConnectedDirectory | None:
         return first_made(await ask(self._pool, _Directory, _FIND, {"provider": provider}), _Directory.directory)
@@ -236,7 +242,7 @@ class PostgresConnections(OnPool):
 
 
 class ConnectionTestRows(OnTransaction):
-    """Implements `ports.identity.upstream.connections.ConnectionTestStore`."""
+    """Implements `ports.identity.upstream.ConnectionTestStore`."""
 
     async def add(self, test: NewConnectionTest) -> None:
         parameters = {
@@ -264,7 +270,7 @@ class _Session(Frozen):
 
 
 class DirectorySessionRows(OnTransaction):
-    """Implements `ports.identity.upstream.connections.DirectorySessionStore`."""
+    """Implements `ports.identity.upstream.DirectorySessionStore`."""
 
     async def keep(self, session: SessionId, visit: DirectoryVisit, now: datetime) -> None:
         parameters = {

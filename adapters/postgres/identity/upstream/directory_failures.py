@@ -14,7 +14,7 @@ from core.domain.identifiers import UpstreamProviderId
 
 
 class PostgresDirectoryFailures(OnPool):
-    """Implements `ports.identity.upstream.directory_failures.DirectoryFailureStore`."""
+    """Implements `ports.identity.upstream.DirectoryFailureStore`."""
 
     async def begin(self, person: UUID, provider: UpstreamProviderId, *, most: int, now: datetime, until: datetime) -> bool:
         parameters = {"id": person, "provider": provider, "most": most, "now": now, "until": until}

@@ -13,9 +13,8 @@ from adapters.postgres.storable import storable, storable_text
 from adapters.postgres.transaction import OnStatements
 from core.domain.identifiers import OrganizationId
 from core.domain.identity.upstream.further import FurtherProvider
-from core.domain.identity.upstream.further_settings import restored_settings
-from core.domain.identity.upstream.providers import OfferedFurther
-from core.domain.tenancy.look_pictures import Logo
+from core.domain.identity.upstream.providers import OfferedFurther, restored_settings
+from core.domain.tenancy.branding import Logo
 from core.frozen import Frozen
 
 FURTHER: Final = Columns(
@@ -61,7 +60,7 @@ class _Offered(Frozen):
 
 
 class FurtherProviderRows(OnStatements):
-    """Implements `ports.identity.upstream.further.FurtherProviderStore`."""
+    """Implements `ports.identity.upstream.FurtherProviderStore`."""
 
     async def list(self) -> Sequence[FurtherProvider]:
         return await self._statements.ask(_provider, _LIST)

@@ -14,15 +14,14 @@ from adapters.postgres.rows import AnswerRow, IdRow
 from adapters.postgres.statements import first_made, only
 from adapters.postgres.storable import storable, storable_text
 from adapters.postgres.transaction import OnStatements
-from core.domain.email import Email, mail_domain
 from core.domain.identifiers import IdentityId, ServiceId, SessionId, UserId
 from core.domain.identity.accounts import Account
-from core.domain.identity.upstream.further_settings import Naming
+from core.domain.identity.upstream.claims import Voucher
 from core.domain.identity.upstream.identities import ConnectedIdentity
-from core.domain.identity.upstream.providers import ProviderOrigin, origin_of, own_provider_of
-from core.domain.identity.upstream.vouching import Voucher
+from core.domain.identity.upstream.providers import Naming, ProviderOrigin, origin_of, own_provider_of
+from core.domain.mail import Email, mail_domain
 from core.frozen import Frozen, values_of
-from ports.identity.upstream.identities import HeldIdentity
+from ports.identity.upstream import HeldIdentity
 
 
 class _Identity(Frozen):
@@ -53,7 +52,7 @@ class _IdentityInService(_Identity):
 
 
 class IdentityRows(OnStatements):
-    """Implements `ports.identity.upstream.identities.IdentityStore`."""
+    """Implements `ports.identity.upstream.IdentityStore`."""
 
     async def list(self, user: UserId, organization: str = "", service: str = "") -> Sequence[ConnectedIdentity]:
         statement = _LIST_IN_SERVICE if service else _LIST

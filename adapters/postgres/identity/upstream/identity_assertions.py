@@ -35,7 +35,7 @@ def _connection(*, kind: str, state: str, enabled: bool, **columns: Any) -> Issu
 
 
 class PostgresIssuingConnections(OnPool):
-    """Implements `ports.identity.upstream.identity_assertions.IssuingConnections`."""
+    """Implements `ports.identity.upstream.IssuingConnections`."""
 
     async def find_by_id(self, organization: OrganizationId, connection: UpstreamProviderId) -> IssuingConnection | None:
         return first(await ask(self._pool, _connection, _GET, {"organization": organization, "id": connection}))
@@ -45,7 +45,7 @@ class PostgresIssuingConnections(OnPool):
 
 
 class IdentityAssertionRows(OnTransaction):
-    """Implements `ports.identity.upstream.identity_assertions.IdentityAssertionStore` in one transaction."""
+    """Implements `ports.identity.upstream.IdentityAssertionStore` in one transaction."""
 
     async def use(self, used: UsedIdentityAssertion, user: UserId) -> AssertionUse:
         parameters = {

@@ -9,13 +9,13 @@ from adapters.postgres.statements import first
 from adapters.postgres.storable import storable_text
 from adapters.postgres.transaction import OnStatements
 from core.domain.identifiers import FlowId
-from core.domain.identity.upstream.newcomers import WaitingNewcomer
+from core.domain.identity.upstream.further_sign_ins import WaitingNewcomer
 
 NEWCOMER: Final = Columns(WaitingNewcomer, "newcomers", named={"flow": "flow_id"}, texts=("email",))
 
 
 class NewcomerRows(OnStatements):
-    """Implements `ports.identity.upstream.further.NewcomerStore`."""
+    """Implements `ports.identity.upstream.NewcomerStore`."""
 
     async def keep(self, newcomer: WaitingNewcomer) -> None:
         await self._statements.tell(_KEEP, NEWCOMER.values(newcomer))

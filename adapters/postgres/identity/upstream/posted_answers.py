@@ -6,7 +6,7 @@ from uuid import UUID
 from adapters.postgres.rows import IdRow
 from adapters.postgres.statements import ask
 from adapters.postgres.transaction import OnPool
-from core.domain.identity.upstream.posted_answers import PostedAnswer
+from core.domain.identity.upstream.further_sign_ins import PostedAnswer
 from core.frozen import Frozen
 
 
@@ -16,7 +16,7 @@ class _Waiting(Frozen):
 
 
 class PostgresPostedAnswers(OnPool):
-    """Implements `ports.identity.upstream.further.PostedAnswerStore`."""
+    """Implements `ports.identity.upstream.PostedAnswerStore`."""
 
     async def keep(self, answer: PostedAnswer) -> bool:
         parameters = {

@@ -10,9 +10,9 @@ from adapters.postgres.statements import only
 from adapters.postgres.storable import storable_text
 from adapters.postgres.transaction import OnStatements
 from core.domain.identifiers import IdentityGrantId, IdentityId, ServiceId, UserId
-from core.domain.identity.upstream.provider_tokens import IdentityGrant
+from core.domain.identity.upstream.identities import IdentityGrant
 from core.domain.identity.upstream.providers import origin_of
-from ports.identity.upstream.provider_tokens import GrantFound
+from ports.identity.upstream import GrantFound
 
 
 class _Found(WayRow, kw_only=True):
@@ -47,7 +47,7 @@ class _Found(WayRow, kw_only=True):
 
 
 class IdentityGrantRows(OnStatements):
-    """Implements `ports.identity.upstream.provider_tokens.IdentityGrantStore`."""
+    """Implements `ports.identity.upstream.IdentityGrantStore`."""
 
     async def find(self, user: UserId, provider: str, organization: str, service: str) -> GrantFound:
         parameters = {

@@ -35,18 +35,16 @@ from adapters.postgres.statements import ask, first, first_made, only
 from adapters.postgres.storable import storable_text
 from adapters.postgres.texts.own_texts import bring
 from adapters.postgres.transaction import OnPool
-from core.domain.email import Email, mail_domain
 from core.domain.identifiers import IdentityId, OrganizationId, SessionId, UserId
 from core.domain.identity.flows import Flow
 from core.domain.identity.risk import Approach
 from core.domain.identity.sessions import PLATFORM, Context
 from core.domain.identity.sign_in import NamedAccount
-from core.domain.identity.upstream.claims import Asserted
-from core.domain.identity.upstream.identities import Encounter
-from core.domain.identity.upstream.link_requests import Asker
+from core.domain.identity.upstream.claims import Asserted, Voucher
+from core.domain.identity.upstream.identities import Asker, Encounter
 from core.domain.identity.upstream.providers import OwnProviders, ProviderOrigin, origin_of
 from core.domain.identity.upstream.sign_in import REPEATABLE, NewState, ServicePlace, TakenState, UsedState, WayThrough, used
-from core.domain.identity.upstream.vouching import Voucher
+from core.domain.mail import Email, mail_domain
 from core.frozen import Frozen, replace
 
 
@@ -100,7 +98,7 @@ class _Settled(Frozen):
 
 
 class PostgresUpstreamSignIn(OnPool):
-    """Implements `ports.identity.upstream.sign_in.UpstreamLookup`."""
+    """Implements `ports.identity.upstream.UpstreamLookup`."""
 
     async def way(self, provider: str, place: ServicePlace) -> WayThrough:
         return only(await ask(self._pool, WayRow, FIND_WAY[origin_of(provider)], place_parameters(provider, place))).way()

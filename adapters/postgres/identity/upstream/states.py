@@ -9,7 +9,7 @@ from adapters.postgres.identity.sessions.liveness import IS_LIVE
 from adapters.postgres.identity.upstream.ways import Parts, WayRow, of_each_kind, provider_parameters
 from adapters.postgres.storable import storable_text
 from core.domain.identifiers import FlowId, SessionId, UserId
-from core.domain.identity.upstream.link_requests import Asker
+from core.domain.identity.upstream.identities import Asker
 from core.domain.identity.upstream.sign_in import NewState, ServicePlace, TakenState, UsedState
 from core.frozen import Frozen, names_of
 

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from adapters.postgres.transaction import OnStatements
 from core.domain.identifiers import SessionId, UserId
-from core.domain.identity.upstream.vouching import AddedKind, AddedWay
+from core.domain.identity.upstream.claims import AddedKind, AddedWay
 from core.frozen import Frozen
 
 
@@ -33,7 +33,7 @@ class _Added(Frozen):
 
 
 class VouchedAccountRows(OnStatements):
-    """Implements `ports.identity.upstream.vouched_accounts.VouchedAccountStore`."""
+    """Implements `ports.identity.upstream.VouchedAccountStore`."""
 
     async def added(self, user: UserId, session: SessionId) -> Sequence[AddedWay]:
         return [row.added() for row in await self._statements.ask(_Added, _ADDED, {"user": user, "session": session})]

@@ -13,9 +13,8 @@ from uuid import UUID
 from adapters.postgres.identity.upstream.saml_settings import ldap_settings, saml_settings
 from core.domain.identifiers import OrganizationId, ServiceId, UpstreamProviderId
 from core.domain.identity.upstream.connections import private_key_context
-from core.domain.identity.upstream.further_settings import restored_settings
 from core.domain.identity.upstream.ldap.settings import bind_password_context
-from core.domain.identity.upstream.providers import NOTHING_MAPPED, ProviderOrigin, own_provider_of
+from core.domain.identity.upstream.providers import NOTHING_MAPPED, ProviderOrigin, own_provider_of, restored_settings
 from core.domain.identity.upstream.sign_in import ConfiguredFurther, ConfiguredProvider, SealedClient, WayThrough
 from core.frozen import Frozen, replace
 

@@ -9,9 +9,8 @@ from psycopg.types.json import Jsonb
 from adapters.postgres.statements import ask, first, tell
 from adapters.postgres.storable import storable_text
 from adapters.postgres.transaction import OnPool
-from core.domain.json import timestamp
-from core.domain.platform.configuration.marks import ManagedMark
-from core.domain.platform.configuration.object_places import ObjectPlace
+from core.domain.formats import timestamp
+from core.domain.platform.configuration.objects import ManagedMark, ObjectPlace
 
 
 def _mark(
@@ -30,7 +29,7 @@ def _mark(
 
 
 class PostgresManagedMarks(OnPool):
-    """Implements `ports.platform.configurations.ManagedMarks`."""
+    """Implements `ports.platform.ManagedMarks`."""
 
     async def replace(
         self, organization: str, kinds: Sequence[str], marks: Sequence[ManagedMark], person: UUID | None, key: UUID | None

@@ -12,9 +12,9 @@ from adapters.postgres.rows import CountRow
 from adapters.postgres.statements import ask, ask_for_many, only
 from adapters.postgres.storable import storable_text
 from adapters.postgres.transaction import OnPool
-from core.domain.platform.configuration.object_places import PLATFORM_FIELDS, PLATFORM_RISK, PLATFORM_TEXTS, SERVICE, ObjectPlace
+from core.domain.platform.configuration.objects import PLATFORM_FIELDS, PLATFORM_RISK, PLATFORM_TEXTS, SERVICE, ObjectPlace
 from core.frozen import Frozen
-from ports.platform.configurations import StoredObject
+from ports.platform import StoredObject
 
 
 class _Slug(Frozen):
@@ -46,7 +46,7 @@ class _Object(Frozen, kw_only=True):
 
 
 class PostgresConfigurations(OnPool):
-    """Implements `ports.platform.configurations.ConfigurationReader`."""
+    """Implements `ports.platform.ConfigurationReader`."""
 
     async def slugs(self) -> Sequence[str]:
         return await ask_for_many(self._pool, _Slug, _SLUGS, None, lambda row: row.slug)

@@ -7,7 +7,7 @@ from adapters.postgres.services.resource_servers import RESOURCE_SERVER, named_s
 from adapters.postgres.tenancy.keys.trusted_issuers import TRUSTED_ISSUER
 from core.domain.languages import Language
 from core.domain.services.resource_servers import ResourceServerChange
-from core.domain.tenancy.keys.trusted_issuers import TrustedIssuerChange
+from core.domain.tenancy.trusted_issuers import TrustedIssuerChange
 from core.frozen import names_of
 
 _ORGANIZATION: Final = """

@@ -11,11 +11,11 @@ from adapters.postgres.tenancy.keys.management_keys import OF_KEY, OWES_SECOND_F
 from adapters.postgres.tenancy.relations import RELATIONS_OF_MEMBER
 from adapters.postgres.transaction import OnStatements
 from core.domain.identifiers import OrganizationId, ProposalId
-from core.domain.platform.configuration.proposals import PROPOSES, Proposal, ProposalState
-from core.domain.tenancy.keys.management_keys import Maker, able_in_organization
+from core.domain.platform.configuration.planning import PROPOSES, Proposal, ProposalState
+from core.domain.tenancy.management_keys import Maker, able_in_organization
 from core.domain.tenancy.roles import capabilities_of
 from core.frozen import Frozen, names_of
-from ports.platform.proposals import SealedProposal
+from ports.platform import SealedProposal
 
 PROPOSAL: Final = Columns(
     Proposal,
@@ -52,7 +52,7 @@ def _sealed(*, sealed_document: bytes | None, **columns: Any) -> SealedProposal 
 
 
 class ProposalRows(OnStatements):
-    """Implements `ports.platform.proposals.ProposalStore`."""
+    """Implements `ports.platform.ProposalStore`."""
 
     async def list(self, organization: OrganizationId, now: datetime) -> Sequence[Proposal]:
         found = await self._statements.ask(_counting, _LIST, {"organization": organization, "now": now})

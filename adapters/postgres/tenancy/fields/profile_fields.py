@@ -38,7 +38,7 @@ FIELD: Final = Columns(
 
 
 class ProfileFieldRows(OnStatements):
-    """Implements `ports.tenancy.profile_fields.ProfileFieldStore`."""
+    """Implements `ports.tenancy.organizations.ProfileFieldStore`."""
 
     async def list(self, organization: OrganizationId | None) -> Sequence[ProfileField]:
         statement = _LIST_OF_INSTALLATION if organization is None else _LIST_OF_ORGANIZATION

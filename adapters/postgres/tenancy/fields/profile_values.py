@@ -12,8 +12,8 @@ from adapters.postgres.identity.proofs.sign_in_policy import admits
 from adapters.postgres.storable import storable, storable_text
 from adapters.postgres.tenancy.fields.profile_fields import FIELD
 from adapters.postgres.transaction import OnStatements
+from core.domain.formats import Json
 from core.domain.identifiers import OrganizationId, ProfileFieldId, ServiceId, UserId
-from core.domain.json import Json
 from core.domain.tenancy.profile_fields import FieldValue, KeptValues, kept_value
 from core.domain.tenancy.profile_values import AskedFields, HeldPerson, KeptBy
 
@@ -40,7 +40,7 @@ class _Row:
 
 
 class ProfileValueRows(OnStatements):
-    """Implements `ports.tenancy.profile_values.ProfileValueStore`."""
+    """Implements `ports.tenancy.organizations.ProfileValueStore`."""
 
     async def read_tied(self, user: UserId, organization: OrganizationId | None) -> HeldPerson | None:
         statement = _READ_TIED_TO_INSTALLATION if organization is None else _READ_TIED

@@ -11,7 +11,7 @@ from adapters.postgres.presence import mark
 from adapters.postgres.shared_lookups import SharedLookups
 from adapters.postgres.statements import Statements, ask_in_order, first
 from adapters.postgres.transaction import Transaction
-from core.domain.tenancy.keys.machine_keys import Holder, KnownKey
+from core.domain.tenancy.management_keys import Holder, KnownKey
 from core.frozen import Frozen
 
 # The shortest time between two updates of one key's `last_used_at`.
@@ -54,7 +54,7 @@ class KeyLookups(Generic[Holder]):
 
 
 class PostgresKeyUse:
-    """Implements `ports.presence.PresenceStore` for one kind of key. All processes together mark a key at most once a minute."""
+    """Implements `ports.system.PresenceStore` for one kind of key. All processes together mark a key at most once a minute."""
 
     def __init__(self, pool: Pool, table: KeyTable) -> None:
         self._pool = pool

@@ -13,11 +13,11 @@ from adapters.postgres.storable import storable_text
 from adapters.postgres.tenancy.keys.machine_keys import KeyLookups, KeyTable, added, adding, asked_keys
 from adapters.postgres.tenancy.relations import RELATIONS_OF_MEMBER
 from adapters.postgres.transaction import OnTransaction
-from core.domain.email import Email
 from core.domain.identifiers import ApiKeyId, ClientSecretId, InvitationId, ManagementKeyId, OrganizationId, TrustedIssuerId, UserId
-from core.domain.tenancy.keys.machine_keys import KnownKey
-from core.domain.tenancy.keys.management_keys import (
+from core.domain.mail import Email
+from core.domain.tenancy.management_keys import (
     MOST_LISTED,
+    KnownKey,
     MadeByKey,
     MadeInvitation,
     MadeKey,
@@ -98,7 +98,7 @@ def _with_made(
 
 
 class PostgresManagementKeys(KeyLookups[ManagementKeyHolder]):
-    """Implements `ports.tenancy.keys.management_keys.ManagementKeyLookup`."""
+    """Implements `ports.tenancy.members.ManagementKeyLookup`."""
 
     def __init__(self, pool: Pool) -> None:
         super().__init__(pool, _Known, FIND)
@@ -118,7 +118,7 @@ class PostgresManagementKeys(KeyLookups[ManagementKeyHolder]):
 
 
 class ManagementKeyRows(OnTransaction):
-    """Implements `ports.tenancy.keys.management_keys.ManagementKeyStore` in one transaction."""
+    """Implements `ports.tenancy.members.ManagementKeyStore` in one transaction."""
 
     async def add(self, key: ManagementKey, digest: bytes) -> int | None:
         return await added(

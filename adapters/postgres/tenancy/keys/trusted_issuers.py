@@ -11,8 +11,8 @@ from adapters.postgres.storable import storable_text
 from adapters.postgres.tenancy.keys.machine_keys import KeyTable
 from adapters.postgres.transaction import OnStatements
 from core.domain.identifiers import ClientId, ManagementKeyId, OrganizationId, ServiceId, TrustedIssuerId
-from core.domain.tenancy.keys.trusted_issuers import TEXTS, TrustedIssuer
-from ports.tenancy.keys.trusted_issuers import ExistingTrustedIssuers, TrustingService
+from core.domain.tenancy.trusted_issuers import TEXTS, TrustedIssuer
+from ports.tenancy.members import ExistingTrustedIssuers, TrustingService
 
 TRUSTED_ISSUERS: Final = KeyTable("trusted_issuers", "org_id")
 
@@ -27,7 +27,7 @@ TRUSTED_ISSUER: Final = Columns(
 
 
 class TrustedIssuerRows(OnStatements):
-    """Implements `ports.tenancy.keys.trusted_issuers.TrustedIssuerStore`."""
+    """Implements `ports.tenancy.members.TrustedIssuerStore`."""
 
     async def list(self, organization: OrganizationId) -> Sequence[TrustedIssuer]:
         return await self._statements.ask(TRUSTED_ISSUER.row, _LIST, {"organization": organization})

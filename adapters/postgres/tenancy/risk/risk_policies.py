@@ -16,10 +16,9 @@ from adapters.postgres.storable import storable
 from adapters.postgres.tenancy.owners import MOST_ADDRESSEES, owners
 from adapters.postgres.ties import IS_OWN_MEMBERSHIP
 from adapters.postgres.transaction import OnStatements
-from core.domain.email import Email
 from core.domain.identifiers import DeviceId, LoginEventId, OrganizationId, ServiceId, UserId, first_id
 from core.domain.identity.devices import located
-from core.domain.identity.risk_policies.owner_notices import NoticedSignIn
+from core.domain.identity.risk_policies.owner_mails import NoticedSignIn
 from core.domain.identity.risk_policies.policies import (
     NO_ROLE,
     PLATFORM_OWNER_ROLE,
@@ -31,9 +30,10 @@ from core.domain.identity.risk_policies.policies import (
 from core.domain.identity.risk_policies.shadow import PastPerson, PastSignIn
 from core.domain.identity.sign_in import SESSION_PROVIDER
 from core.domain.languages import Language
+from core.domain.mail import Email
 from core.frozen import Frozen
-from ports.tenancy.risk.risk_policies import MetSignIn
-from ports.tenancy.webhooks import Owner
+from ports.tenancy.organizations import MetSignIn
+from ports.tenancy.receivers import Owner
 
 
 class _Person(Frozen):
@@ -99,7 +99,7 @@ def _noticed(*, email: str, country: str | None, city: str | None, **columns: An
 
 
 class RiskPolicyRows(OnStatements):
-    """Implements `ports.tenancy.risk.risk_policies.RiskPolicyStore`."""
+    """Implements `ports.tenancy.organizations.RiskPolicyStore`."""
 
     async def find(self, organization: OrganizationId | None) -> RiskPolicies | None:
         statement = _FIND_OF_INSTALLATION if organization is None else _FIND

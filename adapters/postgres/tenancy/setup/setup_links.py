@@ -16,11 +16,10 @@ from adapters.postgres.texts.own_texts import bring, worn
 from adapters.postgres.transaction import OnStatements
 from core.domain.identifiers import OrganizationId, SetupDraftId, SetupLinkId, UpstreamProviderId
 from core.domain.tenancy.roles import BuiltInRole, Capability, capabilities_of
-from core.domain.tenancy.setup.setup_drafts import SetupDraft, SetupDraftState
-from core.domain.tenancy.setup.setup_links import LONGEST_USER_AGENT, KnownSetupLink, SetupLink, SetupPurpose
+from core.domain.tenancy.setup import LONGEST_USER_AGENT, KnownSetupLink, SetupDraft, SetupDraftState, SetupLink, SetupPurpose
 from core.domain.tenancy.upstream_providers import UpstreamProvider
 from core.frozen import Frozen, replace
-from ports.tenancy.setup.setup_links import ListedSetupLink, UsedBy
+from ports.tenancy.connections import ListedSetupLink, UsedBy
 
 # A word of a later release means nothing here.
 LINK: Final = Columns(
@@ -92,7 +91,7 @@ class _Kept(Frozen):
 
 
 class SetupLinkRows(OnStatements):
-    """Implements `ports.tenancy.setup.setup_links.SetupLinkStore`."""
+    """Implements `ports.tenancy.connections.SetupLinkStore`."""
 
     async def find(self, link: SetupLinkId) -> KnownSetupLink | None:
         return await self._known(_FIND, {"id": link})

@@ -11,7 +11,7 @@ from core.domain.tenancy.roles import Capability, relations_with
 
 
 class PostgresTestStarters(OnPool):
-    """Implements `ports.tenancy.setup.test_starters.TestStarters`."""
+    """Implements `ports.tenancy.connections.TestStarters`."""
 
     async def may_go_on(self, test: ConnectionTestId) -> bool:
         rows = await ask(self._pool, AnswerRow, _MAY_GO_ON, {"test": test, "may": relations_with(Capability.SETTINGS_MANAGE)})

@@ -6,7 +6,7 @@ from adapters.postgres.statements import first_made
 from adapters.postgres.transaction import OnStatements
 from core.domain.branding import look_of
 from core.domain.identifiers import OrganizationId
-from core.domain.tenancy.texts.notices import NoticeTimes
+from core.domain.tenancy.texts import NoticeTimes
 from core.frozen import Frozen, replace
 
 
@@ -15,7 +15,7 @@ class _Look(Frozen):
 
 
 class NoticeRows(OnStatements):
-    """Implements `ports.tenancy.texts.notices.NoticeStore`."""
+    """Implements `ports.tenancy.organizations.NoticeStore`."""
 
     async def find(self, organization: OrganizationId) -> NoticeTimes | None:
         rows = await self._statements.ask(_Look, _FIND, {"id": organization})

@@ -7,7 +7,7 @@ from adapters.postgres.arrays import array
 from adapters.postgres.columns import Columns
 from adapters.postgres.transaction import OnStatements
 from core.domain.identifiers import OrganizationId, OwnTextId
-from core.domain.tenancy.texts.own_texts import KeptText
+from core.domain.tenancy.texts import KeptText
 from core.domain.texts.own_texts import INSTALLATION_TEXTS_TOPIC
 from core.frozen import Frozen
 
@@ -23,7 +23,7 @@ class _Spoken(Frozen):
 
 
 class OwnTextRows(OnStatements):
-    """Implements `ports.tenancy.texts.own_texts.OwnTextStore`."""
+    """Implements `ports.tenancy.organizations.OwnTextStore`."""
 
     async def list(self, organization: OrganizationId | None) -> Sequence[KeptText]:
         if organization is None:

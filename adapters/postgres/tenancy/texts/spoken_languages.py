@@ -4,7 +4,7 @@ from adapters.postgres.statements import first_made
 from adapters.postgres.transaction import OnStatements
 from core.domain.identifiers import OrganizationId
 from core.domain.languages import kept_languages, restored_languages
-from core.domain.tenancy.texts.spoken_languages import SpokenLanguages
+from core.domain.tenancy.texts import SpokenLanguages
 from core.frozen import Frozen
 
 
@@ -13,7 +13,7 @@ class _Kept(Frozen):
 
 
 class SpokenLanguageRows(OnStatements):
-    """Implements `ports.tenancy.texts.spoken_languages.SpokenLanguageStore`."""
+    """Implements `ports.tenancy.organizations.SpokenLanguageStore`."""
 
     async def find(self, organization: OrganizationId) -> SpokenLanguages | None:
         return first_made(

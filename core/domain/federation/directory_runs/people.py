@@ -6,15 +6,15 @@ from enum import StrEnum
 from hashlib import sha256
 from typing import Final
 
-from core.domain.email import Email, mail_domain
+from core.domain.formats import Json
 from core.domain.identifiers import OrganizationId, UpstreamProviderId, UserId
 from core.domain.identity.accounts import Account
 from core.domain.identity.upstream.claims import stated_address
+from core.domain.identity.upstream.directories import read_attributes, readable
 from core.domain.identity.upstream.ldap.answers import subject_from
-from core.domain.identity.upstream.ldap.people import read_attributes, readable
-from core.domain.identity.upstream.ldap.reading import LdapPerson
 from core.domain.identity.upstream.ldap.settings import LdapSettings
-from core.domain.json import Json
+from core.domain.identity.upstream.ldap.surveys import LdapPerson
+from core.domain.mail import Email, mail_domain
 from core.domain.record.events import Actor, Event, Target
 from core.frozen import Frozen, replace
 

@@ -12,7 +12,7 @@ from uuid import UUID
 from core.domain.errors import BadRequest, Conflict
 from core.domain.federation.directory_runs.people import PersonDecision, PersonFate, ReasonForEnd, WhyLeftOut
 from core.domain.identifiers import DirectoryRunId, OrganizationId, UpstreamProviderId, UserId
-from core.domain.identity.upstream.ldap.reading import LdapMarks
+from core.domain.identity.upstream.ldap.surveys import LdapMarks
 from core.domain.record.events import SYSTEM, Actor, Event, Target
 from core.domain.tenancy.upstream_providers import CHANGED_SINCE, UpstreamProvider, require_seen
 from core.frozen import Frozen, replace

@@ -10,19 +10,19 @@ from enum import Enum, auto
 from hashlib import sha256
 from typing import Final
 
-from core.domain.audiences import TokenAudience, TokenAudiences
 from core.domain.claims import NO_PROFILE, StandardProfile
-from core.domain.email import Email
 from core.domain.errors import BadRequest
 from core.domain.federation.oauth.grants import TokenRequest, one_resource
-from core.domain.federation.oauth.scopes import OFFLINE_ACCESS
+from core.domain.federation.oauth.resources import OFFLINE_ACCESS
 from core.domain.identifiers import AuthorizationCodeId, ClientId, EventId, OrganizationId, ServiceId, SessionId, UserId
 from core.domain.identity.login_events import LoginEvent
 from core.domain.identity.sessions import IDLE_LIFETIME, Session, SubscriptionState
 from core.domain.identity.sign_in import SESSION_PROVIDER
-from core.domain.key_proofs.proofs import KeyThumbprint
+from core.domain.key_proofs import KeyThumbprint
+from core.domain.mail import Email
 from core.domain.record.events import Actor, Event, Target
 from core.domain.secrets import Token
+from core.domain.tokens import TokenAudience, TokenAudiences
 from core.frozen import Frozen, replace
 
 LIFETIME: Final = timedelta(seconds=60)

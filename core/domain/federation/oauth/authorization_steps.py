@@ -8,7 +8,6 @@ from enum import Enum, auto
 from typing import Final
 
 from core.domain.branding import POSTERN, Branding
-from core.domain.email import Email
 from core.domain.errors import OrganizationNotActive
 from core.domain.federation.oauth.authorizations import (
     AuthorizationErrorCode,
@@ -16,15 +15,17 @@ from core.domain.federation.oauth.authorizations import (
     AuthorizationRefused,
     AuthorizationRequest,
     Registered,
+    ResponseMode,
+    proves_nothing,
 )
-from core.domain.federation.oauth.redirects import ResponseMode, proves_nothing
-from core.domain.federation.oauth.unplaced_clients import UnplacedClient
-from core.domain.federation.refusal_reasons import RefusalReason
+from core.domain.federation.oauth.consents import UnplacedClient
+from core.domain.federation.oauth.refusals import RefusalReason
 from core.domain.identifiers import OrganizationId, ResourceServerId, ServiceId, SessionId, UserId
 from core.domain.identity.callers import Caller
 from core.domain.identity.proofs import Proved
 from core.domain.identity.sessions import ONE_FACTOR, TWO_FACTORS, context_class
-from core.domain.key_proofs.proofs import lacks_key
+from core.domain.key_proofs import lacks_key
+from core.domain.mail import Email
 from core.domain.services.services import SignInPolicy
 from core.domain.tenancy.sign_in_rules import grace_is_over
 from core.frozen import Frozen, replace

@@ -12,18 +12,14 @@ from hashlib import sha256
 from typing import Any, Final, NoReturn
 
 from core.domain.errors import BadRequest
-from core.domain.federation.lookalikes import has_link, has_other_forms
 from core.domain.federation.oauth.authorizations import AuthorizationErrorCode, UnknownRecipient
 from core.domain.federation.oauth.clients import AuthenticationMethod
-from core.domain.http_dates import http_date
+from core.domain.formats import Json, http_date
 from core.domain.identifiers import ClientId, OrganizationId, ResourceServerId, ServiceId
-from core.domain.json import Json
-from core.domain.lines import has_markup, typed_line
-from core.domain.outbound.key_sets import client_keys, keys_destination
-from core.domain.outbound.metadata_clients import Provenance
+from core.domain.lines import has_link, has_markup, has_other_forms, typed_line
+from core.domain.outbound import Provenance, client_keys, keys_destination
 from core.domain.rate_limits import RateLimit
-from core.domain.services.client_ids import document_host, is_address, is_open
-from core.domain.services.redirect_uris import redirect_uri
+from core.domain.services.clients import document_host, is_address, is_open, redirect_uri
 from core.domain.services.resource_identifiers import resource_identifier
 from core.domain.services.services import LONGEST_NAME, Service, ServiceType, frame_address
 from core.frozen import Frozen, replace

@@ -8,17 +8,16 @@ from hashlib import sha256
 from typing import Final
 
 from core.domain.errors import BadRequest, OrganizationNotActive
-from core.domain.federation.oauth.oauth_errors import client_refused
-from core.domain.federation.refusal_reasons import RefusalReason
+from core.domain.federation.oauth.refusals import RefusalReason, client_refused
+from core.domain.formats import Json
 from core.domain.identifiers import ClientId, ClientSecretId, OrganizationId, ServiceId
 from core.domain.identity.sessions import Application, Context
-from core.domain.json import Json
-from core.domain.key_proofs.proofs import KeyProofMissing, KeyThumbprint, lacks_key
-from core.domain.outbound.key_sets import KEYS_LIFETIME
+from core.domain.key_proofs import KeyProofMissing, KeyThumbprint, lacks_key
+from core.domain.outbound import KEYS_LIFETIME
 from core.domain.secrets import Token
-from core.domain.services.client_ids import describes_itself, read_client_id
+from core.domain.services.clients import describes_itself, read_client_id
 from core.domain.services.services import ServiceType
-from core.domain.signing_keys import TokenAlgorithm
+from core.domain.tokens import TokenAlgorithm
 from core.frozen import Frozen
 
 ASSERTION_TYPE: Final = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"

@@ -1,17 +1,105 @@
-"""Consents: the data that a person allows an application to see, until the person revokes the consent."""
+"""Consents: the data that a person allows an application to see, until the person revokes the consent.
 
-from collections.abc import Sequence
-from datetime import datetime
-from typing import Final, NamedTuple
+Agents: services that act for people, such as assistants. A person lets an agent act at one API, until a date. It learns nothing about
+the person, and opens nothing of ours.
 
-from core.domain.federation.oauth.agents import NOTHING_ALLOWED
-from core.domain.federation.oauth.authorizations import AuthorizationErrorCode, AuthorizationRefused
-from core.domain.federation.oauth.resources import OfferedResource, Ticked
-from core.domain.federation.oauth.scopes import SCOPES
+A client that nobody has placed yet: an organization's rules let it in, and no person has allowed it there. It has no service, so all
+that is made of its request keeps what the client says of itself. The consent of the first person makes the service, the event and the
+place.
+"""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any, Final, NamedTuple
+
+from core.domain.errors import BadRequest
+from core.domain.federation.oauth.authorizations import AuthorizationErrorCode, AuthorizationRefused, AuthorizationRequest
+from core.domain.federation.oauth.client_documents import ClientDocument, KeptDocument, document_service, document_slug, restored
+from core.domain.federation.oauth.clients import RegisteredClient
+from core.domain.federation.oauth.refusals import RefusalReason
+from core.domain.federation.oauth.resources import SCOPES, OfferedResource, Ticked
+from core.domain.formats import Json
 from core.domain.identifiers import AgentGrantId, ClientId, OrganizationId, ResourceServerId, ServiceId, UserId
-from core.domain.json import Json
+from core.domain.identity.sessions import AGENTS_FORBIDDEN, Context
+from core.domain.rate_limits import RateLimit
 from core.domain.record.events import Actor, Event, Target
+from core.domain.services.clients import placed
+from core.domain.services.services import Service, ServiceType
+from core.domain.tokens import TokenAlgorithm
 from core.frozen import Frozen, replace
+
+USUAL_DAYS: Final = 30
+DAYS_OFFERED: Final = (1, 7, USUAL_DAYS, 90)
+ONE_API: Final = "resource: an agent acts at one API. Name one, by its identifier"
+NOTHING_ALLOWED: Final = "The person has allowed the agent nothing"
+NOT_BY_CODE: Final = (
+    "An agent is let in by the authorization endpoint, where the person chooses the API and the end, and not by a device's code"
+)
+
+
+class AgentGrant(Frozen, kw_only=True):
+    """What a person lets an agent do at one API, as those who look after the organization see it."""
+
+    id: AgentGrantId
+    user: UserId
+    email: str
+    service: ServiceId
+    client: ClientId
+    service_slug: str
+    service_name: str
+    resource: ResourceServerId
+    identifier: str
+    api: str
+    """The name of the API. Empty when the API is gone."""
+    scopes: Sequence[str]
+    granted_at: datetime
+    expires_at: datetime
+    last_used_at: datetime | None
+    """When it last got a token there. A token lasts five minutes, so the agent acted at most so much later."""
+
+
+class AgentReach(Frozen, kw_only=True):
+    """The grants that somebody asks for: those to one agent, those of one person, or both."""
+
+    service: ServiceId | None = None
+    user: UserId | None = None
+
+
+def bounded(request: AuthorizationRequest, *, is_agent: bool, agents_allowed: bool) -> AuthorizationRequest:
+    """The request, as far as its application may ask. An agent may ask for one API with its scopes. Of our own scopes it gets none, so it
+    learns nothing about the person. Raises `AuthorizationRefused`.
+    """
+    if not is_agent:
+        return request
+    if not agents_allowed:
+        raise AuthorizationRefused(AuthorizationErrorCode.ACCESS_DENIED, AGENTS_FORBIDDEN, recorded_as=RefusalReason.AGENTS_FORBIDDEN)
+    if len(set(request.resources)) != 1:
+        raise AuthorizationRefused(AuthorizationErrorCode.INVALID_TARGET, ONE_API, recorded_as=RefusalReason.AGENT_TARGET)
+    return replace(request, scopes=(), resources=request.resources[:1])
+
+
+def grant_end(days: int | None, now: datetime) -> datetime:
+    """The end of a grant that is given now, for one of the numbers of days that the page offers. Raises `BadRequest`."""
+    chosen = USUAL_DAYS if days is None else days
+    if chosen not in DAYS_OFFERED:
+        raise BadRequest(f"days: one of {', '.join(map(str, DAYS_OFFERED))}", words="agent_days")
+    return now + timedelta(days=chosen)
+
+
+def grant_ended(grant: AgentGrant, organization: OrganizationId, actor: Actor) -> Event:
+    """Somebody who looks after the organization ended it; the person's own end is `resource_consent_revoked`."""
+    details = {
+        "service_id": str(grant.service),
+        "service_slug": grant.service_slug,
+        "service_name": grant.service_name,
+        "resource": grant.identifier,
+        "user_id": str(grant.user),
+    }
+    return Event("user.consent.revoked", replace(actor, agent=grant.client), Target("service", str(grant.service)), organization, details)
+
+
+def all_grants_ended(service: ServiceId, organization: OrganizationId, actor: Actor) -> Event:
+    return Event("service.agent.ended", actor, Target("service", str(service)), organization, {"service_id": str(service)})
 
 
 class ResourceAnswer(Frozen):
@@ -165,3 +253,80 @@ def _event(name: str, about: Consent | ApplicationAccess, given_to: ConsentedSer
 
 def _named(service: ConsentedService | ApplicationAccess) -> dict[str, Json]:
     return {"service_id": str(service.service), "service_slug": service.slug, "service_name": service.name}
+
+
+PLACES_OF_PERSON: Final = RateLimit("client_places", burst=20, seconds_per_request=86_400)
+"""A person gives so many new clients a place on one day, in all organizations together. The bucket is of one day, and does not fill within
+it."""
+
+
+class UnplacedClient(Frozen, kw_only=True):
+    service: ServiceId
+    """The id of the service that the client gets from the first person who allows it."""
+    organization: OrganizationId
+    organization_slug: str
+    api: ResourceServerId
+    """The first API that the request names."""
+    resources: Sequence[str]
+    """The identifiers of all of them."""
+    kept: KeptDocument
+    """What the client says of itself."""
+
+    @property
+    def document(self) -> ClientDocument:
+        return self.kept.document
+
+    @property
+    def id(self) -> ClientId:
+        return placed(self.document.address, self.organization)
+
+    def placed_at(self, now: datetime) -> Service:
+        return document_service(self.document, self.organization, self.service, now)
+
+    def registered(self) -> RegisteredClient:
+        """The client as the endpoints of clients know it."""
+        document, slug = self.document, document_slug(self.document, self.service)
+        return RegisteredClient(
+            client=ClientId(document.address),
+            context=Context(self.organization, self.organization_slug, self.service, slug),
+            service=self.service,
+            organization=self.organization,
+            organization_is_active=True,
+            service_type=ServiceType.METADATA,
+            id_token_algorithm=TokenAlgorithm.RS256,
+            access_token_algorithm=TokenAlgorithm.ES256,
+            keys=document.stored_keys,
+            has_secret=False,
+            secret=None,
+            keys_uri=document.keys_uri,
+            is_agent=True,
+            binds_tokens=document.dpop_bound_access_tokens,
+            is_placed=False,
+        )
+
+
+class ArrivedClient(Frozen):
+    """A metadata client whose request names APIs of one organization."""
+
+    id: ClientId
+    """The placed client id."""
+    unplaced: UnplacedClient | None = None
+    """None for a client that has a service in the organization."""
+
+
+def bucket_of_day(person: UserId, now: datetime) -> str:
+    return f"{person} {now:%Y-%m-%d}"
+
+
+def described(kept: KeptDocument) -> Mapping[str, Json]:
+    """The form in which a flow or a pushed request keeps what the client says of itself."""
+    times = {"fetched_at": kept.fetched_at.isoformat(), "fresh_until": kept.fresh_until.isoformat()}
+    return {"document": kept.document.stored(), **times}
+
+
+def described_before(address: str, stored: Mapping[str, Any] | None) -> KeptDocument | None:
+    """Reads the form that `described` made."""
+    if stored is None:
+        return None
+    fetched_at, fresh_until = (datetime.fromisoformat(stored[name]) for name in ("fetched_at", "fresh_until"))
+    return KeptDocument(restored(address, stored["document"]), fetched_at, fresh_until)

@@ -10,19 +10,19 @@ from hashlib import sha256
 from typing import ClassVar, Final, NamedTuple
 from urllib.parse import quote, urlsplit, urlunsplit
 
-from core.domain.audiences import NO_AUDIENCES, TokenAudience, TokenAudiences
 from core.domain.branding import POSTERN, Branding
 from core.domain.claims import NO_PROFILE, StandardProfile
 from core.domain.errors import BadRequest, NotFound, OrganizationNotActive, RateLimited
 from core.domain.federation.oauth.clients import RegisteredClient
-from core.domain.federation.oauth.demands import NO_DEMAND, SignInDemand
-from core.domain.federation.oauth.oauth_errors import InvalidGrant
+from core.domain.federation.oauth.refusals import InvalidGrant
+from core.domain.federation.oauth.resources import NO_DEMAND, SignInDemand
 from core.domain.identifiers import ClientId, DeviceCodeId, UserId
 from core.domain.identity.proofs import Proved
 from core.domain.identity.sessions import Context
 from core.domain.rate_limits import RateLimit
 from core.domain.record.events import Actor, Event, Target
 from core.domain.secrets import Secret
+from core.domain.tokens import NO_AUDIENCES, TokenAudience, TokenAudiences
 from core.frozen import Frozen
 
 # The provider in the login events of such sign-ins.

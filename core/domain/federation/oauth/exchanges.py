@@ -7,20 +7,18 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 from uuid import UUID
 
-from core.domain.audiences import TokenAudience
 from core.domain.errors import BadRequest
 from core.domain.federation.oauth.clients import RegisteredClient
 from core.domain.federation.oauth.grants import TokenRequest, one_resource
-from core.domain.federation.oauth.oauth_errors import InvalidScope, InvalidTarget
-from core.domain.federation.oauth.resources import OfferedResource
-from core.domain.federation.oauth.scopes import words
-from core.domain.federation.refusal_reasons import RefusalReason
+from core.domain.federation.oauth.refusals import InvalidScope, InvalidTarget, RefusalReason
+from core.domain.federation.oauth.resources import OfferedResource, words
+from core.domain.formats import Json
 from core.domain.identifiers import OrganizationId, SessionId, UserId
 from core.domain.identity.sessions import MOST_ACTORS, TWO_FACTORS, ActingClient, TokenUse
-from core.domain.json import Json
-from core.domain.key_proofs.proofs import KeyThumbprint, bound, key_of
+from core.domain.key_proofs import KeyThumbprint, bound, key_of
 from core.domain.record.events import Actor, Event, Target
 from core.domain.secrets import Token
+from core.domain.tokens import TokenAudience
 from core.frozen import Frozen
 
 ACCESS_TOKEN_TYPE: Final = "urn:ietf:params:oauth:token-type:access_token"  # noqa: S105 - a type

@@ -6,11 +6,11 @@ from typing import Final
 from uuid import UUID
 
 from core.domain.federation.oauth.clients import RegisteredClient
+from core.domain.formats import Json
 from core.domain.identifiers import ClientId, OrganizationId, ResourceServerId, ServiceId, SessionId, UserId
 from core.domain.identity.sessions import TokenUse
-from core.domain.json import Json
-from core.domain.key_proofs.proofs import key_of
-from core.domain.services.client_ids import placed
+from core.domain.key_proofs import key_of
+from core.domain.services.clients import placed
 from core.frozen import Frozen
 
 # The claims of a token that an introspection repeats.

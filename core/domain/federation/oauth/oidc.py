@@ -1,10 +1,21 @@
-"""OpenID Connect: the claims about a person, in an ID token and at the userinfo endpoint."""
+"""OpenID Connect: the claims about a person, in an ID token and at the userinfo endpoint.
 
+The parameter `claims`: single claims that an application asks for (OpenID Connect Core section 5.5).
+
+Scopes decide which claims are released, and the person allows scopes one by one. So a requested claim counts as a request for the scope
+that releases it: the consent page shows this scope, and the token's answer names it. Claims that are always released need no scope. Claims
+that we do not have are ignored (section 5.5.1).
+
+The metadata for applications: the addresses of all endpoints, and everything that is supported (OpenID Connect Discovery, RFC 8414).
+"""
+
+import json
 from base64 import urlsafe_b64encode
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from hashlib import sha256
-from typing import Final
+from typing import Any, Final
+from uuid import UUID
 
 from core.domain.claims import (
     NO_FACTS,
@@ -25,13 +36,21 @@ from core.domain.claims import (
     service_told,
     values,
 )
-from core.domain.federation.oauth.grants import Granted
-from core.domain.federation.oauth.scopes import EMAIL, GROUPS, ORGANIZATION, PROFILE, ROLES
-from core.domain.identifiers import ClientId
-from core.domain.identity.profile.profiles import OwnProfile
-from core.domain.json import Json
+from core.domain.federation.oauth.authorizations import AuthorizationErrorCode, AuthorizationRefused
+from core.domain.federation.oauth.clients import AuthenticationMethod
+from core.domain.federation.oauth.grants import AUTHORIZATION_CODE, CLIENT_CREDENTIALS, REFRESH_TOKEN, Granted
+from core.domain.federation.oauth.resources import EMAIL, GROUPS, ORGANIZATION, PROFILE, ROLES, SCOPES
+from core.domain.formats import Json
+from core.domain.identifiers import ClientId, UserId
+from core.domain.identity.profiles import OwnProfile
+from core.domain.identity.sessions import ONE_FACTOR, TWO_FACTORS
+from core.domain.identity.upstream.identity_assertions import GRANT_PROFILE
+from core.domain.key_proofs import ALGORITHMS
 from core.domain.languages import Language
+from core.domain.outbound import ASSERTION_ALGORITHMS
 from core.domain.secrets import Token
+from core.domain.tokens import TokenAlgorithm
+from core.frozen import Frozen
 
 # The scope that releases each standard claim.
 SCOPE_OF: Final[Mapping[str, str]] = {
@@ -177,3 +196,178 @@ def id_said(granted: Granted, *, client: ClientId, access_token: Token, issuer: 
 def half_hash(token: Token) -> str:
     """The left half of the SHA-256 of the token's text: both of our algorithms use SHA-256."""
     return urlsafe_b64encode(sha256(token.reveal().encode()).digest()[:16]).rstrip(b"=").decode()
+
+
+LONGEST_CLAIMS: Final = 2000
+_PLACES: Final = ("userinfo", "id_token")
+_Member = Mapping[str, Any]
+
+
+class RequestedClaims(Frozen):
+    """The meaning of `claims`, in terms of the other parameters."""
+
+    scopes: frozenset[str] = frozenset()
+    acr_values: tuple[str, ...] = ()
+    """The sign-in must reach one of these. Empty when any will do."""
+    subject: UserId | None = None
+    """The only person who is accepted. None when anybody is."""
+
+
+NO_CLAIMS: Final = RequestedClaims()
+
+
+def requested_claims(text: str | None) -> RequestedClaims:
+    """Raises `AuthorizationRefused` for malformed `claims`, and for an essential `acr` that nobody can reach here."""
+    if text is None:
+        return NO_CLAIMS
+    asked = list(_asked(_parsed(text)))
+    return RequestedClaims(
+        scopes=frozenset(SCOPE_OF[name] for _, name, _ in asked if name in SCOPE_OF),
+        acr_values=_acr_values([member for place, name, member in asked if (place, name) == ("id_token", "acr")]),
+        subject=_subject([member for _, name, member in asked if name == "sub"]),
+    )
+
+
+def _parsed(text: str) -> Mapping[str, Any]:
+    if len(text) > LONGEST_CLAIMS:
+        raise _malformed(f"at most {LONGEST_CLAIMS} characters")
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        raise _malformed("must be JSON") from None
+    if not isinstance(found, dict):
+        raise _malformed("must be an object")
+    return found
+
+
+def _asked(found: Mapping[str, Any]) -> Iterator[tuple[str, str, _Member]]:
+    """The place, the name of the claim, and the demands on it. Other members than the two places are ignored (section 5.5)."""
+    for place in _PLACES:
+        claims = found.get(place, {})
+        if not isinstance(claims, dict):
+            raise _malformed(f"{place} must be an object")
+        for name, member in claims.items():
+            said = {} if member is None else member
+            if not isinstance(said, dict) or type(said.get("essential", False)) is not bool or not isinstance(said.get("values", []), list):
+                raise _malformed("of each claim, null or an object with essential, value and values")
+            yield place, name, said
+
+
+def _acr_values(members: list[_Member]) -> tuple[str, ...]:
+    """The values of an essential `acr`. A voluntary `acr` needs nothing, because the ID token has the reached value in any case."""
+    values: tuple[str, ...] = ()
+    for member in members:
+        wanted = _values(member)
+        if member.get("essential") and wanted:
+            values = tuple(one for one in (ONE_FACTOR, TWO_FACTORS) if one in wanted)
+            if not values:
+                raise AuthorizationRefused(AuthorizationErrorCode.UNMET_REQUIREMENTS, "claims: nobody reaches this acr here")
+    return values
+
+
+def _subject(members: list[_Member]) -> UserId | None:
+    """The person whom `sub` names (section 5.5.1). Both places must name the same person."""
+    named = {one for member in members for one in map(_person, _values(member))}
+    if len(named) > 1:
+        raise _malformed("sub must name one person")
+    return next(iter(named), None)
+
+
+def _values(member: _Member) -> list[Any]:
+    return [*([member["value"]] if "value" in member else []), *member.get("values", [])]
+
+
+def _person(value: Any) -> UserId:
+    try:
+        return UserId(UUID(value))
+    except (TypeError, ValueError, AttributeError):
+        raise _malformed("sub is nobody's here") from None
+
+
+def _malformed(reason: str) -> AuthorizationRefused:
+    return AuthorizationRefused(AuthorizationErrorCode.INVALID_REQUEST, f"claims: {reason}")
+
+
+TOKEN_ENDPOINT: Final = "/auth/token"  # noqa: S105 - a path
+TOKEN_ALIAS: Final = "/oauth/token"  # noqa: S105
+REVOCATION_ENDPOINT: Final = "/auth/revoke"
+REVOCATION_ALIAS: Final = "/oauth/revoke"
+INTROSPECTION_ENDPOINT: Final = "/oauth/introspect"
+USERINFO_ENDPOINT: Final = "/oauth/userinfo"
+AUTHORIZATION_ENDPOINT: Final = "/oauth/authorize"
+PUSHED_AUTHORIZATION_ENDPOINT: Final = "/oauth/par"
+REGISTRATION_ENDPOINT: Final = "/oauth/register"
+END_SESSION_ENDPOINT: Final = "/oauth/logout"
+DEVICE_AUTHORIZATION_ENDPOINT: Final = "/auth/device/code"
+AFAR_ENDPOINT: Final = "/oauth/bc-authorize"
+JWKS: Final = "/.well-known/jwks.json"
+
+_OF_ID_TOKENS: Final = ("iss", "aud", "exp", "iat", "auth_time", "nonce", "acr", "amr", "at_hash", "sid")
+
+
+def metadata(issuer: str, grants: Iterable[str], locales: Sequence[str], *, registers: bool) -> Mapping[str, Json]:
+    """Both documents have the same content, because clients ignore members that they do not know. `registers`: clients may register
+    themselves.
+    """
+    authenticated = [method.value for method in AuthenticationMethod if method is not AuthenticationMethod.NONE]
+    every = [*authenticated, AuthenticationMethod.NONE.value]
+    algorithms = list(ASSERTION_ALGORITHMS)
+    return {
+        "issuer": issuer,
+        "authorization_endpoint": issuer + AUTHORIZATION_ENDPOINT,
+        "token_endpoint": issuer + TOKEN_ENDPOINT,
+        "userinfo_endpoint": issuer + USERINFO_ENDPOINT,
+        "jwks_uri": issuer + JWKS,
+        "revocation_endpoint": issuer + REVOCATION_ENDPOINT,
+        "introspection_endpoint": issuer + INTROSPECTION_ENDPOINT,
+        "end_session_endpoint": issuer + END_SESSION_ENDPOINT,
+        "pushed_authorization_request_endpoint": issuer + PUSHED_AUTHORIZATION_ENDPOINT,
+        **({"registration_endpoint": issuer + REGISTRATION_ENDPOINT} if registers else {}),
+        "device_authorization_endpoint": issuer + DEVICE_AUTHORIZATION_ENDPOINT,
+        "backchannel_authentication_endpoint": issuer + AFAR_ENDPOINT,
+        "backchannel_token_delivery_modes_supported": ["poll"],
+        "backchannel_user_code_parameter_supported": False,
+        "scopes_supported": list(SCOPES),
+        "claims_supported": [*dict.fromkeys((*PERSON_CLAIMS, *_OF_ID_TOKENS))],
+        "claim_types_supported": ["normal"],
+        "claims_parameter_supported": True,
+        "response_types_supported": ["code"],
+        "response_modes_supported": ["query", "fragment", "form_post"],
+        "grant_types_supported": list(dict.fromkeys((AUTHORIZATION_CODE, REFRESH_TOKEN, CLIENT_CREDENTIALS, *grants))),
+        "subject_types_supported": ["public"],
+        "id_token_signing_alg_values_supported": [algorithm.value for algorithm in TokenAlgorithm],
+        "acr_values_supported": [ONE_FACTOR, TWO_FACTORS],
+        "prompt_values_supported": ["none", "login", "consent", "select_account", "create"],
+        "code_challenge_methods_supported": ["S256"],
+        "dpop_signing_alg_values_supported": list(ALGORITHMS),
+        "token_endpoint_auth_methods_supported": every,
+        "token_endpoint_auth_signing_alg_values_supported": algorithms,
+        "revocation_endpoint_auth_methods_supported": every,
+        "revocation_endpoint_auth_signing_alg_values_supported": algorithms,
+        "introspection_endpoint_auth_methods_supported": authenticated,
+        "introspection_endpoint_auth_signing_alg_values_supported": algorithms,
+        "backchannel_logout_supported": True,
+        "backchannel_logout_session_supported": True,
+        "frontchannel_logout_supported": True,
+        "frontchannel_logout_session_supported": True,
+        "authorization_response_iss_parameter_supported": True,
+        "client_id_metadata_document_supported": True,
+        "request_parameter_supported": False,
+        "request_uri_parameter_supported": False,
+        "require_pushed_authorization_requests": False,
+        "require_request_uri_registration": False,
+        "authorization_grant_profiles_supported": [GRANT_PROFILE],
+        "ui_locales_supported": list(locales),
+        "service_documentation": issuer + "/docs",
+    }
+
+
+def assertion_endpoints(issuer: str) -> frozenset[str]:
+    """The addresses of the endpoints that receive assertions (RFC 7523 section 3, RFC 9126 section 2). Libraries differ in which they name,
+    and newer ones name the issuer alone.
+    """
+    endpoints = (
+        *(TOKEN_ENDPOINT, TOKEN_ALIAS, REVOCATION_ENDPOINT, REVOCATION_ALIAS),
+        *(INTROSPECTION_ENDPOINT, PUSHED_AUTHORIZATION_ENDPOINT, DEVICE_AUTHORIZATION_ENDPOINT, AFAR_ENDPOINT),
+    )
+    return frozenset(issuer + endpoint for endpoint in endpoints)

@@ -1,19 +1,96 @@
 """Resources: the APIs that an application asks for tokens to (RFC 8707). A request names an API by its identifier. `OfferedResource` is an
-API as a request finds it; `core/domain/audiences.py` has what a session keeps of it.
+API as a request finds it; `core/domain/tokens.py` has what a session keeps of it.
+
+Scopes: the data and actions that a person allows an application (RFC 6749 section 3.3, OpenID Connect Core sections 5.4 and 11).
+
+What scopes of APIs ask of the sign-in (RFC 9470): a second factor, or a sign-in that is not too long ago. An application that asks for
+such a scope leads the person to the proof, as if it had sent `acr_values` and `max_age` itself.
 """
 
-from collections.abc import Collection, Sequence
-from datetime import timedelta
+from collections.abc import Collection, Iterable, Sequence
+from datetime import datetime, timedelta
 from typing import Final, NamedTuple
 
-from core.domain.audiences import TokenAudience
-from core.domain.federation.oauth.authorizations import AuthorizationErrorCode, AuthorizationRefused
-from core.domain.federation.oauth.demands import SignInDemand, scope_demand, strongest
-from core.domain.federation.oauth.oauth_errors import InvalidScope, InvalidTarget
-from core.domain.federation.oauth.scopes import SCOPES
+from core.domain.federation.oauth.authorizations import AuthorizationErrorCode, AuthorizationRefused, AuthorizationRequest
+from core.domain.federation.oauth.refusals import InvalidScope, InvalidTarget
 from core.domain.identifiers import ResourceServerId
-from core.domain.signing_keys import TokenAlgorithm
-from core.frozen import Frozen
+from core.domain.identity.flows import Wanted
+from core.domain.identity.proofs import Proved
+from core.domain.identity.sessions import TWO_FACTORS, context_class
+from core.domain.tokens import TokenAlgorithm, TokenAudience
+from core.frozen import Frozen, replace
+
+OPENID: Final = "openid"
+PROFILE: Final = "profile"
+EMAIL: Final = "email"
+OFFLINE_ACCESS: Final = "offline_access"
+"""The session lives on when the person signs out in the browser."""
+ORGANIZATION: Final = "organization"
+"""The organization of the service, and the person's role in it."""
+ROLES: Final = "roles"
+"""The roles that the person holds in the service, and what these roles permit there."""
+GROUPS: Final = "groups"
+"""The role in the organization in the form of a group, which more applications understand, and the person's teams there."""
+PROVIDER_TOKEN: Final = "provider_token"  # noqa: S105 - a scope
+"""The person's access token at the provider through which they signed in. Other sessions than those of an authorization need no scope."""
+SCOPES: Final = (OPENID, PROFILE, EMAIL, OFFLINE_ACCESS, ORGANIZATION, ROLES, GROUPS, PROVIDER_TOKEN)
+
+LONGEST_SCOPES: Final = 1000
+
+
+def words(text: str) -> tuple[str, ...]:
+    """The scopes that a request names, each once, in the order of the request."""
+    return tuple(dict.fromkeys(text.split(" "))) if text.strip(" ") else ()
+
+
+def known(named: Sequence[str]) -> tuple[str, ...]:
+    """The scopes that exist, in our order; others are ignored (OpenID Connect Core section 3.1.2.1)."""
+    return tuple(scope for scope in SCOPES if scope in named)
+
+
+class SignInDemand(Frozen):
+    second_factor: bool = False
+    max_age: int | None = None
+    """In seconds: the sign-in may be at most this old."""
+
+    @property
+    def asks(self) -> bool:
+        return self.second_factor or self.max_age is not None
+
+    def is_met(self, methods: tuple[str, ...], proved: Proved, now: datetime) -> bool:
+        """Whether a session with these proofs needs no further sign-in."""
+        if self.second_factor and context_class(methods) != TWO_FACTORS:
+            return False
+        shown = proved.shown_at
+        return self.max_age is None or (shown is not None and now - shown <= timedelta(seconds=self.max_age))
+
+    def is_asked_in(self, wanted: Wanted) -> bool:
+        """Whether a flow leads to a sign-in that meets this. Such a flow begins once for a demand, so nobody goes in a circle."""
+        factors = wanted.second_factor or not self.second_factor
+        return factors and (self.max_age is None or (wanted.max_age is not None and wanted.max_age <= self.max_age))
+
+
+NO_DEMAND: Final = SignInDemand()
+
+
+def scope_demand(acr_values: Sequence[str], max_age: int | None) -> SignInDemand:
+    """What one scope asks of the sign-in."""
+    return SignInDemand(TWO_FACTORS in acr_values, max_age)
+
+
+def strongest(demands: Iterable[SignInDemand]) -> SignInDemand:
+    """A demand that meets each of these."""
+    every = list(demands)
+    ages = [one.max_age for one in every if one.max_age is not None]
+    return SignInDemand(any(one.second_factor for one in every), min(ages, default=None))
+
+
+def demanding(request: AuthorizationRequest, demand: SignInDemand) -> AuthorizationRequest:
+    """The request, as if the application had asked for the demand itself. What it asks for beyond stays."""
+    ages = [age for age in (request.max_age, demand.max_age) if age is not None]
+    acr_values = (TWO_FACTORS,) if demand.second_factor else request.acr_values
+    return replace(request, acr_values=acr_values, max_age=min(ages, default=None))
+
 
 MOST_RESOURCES: Final = 5
 """The greatest number of APIs that one request may name."""

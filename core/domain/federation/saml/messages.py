@@ -1,16 +1,29 @@
 """The SAML messages of a service's identity provider, and the rules for requests to it. An adapter reads XML and checks signatures; this
 module decides what a message must say.
+
+A sign-out on its way through the service providers of a session. The person's browser goes to one service provider after the other, and
+brings each answer back. Our own sessions end before the first service provider is told. Only the browser carries the messages: a message
+says which other service the person uses, and under which name, and the previous service provider must not learn this.
+
+The flight recorder: the messages between a service and its service provider, and why an exchange failed. It keeps times, ids and
+reasons, and nothing that a message says about a person.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
+from enum import StrEnum
 from hashlib import sha256
-from typing import Final
+from typing import Any, Final
 from uuid import UUID
 
 from core.domain.federation.saml.configurations import Configuration
-from core.domain.identifiers import SamlRequestId
-from core.domain.saml.messages import (
+from core.domain.formats import Json
+from core.domain.identifiers import FlowId, SamlCertificateId, SamlExchangeId, SamlRequestId, ServiceId, UserId
+from core.domain.identity.sign_in import ServiceName
+from core.domain.saml import (
+    ID,
+    LONGEST_ID,
     PATIENCE,
     SKEW,
     MessageHead,
@@ -18,10 +31,11 @@ from core.domain.saml.messages import (
     NameId,
     NameIdFormat,
     RequestedContext,
+    SamlBinding,
     Status,
     require_sound,
 )
-from core.frozen import Frozen
+from core.frozen import Frozen, replace
 
 # An id is remembered until a repeated request would be too old anyway.
 REMEMBERED: Final = PATIENCE + SKEW + timedelta(minutes=5)
@@ -129,3 +143,174 @@ def require_acs(request: AuthnRequest, configuration: Configuration) -> str:
             "Set acs_url to the address in AssertionConsumerServiceURL, or upload metadata that name it",
         )
     return found
+
+
+_MESSAGE_ID: Final = re.compile(r"_([0-9a-f]{32})\.([0-9]{1,3})")
+
+
+class Stop(Frozen):
+    """A service provider that the browser still has to tell."""
+
+    place: ServiceName
+    name_id: NameId
+    session_index: str
+    audience: str | None = None
+    """The entity id of the service provider that knows the name. None when it is not known."""
+
+
+class Origin(Frozen):
+    """The service provider that asked for the sign-out. It gets the answer at the end."""
+
+    place: ServiceName
+    request_id: str
+    relay_state: str | None
+    binding: SamlBinding = SamlBinding.POST
+    """The binding of its request. A sign-out that the release before began does not have it, and is answered by POST."""
+
+
+class LogoutRoute(Frozen):
+    """The progress of a sign-out."""
+
+    stops: Sequence[Stop]
+    origin: Origin | None = None
+    """None when the person signed out here."""
+    done: int = 0
+    partial: bool = False
+    """A service provider could not be told, or reported a failure."""
+    people: Sequence[UserId] = ()
+    """The people whose browser may continue the sign-out, as long as no browser has claimed it."""
+    way_back: str | None = None
+    """The address to which the application that began the sign-out wants the person sent at the end. None when the person stays here."""
+
+    frames: Sequence[str] = ()
+    """The pages of applications that the browser has not loaded yet, each in a frame. They come first: a service provider that does not
+    answer stops a sign-out.
+    """
+
+    @property
+    def current(self) -> Stop | None:
+        return self.stops[self.done] if self.done < len(self.stops) else None
+
+    @property
+    def status(self) -> Status:
+        return Status.PARTIAL_LOGOUT if self.partial else Status.SUCCESS
+
+    def passed(self, *, well: bool) -> "LogoutRoute":
+        return replace(self, done=self.done + 1, partial=self.partial or not well)
+
+    def abandoned(self) -> "LogoutRoute":
+        """Nobody tells the remaining service providers, or the applications."""
+        return replace(self, stops=self.stops[: self.done], partial=self.partial or self.current is not None, frames=())
+
+    def framed(self) -> "LogoutRoute":
+        """The browser has loaded the frames."""
+        return replace(self, frames=())
+
+    def stored(self) -> Mapping[str, Json]:
+        origin = self.origin
+        return {
+            "people": [str(user) for user in self.people],
+            "stops": [
+                {
+                    "organization": stop.place.organization,
+                    "service": stop.place.service,
+                    "name_id": stop.name_id.text,
+                    "format": stop.name_id.format.value,
+                    "session_index": stop.session_index,
+                    "audience": stop.audience,
+                }
+                for stop in self.stops
+            ],
+            "origin": None
+            if origin is None
+            else {
+                "organization": origin.place.organization,
+                "service": origin.place.service,
+                "request_id": origin.request_id,
+                "relay_state": origin.relay_state,
+                "binding": origin.binding.value,
+            },
+            "done": self.done,
+            "partial": self.partial,
+            "way_back": self.way_back,
+            "frames": list(self.frames),
+        }
+
+
+def restored(kept: Mapping[str, Any]) -> LogoutRoute:
+    """Reads the form that `LogoutRoute.stored` made."""
+    origin = kept["origin"]
+    return LogoutRoute(
+        stops=tuple(
+            Stop(
+                ServiceName(one["organization"], one["service"]),
+                NameId(text=one["name_id"], format=NameIdFormat(one["format"])),
+                one["session_index"],
+                one.get("audience"),
+            )
+            for one in kept["stops"]
+        ),
+        origin=None
+        if origin is None
+        else Origin(
+            ServiceName(origin["organization"], origin["service"]),
+            origin["request_id"],
+            origin["relay_state"],
+            SamlBinding(origin.get("binding", SamlBinding.POST)),
+        ),
+        done=kept["done"],
+        partial=kept["partial"],
+        people=tuple(UserId(UUID(user)) for user in kept.get("people", ())),
+        way_back=kept.get("way_back"),
+        frames=tuple(kept.get("frames", ())),
+    )
+
+
+def message_id(flow: FlowId, stop: int) -> str:
+    """The id of the request to a service provider. The answer repeats the id, and so leads back to the flow."""
+    return f"_{flow.hex}.{stop}"
+
+
+def flow_and_stop(text: str | None) -> tuple[FlowId, int] | None:
+    """Reads an id that `message_id` made. None for any other text."""
+    found = _MESSAGE_ID.fullmatch(text or "")
+    return None if found is None else (FlowId(UUID(found[1])), int(found[2]))
+
+
+MOST_EXCHANGES: Final = 50
+
+
+class ExchangeKind(StrEnum):
+    AUTHN_REQUEST = "authn_request"
+    RESPONSE = "response"
+    LOGOUT_REQUEST = "logout_request"
+    LOGOUT_RESPONSE = "logout_response"
+    OUR_LOGOUT_REQUEST = "our_logout_request"
+    OUR_LOGOUT_RESPONSE = "our_logout_response"
+
+
+class SamlExchange(Frozen, kw_only=True):
+    id: SamlExchangeId
+    service: ServiceId
+    kind: ExchangeKind
+    binding: SamlBinding
+    succeeded: bool
+    status: str = ""
+    """The last part of SAML's status code, for a response."""
+    reason: str = ""
+    """The reason why the message was refused, or ended no session, in words."""
+    advice: str = ""
+    """The change that would help."""
+    message: str = ""
+    """The message's id."""
+    in_response_to: str = ""
+    certificate: SamlCertificateId | None = None
+    """The certificate of ours that signed the message."""
+    created_at: datetime
+
+
+def kept_id(text: str) -> str:
+    """The id as it is stored, cut to a limit: the sender chooses how long it is. A text that is no valid id is not stored, because it could
+    say anything about anybody.
+    """
+    return text[:LONGEST_ID] if ID.fullmatch(text) else ""

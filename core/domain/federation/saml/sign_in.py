@@ -26,23 +26,22 @@ from core.domain.claims import (
     groups,
     service_told,
 )
-from core.domain.email import Email
 from core.domain.federation.oauth.authorization_steps import RequestingApplication, SignedInPerson
 from core.domain.federation.oauth.authorizations import (
     AuthorizationErrorCode,
     AuthorizationPrompt,
     AuthorizationRefused,
     AuthorizationRequest,
+    Recipient,
 )
-from core.domain.federation.oauth.redirects import Recipient
-from core.domain.federation.oauth.scopes import EMAIL, OPENID, ORGANIZATION, PROFILE, SCOPES, known
-from core.domain.federation.saml.certificates import Signer
-from core.domain.federation.saml.configurations import Configuration, Source
+from core.domain.federation.oauth.resources import EMAIL, OPENID, ORGANIZATION, PROFILE, SCOPES, known
+from core.domain.federation.saml.configurations import Configuration, Signer, Source
 from core.domain.federation.saml.messages import AuthnRequest
+from core.domain.formats import Json
 from core.domain.identifiers import ServiceId, UserId
 from core.domain.identity.sessions import ONE_FACTOR, TWO_FACTORS, context_class
-from core.domain.json import Json
-from core.domain.saml.messages import ContextComparison, NameId, NameIdFormat, RequestDeclined, RequestedContext, Status
+from core.domain.mail import Email
+from core.domain.saml import ContextComparison, NameId, NameIdFormat, RequestDeclined, RequestedContext, Status
 from core.frozen import Frozen
 
 HTTP_POST: Final = "urn:oasis:names:tc:SAML:2.0:bindings:HTTP-POST"

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Final, TypeAlias
 
-from core.domain.federation.scim.errors import InvalidFilter
+from core.domain.federation.scim.protocol import InvalidFilter
 from core.frozen import Frozen
 
 LONGEST_FILTER: Final = 2000

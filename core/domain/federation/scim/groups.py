@@ -9,16 +9,26 @@ from types import MappingProxyType
 from typing import Any, Final
 from uuid import UUID
 
-from core.domain.changes import UNCHANGED, Unchanged
 from core.domain.errors import NotImplementedHere
-from core.domain.federation.scim.errors import InvalidPath, InvalidValue, Mutability, NoTarget
 from core.domain.federation.scim.filters import FilterComparison
-from core.domain.federation.scim.patches import PatchOperation, Path, Verb, fields_of, parse_path, require_operations, text_of
+from core.domain.federation.scim.protocol import (
+    InvalidPath,
+    InvalidValue,
+    Mutability,
+    NoTarget,
+    PatchOperation,
+    Path,
+    Verb,
+    fields_of,
+    parse_path,
+    require_operations,
+    text_of,
+)
 from core.domain.federation.scim.users import HeldUser
+from core.domain.formats import Json
 from core.domain.identifiers import OrganizationId, UserId
-from core.domain.json import Json
-from core.domain.record.differences import differences
-from core.domain.record.events import Actor, Event, Target
+from core.domain.record.events import Actor, Event, Target, differences
+from core.domain.requests import UNCHANGED, Unchanged
 from core.frozen import Frozen
 
 GROUP_SCHEMA: Final = "urn:ietf:params:scim:schemas:core:2.0:Group"

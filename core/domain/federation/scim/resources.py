@@ -6,12 +6,11 @@ from hashlib import sha256
 from typing import Any, Final
 
 from core.domain.errors import PreconditionFailed
-from core.domain.federation.scim.errors import InvalidValue
 from core.domain.federation.scim.groups import GROUP_SCHEMA, Group, ScimGrouping
 from core.domain.federation.scim.mappings import MAPPABLE, NOTHING_MAPPED, MappableAttribute, ScimMapping, shown
-from core.domain.federation.scim.schemas import ENTERPRISE_SCHEMA, USER_SCHEMA
+from core.domain.federation.scim.protocol import ENTERPRISE_SCHEMA, USER_SCHEMA, InvalidValue
 from core.domain.federation.scim.users import FIELD_SCHEMA, WORK, ProvisionedUser, ScimProfile
-from core.domain.json import timestamp
+from core.domain.formats import timestamp
 from core.domain.tenancy.profile_fields import FieldKind, FieldShape, ProfileField
 from core.frozen import Frozen
 

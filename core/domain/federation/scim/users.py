@@ -11,17 +11,40 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Any, Final, Protocol
 
-from core.domain.email import Email
 from core.domain.errors import Forbidden
-from core.domain.federation.scim.attributes import is_of_enterprises, is_other_address, is_unkept
-from core.domain.federation.scim.errors import InvalidPath, InvalidSyntax, InvalidValue, ListedElsewhere, Mutability, NoTarget
-from core.domain.federation.scim.mappings import MAPPABLE, NOTHING_MAPPED, ScimMapping, filled, stated_at, stated_in
-from core.domain.federation.scim.patches import PatchOperation, Path, Verb, fields_of, parse_path, require_operations, text_of, truth
-from core.domain.federation.scim.schemas import USER_SCHEMA
+from core.domain.federation.scim.mappings import (
+    MAPPABLE,
+    NOTHING_MAPPED,
+    ScimMapping,
+    filled,
+    is_of_enterprises,
+    is_other_address,
+    is_unkept,
+    stated_at,
+    stated_in,
+)
+from core.domain.federation.scim.protocol import (
+    USER_SCHEMA,
+    InvalidPath,
+    InvalidSyntax,
+    InvalidValue,
+    ListedElsewhere,
+    Mutability,
+    NoTarget,
+    PatchOperation,
+    Path,
+    Verb,
+    fields_of,
+    parse_path,
+    require_operations,
+    text_of,
+    truth,
+)
 from core.domain.federation.scim.tokens import ScimHolder
+from core.domain.formats import Json
 from core.domain.identifiers import OrganizationId, UserId
 from core.domain.identity.accounts import Account
-from core.domain.json import Json
+from core.domain.mail import Email
 from core.domain.rate_limits import RateLimit
 from core.domain.record.events import Actor, Event, Target
 from core.domain.tenancy.roles import BuiltInRole, Capability
@@ -92,7 +115,7 @@ class HeldUser(Frozen, kw_only=True):
     in_group: bool
     """Counts only for deactivated people; every member is in the group."""
     is_own: bool
-    """The organization has made the account, and nobody else holds it: see `core.domain.identity.makers.made_accounts`. The directory
+    """The organization has made the account, and nobody else holds it: see `core.domain.identity.made_accounts`. The directory
     blocks and deletes such an account.
     """
     is_used_here_alone: bool

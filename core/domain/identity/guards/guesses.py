@@ -12,11 +12,11 @@ from hmac import digest
 from math import log
 from typing import Final, NewType
 
-from core.domain.email import Email
 from core.domain.identifiers import UserId
-from core.domain.identity.alerts import Alert, AlertType
 from core.domain.identity.devices import LONGEST_USER_AGENT, Client
 from core.domain.identity.guards.traffic import WIDER, network_of, wider_network_of
+from core.domain.identity.login_events import Alert, AlertType
+from core.domain.mail import Email
 from core.domain.secrets import Password
 from core.frozen import Frozen
 

@@ -2,12 +2,16 @@
 
 A count fades: after ten minutes about a third of it is left, after an hour next to nothing. Nothing of it is written down, and a process
 that starts anew remembers nothing: quiet times cost no statement.
+
+Networks that somebody lists: proxies, or those of a rule for risk. A list may have tens of thousands.
 """
 
+from bisect import bisect_right
 from collections import OrderedDict
+from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from functools import lru_cache
-from ipaddress import IPv6Address, ip_address, ip_network
+from ipaddress import IPv4Network, IPv6Address, IPv6Network, collapse_addresses, ip_address, ip_network
 from math import exp, log2
 from typing import Final
 
@@ -127,3 +131,27 @@ def _places(traffic: Traffic, crossing: Crossing) -> tuple[tuple[str, _Usual], .
 def _bits(level: float, usual: _Usual) -> int:
     """Twice as busy is two bits, four times the work."""
     return 0 if level <= usual.level else min(usual.bits, FIRST_BITS + int(2 * log2(level / usual.level)))
+
+
+Network = IPv4Network | IPv6Network
+
+
+class ListedNetworks:
+    """A look-up is a binary search."""
+
+    def __init__(self, networks: Iterable[Network]) -> None:
+        known = [*networks]
+        four = collapse_addresses(one for one in known if isinstance(one, IPv4Network))
+        six = collapse_addresses(one for one in known if isinstance(one, IPv6Network))
+        self._ends = {4: _ends([*four]), 6: _ends([*six])}
+
+    def contain(self, version: int, first: int, last: int) -> bool:
+        """Whether all addresses of this version from the first to the last are in one network, or in one that several make up."""
+        firsts, lasts = self._ends[version]
+        place = bisect_right(firsts, first) - 1
+        return place >= 0 and last <= lasts[place]
+
+
+def _ends(networks: Sequence[IPv4Network] | Sequence[IPv6Network]) -> tuple[Sequence[int], Sequence[int]]:
+    """The first and the last address of each. They are in order, and none is part of another."""
+    return [int(one.network_address) for one in networks], [int(one.broadcast_address) for one in networks]

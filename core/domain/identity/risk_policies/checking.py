@@ -7,7 +7,6 @@ from typing import Any, Final
 from uuid import UUID
 
 from core.domain.errors import BadRequest
-from core.domain.identity.risk_policies.facts import are_parts
 from core.domain.identity.risk_policies.policies import (
     ANYBODY,
     LONGEST_NAME,
@@ -24,6 +23,7 @@ from core.domain.identity.risk_policies.policies import (
     RiskException,
     RiskPolicy,
 )
+from core.domain.identity.risk_policies.verdicts import are_parts
 from core.domain.lines import typed_line
 from core.frozen import replace
 

@@ -11,10 +11,9 @@ from enum import StrEnum
 from typing import Any, Final
 from uuid import UUID
 
+from core.domain.formats import Json
 from core.domain.identifiers import OrganizationId
-from core.domain.json import Json
-from core.domain.record.differences import differences
-from core.domain.record.events import Actor, Event, Target
+from core.domain.record.events import Actor, Event, Target, differences
 from core.frozen import Frozen, replace
 
 MOST_POLICIES: Final = 20

@@ -4,21 +4,104 @@ Only sign-ins that led to the organization count. Of people whom it merely lists
 
 Rules judge a session when it begins. The log of a sign-in that goes on from a session does not say where from and how that was, so the
 report judges no such sign-in, and says how many there were.
+
+Shadow first: a rule counts only after its owners could see whom it meets, as it is and where it stands.
+
+How rules for risk name the ways to sign in.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from typing import Final
 from uuid import UUID
 
+from core.domain.errors import BadRequest
 from core.domain.identifiers import DeviceId, ServiceId, UserId
 from core.domain.identity.devices import Spot
+from core.domain.identity.passkeys import KEY_METHODS, PASSKEY_PROVIDER
 from core.domain.identity.risk import WEIGHTS, RiskFactor
-from core.domain.identity.risk_policies.facts import LastSeen, SignInFacts, cannot_have_travelled, deciding, leaves_out, tests_of
-from core.domain.identity.risk_policies.policies import NO_ROLE, RiskAction, RiskConditions, RiskPolicies, RiskPolicy
-from core.domain.identity.risk_policies.ways import way_of
+from core.domain.identity.risk_policies.policies import (
+    NO_ROLE,
+    RiskAction,
+    RiskConditions,
+    RiskException,
+    RiskPolicies,
+    RiskPolicy,
+    SignInWay,
+)
+from core.domain.identity.risk_policies.verdicts import LastSeen, SignInFacts, cannot_have_travelled, deciding, leaves_out, tests_of
+from core.domain.identity.sign_in import LINK_PROVIDER, PASSWORD_PROVIDER
 from core.frozen import Frozen, replace
+
+
+def require_shadow_first(before: Sequence[RiskPolicy], after: Sequence[RiskPolicy]) -> None:
+    """Raises `BadRequest` for a rule that counts and has not stood in shadow as it is. So does a rule that loses a milder rule before it:
+    the people of the milder one would be met by the stricter one, and no report has shown them.
+    """
+    stood = {one.id: (one.when, one.action) for one in before}
+    for place, one in enumerate(after):
+        if not one.counts:
+            continue
+        if stood.get(one.id) != (one.when, one.action):
+            message = f"policies[{place}].counts: save the rule in shadow first, and see whom it would have met"
+            raise BadRequest(message, words="risk_shadow_first", values={"rule": one.name})
+        keep = {kept.id for kept in after[:place] if kept.counts}
+        lost = next((milder for milder in _milder_before(before, one) if milder.id not in keep), None)
+        if lost is not None:
+            message = f"policies[{place}].counts: «{lost.name}» lets people past this rule: save this rule in shadow with the change first"
+            raise BadRequest(message, words="risk_widens", values={"rule": one.name, "milder": lost.name})
+
+
+def _milder_before(policies: Sequence[RiskPolicy], policy: RiskPolicy) -> Sequence[RiskPolicy]:
+    """The rules that count, stand before the rule, and do less."""
+    place = next(number for number, one in enumerate(policies) if one.id == policy.id)
+    return [one for one in policies[:place] if one.counts and policy.action.is_stricter_than(one.action)]
+
+
+def require_exceptions_kept(
+    before: Sequence[RiskException], policies: Sequence[RiskPolicy], exceptions: Sequence[RiskException], now: datetime
+) -> None:
+    """Raises `BadRequest` when an exception ends early although a rule counts that asks for a factor or refuses: the rule would meet people
+    whom no report has shown. An exception that is over may go.
+    """
+    strict = next((one for one in policies if one.counts and one.action.is_stricter_than(RiskAction.TELL_OWNERS)), None)
+    if strict is None:
+        return
+    until = {(one.kind, one.value): one.ends_at for one in exceptions}
+    for one in before:
+        end = until.get((one.kind, one.value))
+        if one.ends_at > now and (end is None or end < one.ends_at):
+            message = (
+                f"exceptions: one that ends early lets «{strict.name}» meet people unseen: save the rule in shadow with the change first"
+            )
+            raise BadRequest(message, words="risk_exception_widens", values={"rule": strict.name})
+
+
+_WAYS: Final = {PASSWORD_PROVIDER: SignInWay.PASSWORD, LINK_PROVIDER: SignInWay.LINK, PASSKEY_PROVIDER: SignInWay.PASSKEY}
+
+
+def way_of(provider: str) -> SignInWay:
+    """Reads the name of a way to sign in, as login events have it. All others are providers and directories."""
+    return _WAYS.get(provider, SignInWay.PROVIDER)
+
+
+_KEYS: Final = frozenset(shown[0] for shown in KEY_METHODS.values())
+
+
+def shows_key(methods: Collection[str]) -> bool:
+    """Whether a passkey is among what a session has shown."""
+    return not _KEYS.isdisjoint(methods)
+
+
+def way_by(methods: Collection[str]) -> SignInWay:
+    """The way by which a session was opened, as far as its methods say."""
+    if shows_key(methods):
+        return SignInWay.PASSKEY
+    if "pwd" in methods:
+        return SignInWay.PASSWORD
+    return SignInWay.LINK if "link" in methods else SignInWay.PROVIDER
+
 
 SPAN: Final = timedelta(days=30)
 # The latest people of each rule whom the report names.

@@ -1,20 +1,25 @@
 """The claims of a provider about a person, and how far we believe them. Providers mean different things by "verified", so
 each has a rule of its own.
+
+What an address is worth. It is *proved* by a mailed link or code that its reader used, or by one of the installation's own providers. An
+organization's own provider only *vouches* for an address: the organization can make it say anything. The table below says for each purpose
+whether a vouched address is enough. Statements say it by the fragments of `adapters/postgres/identity/addresses.py`.
 """
 
 import hmac
 import re
 from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from enum import Enum, StrEnum, auto
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, Self
+from uuid import UUID
 
-from core.domain.identity.profile.profiles import NOTHING_STATED, StatedProfile, stated_profile
+from core.domain.formats import Json
+from core.domain.identifiers import OrganizationId
+from core.domain.identity.profiles import NOTHING_STATED, StatedProfile, stated_profile
 from core.domain.identity.upstream.directory_visits import DirectoryVisit
-from core.domain.identity.upstream.further_settings import FurtherSettings, Naming
-from core.domain.identity.upstream.providers import TENANT
-from core.domain.identity.upstream.public_issuers import is_public, names_domain
-from core.domain.json import Json
+from core.domain.identity.upstream.providers import TENANT, FurtherSettings, Naming, is_public_issuer, names_domain
 from core.frozen import Frozen, replace
 
 LEEWAY: Final = timedelta(seconds=60)
@@ -131,7 +136,7 @@ def of_own_openid(claims: Mapping[str, Any]) -> Asserted:
     an organization manages there.
     """
     asserted = of_openid(claims)
-    is_anybodys = is_public(asserted.issuer) or (names_domain(asserted.issuer) and not _is_managed(claims))
+    is_anybodys = is_public_issuer(asserted.issuer) or (names_domain(asserted.issuer) and not _is_managed(claims))
     return replace(asserted, email_is_verified=False) if is_anybodys else asserted
 
 
@@ -254,3 +259,103 @@ def _seconds(claims: Mapping[str, Any], name: str, otherwise: float | None = Non
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 2**34:
         raise NotVouched(f"{name} is no moment")
     return value
+
+
+class AddressUse(Enum):
+    """What an address is asked for. "The voucher" is the provider that vouched, or its organization."""
+
+    SIGN_IN_AT_VOUCHER = auto()
+    SWEEP = auto()
+    """The account must not end as one that nobody has verified."""
+    CLAIMS_OF_VOUCHER = auto()
+    """`email_verified` towards the services of the organization."""
+    JOINING_VOUCHER = auto()
+    """Becoming a member of the organization by the domain of the address."""
+    LISTING = auto()
+    """A directory lists the person, or somebody accepts for them. It proves nothing, so it must end nothing."""
+    OTHER_SIGN_IN = auto()
+    """Signing in with a password, a passkey or a mailed link."""
+    OTHER_PROVIDER = auto()
+    """Another provider's first word about the address."""
+    INVITATIONS = auto()
+    """Reading and accepting invitations in one's own list, confirming memberships, and founding an organization."""
+    JOINING_ELSEWHERE = auto()
+    CLAIMS_OF_OTHERS = auto()
+    PLATFORM = auto()
+    """Rights on the platform."""
+    HOLDING = auto()
+    """The account is its owner's, so that whoever made it can neither move nor delete it, and a proof does not open it."""
+    FORGETTING = auto()
+    """What others keep about the address is about the person."""
+
+
+# Whether a vouched address counts as a proved one.
+VOUCHED_COUNTS: Final[Mapping[AddressUse, bool]] = {
+    AddressUse.SIGN_IN_AT_VOUCHER: True,
+    AddressUse.SWEEP: True,
+    AddressUse.CLAIMS_OF_VOUCHER: True,
+    AddressUse.JOINING_VOUCHER: True,
+    AddressUse.LISTING: True,
+    AddressUse.OTHER_SIGN_IN: False,
+    AddressUse.OTHER_PROVIDER: False,
+    AddressUse.INVITATIONS: False,
+    AddressUse.JOINING_ELSEWHERE: False,
+    AddressUse.CLAIMS_OF_OTHERS: False,
+    AddressUse.PLATFORM: False,
+    AddressUse.HOLDING: False,
+    AddressUse.FORGETTING: False,
+}
+
+
+class Voucher(Frozen):
+    """The organization's own provider that vouched for an address. It is kept as a text, and outlives both."""
+
+    organization: OrganizationId
+    provider: UUID
+
+    @property
+    def text(self) -> str:
+        return f"{self.organization}/{self.provider}"
+
+    @classmethod
+    def of(cls, text: str | None) -> Self | None:
+        """Reads what `text` wrote."""
+        if text is None:
+            return None
+        organization, _, provider = text.partition("/")
+        return cls(OrganizationId(UUID(organization)), UUID(provider))
+
+
+class AddedKind(StrEnum):
+    """What was added to an account."""
+
+    PASSWORD = "password"  # noqa: S105 - a kind, not a password
+    SECOND_FACTOR = "second_factor"
+    PASSKEY = "passkey"
+    IDENTITY = "identity"
+    USER_KEY = "user_key"
+
+
+class AddedWay(Frozen):
+    """A way into an account, a second factor, or a key for the API of an application, that was not made in the browser session that proves
+    the address. Somebody else may have made it, so it stays only if the person says so. The password and the keys are always here, since
+    nothing says where they were chosen and made.
+    """
+
+    kind: AddedKind
+    id: UUID
+    """The account's, for a password and a second factor."""
+    name: str
+    """The person's, or the provider's."""
+    at: datetime | None
+    application: str = ""
+    """That of a key."""
+    made_by_service: bool = False
+    """The application made the key."""
+    last_used_at: datetime | None = None
+    """Of a key."""
+
+    @property
+    def key(self) -> str:
+        """Its name in a form."""
+        return f"{self.kind}:{self.id}"

@@ -10,13 +10,18 @@ from hashlib import sha256
 from typing import Any, Final
 
 from core.domain.errors import BadRequest
+from core.domain.formats import Json
 from core.domain.identifiers import UpstreamProviderId
-from core.domain.identity.upstream.saml.mappings import NAME_ID, PRESETS, AttributeMapping, DirectoryPreset
-from core.domain.identity.upstream.saml.metadata import DirectoryCertificate
-from core.domain.identity.upstream.saml.requests import MOST_CERTIFICATES
-from core.domain.json import Json
-from core.domain.outbound.destinations import NotADestination, destination
-from core.domain.saml.messages import SamlBinding
+from core.domain.identity.upstream.saml.assertions import (
+    MOST_CERTIFICATES,
+    NAME_ID,
+    PRESETS,
+    AttributeMapping,
+    DirectoryCertificate,
+    DirectoryPreset,
+)
+from core.domain.outbound import NotADestination, destination
+from core.domain.saml import SamlBinding
 from core.frozen import Frozen, names_of, replace, values_of
 
 MOST_CONTEXTS: Final = 10

@@ -1,12 +1,20 @@
-"""A directory that speaks SAML, as one answer finds it, and the answer while it waits for its browser."""
+"""A directory that speaks SAML, as one answer finds it, and the answer while it waits for its browser.
 
-from collections.abc import Mapping
+From a directory's assertion to a provider's word, as every provider gives it.
+
+From an entry of a directory by LDAP to a provider's word, and the word while it waits for its browser.
+"""
+
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from hashlib import sha256
-from typing import Final
+from typing import Any, Final
+from unicodedata import normalize
 from urllib.parse import urlencode
+from uuid import UUID, uuid5
 
 from core.domain.errors import BadRequest
+from core.domain.formats import Json
 from core.domain.identifiers import (
     ConnectionAnswerId,
     ConnectionTestId,
@@ -15,12 +23,16 @@ from core.domain.identifiers import (
 )
 from core.domain.identity.flows import Wanted
 from core.domain.identity.sessions import PLATFORM, Context
+from core.domain.identity.upstream.claims import LONGEST_SUBJECT, Asserted, NotVouched, stated_address
 from core.domain.identity.upstream.connections import ConnectionState, ProviderKind, SamlSettings
-from core.domain.identity.upstream.ldap.settings import LdapSettings
-from core.domain.identity.upstream.saml.assertions import DirectoryAssertion
+from core.domain.identity.upstream.directory_visits import DirectoryVisit, methods_of_assertion, name_digest
+from core.domain.identity.upstream.ldap.answers import LdapEntry, subject_of
+from core.domain.identity.upstream.ldap.filters import is_attribute, is_readable
+from core.domain.identity.upstream.ldap.settings import LdapSettings, ldap_issuer
+from core.domain.identity.upstream.saml.assertions import TOLERANCE, Asserting, DirectoryAssertion
 from core.domain.identity.upstream.sign_in import OAuthError, SealedClient
 from core.domain.secrets import Token
-from core.frozen import Frozen
+from core.frozen import Frozen, values_of
 
 WAITS: Final = timedelta(minutes=1)
 """How long a checked answer waits for its browser, which a redirect sends on at once."""
@@ -147,3 +159,99 @@ class Unsolicited(BadRequest):
     def __init__(self, provider: UpstreamProviderId) -> None:
         super().__init__(words="directory_unsolicited")
         self.provider = provider
+
+
+def asserted_by(provider: UpstreamProviderId, asserting: Asserting) -> Asserted:
+    """The directory vouches for the address, which counts in a domain that its organization has proved. Raises `NotVouched`."""
+    assertion, person = asserting.assertion, asserting.person
+    if not 0 < len(person.subject) <= LONGEST_SUBJECT:
+        raise NotVouched("the subject is empty or too long")
+    email = stated_address(person.email)
+    name = assertion.name_id
+    visit = None
+    if name is not None:
+        visit = DirectoryVisit(
+            provider=provider,
+            name_digest=name_digest(provider, name.text),
+            session_index=assertion.session_index or "",
+            context_class=assertion.context_class or "",
+            issued_at=assertion.issued_at,
+            ends_at=None if assertion.session_ends_at is None else assertion.session_ends_at + TOLERANCE,
+        )
+    fields = {key: values[0] if len(values) == 1 else list(values) for key, values in person.fields.items() if values}
+    return Asserted(
+        assertion.issuer,
+        person.subject,
+        email,
+        email != "",
+        fields=fields,
+        visit=visit,
+        authenticated_at=assertion.authenticated_at,
+        refuses_applications=assertion.refuses_applications,
+        methods=methods_of_assertion(assertion),
+    )
+
+
+_MOST_VALUES: Final = 50
+
+
+def read_attributes(settings: LdapSettings, mapping: Mapping[str, str]) -> Sequence[str]:
+    """The attributes that a sign-in reads."""
+    return list(dict.fromkeys((settings.identity_attribute.value, settings.address_attribute, *readable(mapping))))
+
+
+def surveyed_attributes(settings: LdapSettings) -> Sequence[str]:
+    """The attributes that a test reads of people."""
+    groups = [settings.groups_attribute] if settings.groups_attribute else []
+    return [settings.identity_attribute.value, settings.address_attribute, *groups]
+
+
+def asserted_by_entry(
+    provider: UpstreamProviderId, settings: LdapSettings, mapping: Mapping[str, str], entry: LdapEntry, now: datetime
+) -> Asserted:
+    """The directory vouches for the address, which counts in a domain that its organization has proved. Raises `NotRecognised`."""
+    email = stated_address(next(iter(entry.texts(settings.address_attribute)), ""))
+    fields: dict[str, Json] = {}
+    for attribute, key in readable(mapping).items():
+        values = entry.texts(attribute)[:_MOST_VALUES]
+        if values:
+            fields[key] = values[0] if len(values) == 1 else list(values)
+    return Asserted(
+        ldap_issuer(provider), subject_of(entry, settings.identity_attribute), email, email != "", fields=fields, authenticated_at=now
+    )
+
+
+def readable(mapping: Mapping[str, str]) -> Mapping[str, str]:
+    return {attribute: key for attribute, key in mapping.items() if is_attribute(attribute) and is_readable(attribute)}
+
+
+def stored_word(asserted: Asserted) -> Mapping[str, Json]:
+    """What has to wait for the browser."""
+    values = values_of(asserted)
+    at = asserted.authenticated_at
+    return {
+        **{name: values[name] for name in ("issuer", "subject", "email")},
+        "fields": dict(asserted.fields),
+        "at": None if at is None else at.isoformat(),
+    }
+
+
+def restored_word(kept: Mapping[str, Any]) -> Asserted:
+    return Asserted(
+        kept["issuer"],
+        kept["subject"],
+        kept["email"],
+        kept["email"] != "",
+        fields=kept["fields"],
+        authenticated_at=datetime.fromisoformat(kept["at"]),
+    )
+
+
+def counted_person(provider: UpstreamProviderId, *, subject: str = "", name: str = "") -> UUID:
+    """Whose wrong passwords are counted together: those of an identity, whatever name somebody types for it, or those of a name that nobody
+    has, in any case, width or form.
+    """
+    if subject:
+        return uuid5(provider, f"identity {subject}")
+    folded = normalize("NFKC", name).casefold()
+    return uuid5(provider, f"name {sha256(folded.encode()).hexdigest()}")

@@ -1,14 +1,96 @@
-"""A person's visit to a directory by SAML, as far as the session that it opens has to remember it."""
+"""A person's visit to a directory by SAML, as far as the session that it opens has to remember it.
 
-from collections.abc import Mapping
+The second factor that an organization's own provider has asked for. It counts for the organization's rule if an owner has chosen which
+of the provider's values say so, and for nothing else: it is no factor of ours.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from hashlib import sha256
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
+from core.domain.errors import BadRequest
+from core.domain.formats import Json
 from core.domain.identifiers import UpstreamProviderId
-from core.domain.json import Json
+from core.domain.identity.upstream.providers import Upstream
+from core.domain.identity.upstream.saml.assertions import DirectoryAssertion
 from core.frozen import Frozen
+
+MOST_FACTOR_VALUES: Final = 20
+LONGEST_FACTOR_VALUE: Final = 300
+# What an answer says beyond this is not read.
+_MOST_READ: Final = 50
+# Microsoft's directories say in this attribute how a person signed in, where others say it in the context.
+METHODS_OF_MICROSOFT: Final = "http://schemas.microsoft.com/claims/authnmethodsreferences"
+# These say that the person has shown a password, or nothing of how they signed in.
+_OF_ONE_FACTOR: Final = frozenset(
+    (
+        *("pwd", "pin", "user", "fed", "unspecified"),
+        *(
+            f"urn:oasis:names:tc:SAML:2.0:ac:classes:{name}"
+            for name in ("unspecified", "Password", "PasswordProtectedTransport", "PreviousSession")
+        ),
+        *(
+            f"http://schemas.microsoft.com/ws/2008/06/identity/authenticationmethod/{name}"
+            for name in ("password", "unspecified", "windows")
+        ),
+        *(f"urn:oasis:names:tc:SAML:1.0:am:{name}" for name in ("password", "unspecified")),
+        "urn:federation:authentication:windows",
+        "https://refeds.org/profile/sfa",
+    )
+)
+# Our own contexts: a directory that states one of them states nothing.
+_OURS: Final = ("urn:postern:", "http://schemas.openid.net/pape/policies/")
+
+
+class DirectoryFactor(Frozen):
+    """A second factor, as a session keeps it that the provider has opened."""
+
+    provider: UUID
+    stated: str
+    """The value by which the provider has stated it."""
+
+
+def second_factor_values(given: Sequence[str]) -> tuple[str, ...]:
+    """The values that count. Raises `BadRequest`, also for one that says a password alone."""
+    if len(given) > MOST_FACTOR_VALUES or not all(_is_value(one) for one in given):
+        raise BadRequest(
+            f"second_factor_values: at most {MOST_FACTOR_VALUES}, of at most {LONGEST_FACTOR_VALUE} visible characters each",
+            words="contexts_malformed",
+            values={"count": MOST_FACTOR_VALUES, "most": LONGEST_FACTOR_VALUE},
+        )
+    for one in given:
+        if one in _OF_ONE_FACTOR or one.startswith(_OURS):
+            raise BadRequest(f"second_factor_values: {one} says nothing of a second factor", words="factor_value", values={"value": one})
+    return tuple(dict.fromkeys(given))
+
+
+def stated_factor(upstream: Upstream, stated: Iterable[str]) -> DirectoryFactor | None:
+    """What a session keeps. None where the provider is none of an organization's own, and where none of its values counts."""
+    if upstream.organization is None:
+        return None
+    counting = next((one for one in upstream.second_factor_values if one in stated), None)
+    return None if counting is None else DirectoryFactor(UUID(upstream.key), counting)
+
+
+def methods_of_token(claims: Mapping[str, Any]) -> tuple[str, ...]:
+    """How the person signed in at a provider of OpenID Connect, by `amr` and `acr` of its ID token. User info says nothing of it."""
+    amr = claims.get("amr")
+    return _read((*(amr if isinstance(amr, list | tuple) else ()), claims.get("acr")))
+
+
+def methods_of_assertion(assertion: DirectoryAssertion) -> tuple[str, ...]:
+    """How the person signed in at a directory by SAML."""
+    return _read((assertion.context_class, *assertion.values(METHODS_OF_MICROSOFT)))
+
+
+def _read(values: Iterable[object]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(one for one in values if isinstance(one, str) and _is_value(one)))[:_MOST_READ]
+
+
+def _is_value(text: str) -> bool:
+    return 0 < len(text) <= LONGEST_FACTOR_VALUE and text.isascii() and text.isprintable() and " " not in text
 
 
 class DirectoryVisit(Frozen, kw_only=True):

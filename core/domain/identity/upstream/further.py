@@ -9,16 +9,22 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Final
 
-from core.domain.changes import UNCHANGED, Checks, RecordChange, Unchanged, checked
 from core.domain.errors import BadRequest, Conflict
+from core.domain.formats import Json
 from core.domain.identifiers import FurtherProviderId
-from core.domain.identity.upstream.further_settings import ClientSecretKind, FurtherKind, FurtherSettings, digest_of_tested, profile_place
-from core.domain.identity.upstream.providers import RESERVED_NAMES, SHORT_NAME
-from core.domain.json import Json
+from core.domain.identity.upstream.providers import (
+    RESERVED_NAMES,
+    SHORT_NAME,
+    ClientSecretKind,
+    FurtherKind,
+    FurtherSettings,
+    digest_of_tested,
+    profile_place,
+)
 from core.domain.lines import typed_line
-from core.domain.outbound.destinations import NotADestination, destination
-from core.domain.record.differences import differences
-from core.domain.record.events import Actor, Event, Target
+from core.domain.outbound import NotADestination, destination
+from core.domain.record.events import Actor, Event, Target, differences
+from core.domain.requests import UNCHANGED, Checks, RecordChange, Unchanged, checked
 from core.frozen import Frozen, replace
 
 # Each is a button on the sign-in page.

@@ -1,21 +1,31 @@
 """Identities: accounts at upstream providers that are connected to an account here. `linking` is the one decision about which account a
 provider's word opens.
+
+Requests to connect an identity that came from an application, or from a frontend elsewhere, and perhaps not from the person. They lead
+to a page of ours, and nothing goes to the provider before the person presses the button there.
+
+Provider tokens: an application uses a provider in a person's name. One process refreshes a token, and the others wait for it.
 """
 
-from datetime import datetime
+import hmac
+from datetime import UTC, datetime, timedelta
 from enum import Enum, auto
+from hashlib import sha256
 from typing import Final
+from uuid import UUID, uuid5
 
-from core.domain.email import Email, mail_domain
-from core.domain.identifiers import IdentityId, OrganizationId, ServiceId, UserId
+from core.domain.identifiers import IdentityGrantId, IdentityId, OrganizationId, ServiceId, SessionId, UserId
 from core.domain.identity.accounts import Account
+from core.domain.identity.callers import Caller, CallerContext
+from core.domain.identity.flows import FlowOver
 from core.domain.identity.realms import Realm
 from core.domain.identity.sign_in import NamedAccount
-from core.domain.identity.upstream.claims import Asserted
-from core.domain.identity.upstream.further_settings import Naming
-from core.domain.identity.upstream.providers import ProviderOff
-from core.domain.identity.upstream.vouching import Voucher
+from core.domain.identity.upstream.claims import Asserted, Voucher
+from core.domain.identity.upstream.providers import Naming, ProviderOff
+from core.domain.identity.upstream.sign_in import ReceivedTokens, ServicePlace
+from core.domain.mail import Email, mail_domain
 from core.domain.record.events import Actor, Event, Target
+from core.domain.secrets import Secret
 from core.frozen import Frozen
 
 
@@ -205,3 +215,129 @@ def _event(name: str, identity: ConnectedIdentity, actor: Actor, service: Servic
     personal = {"email": identity.email} if identity.email else {}
     details = {"provider": identity.provider, **more, **through}
     return Event(name, actor, Target("user", str(identity.user)), details=details, personal=personal)
+
+
+LINK_REQUEST_LIFETIME: Final = timedelta(minutes=15)
+_PARTS: Final = 3
+
+
+class Asker(Frozen, kw_only=True):
+    """A living session in which somebody has asked to connect an identity, and the person of this session."""
+
+    session: SessionId
+    user: UserId
+    place: ServicePlace
+    application: str = ""
+    """The name of the application's service. Empty when no application asked."""
+    organization: str = ""
+    """The name of the organization."""
+    redirect_uri: str = ""
+    """The first redirect URI that the service has registered."""
+
+
+class LinkRequest(Frozen, kw_only=True):
+    """A request to connect an identity, as its page shows it."""
+
+    provider: str
+    name: str
+    """The provider's name for people."""
+    asker: Asker
+
+
+def may_leave_at_once(caller: Caller) -> bool:
+    """Whether the person asks, and not an application. The owner of an application could have somebody else consent at the provider. That
+    other person could then sign in as this person everywhere.
+    """
+    return caller.context is not CallerContext.SERVICE and caller.scopes is None
+
+
+def request_of(provider: str, session: SessionId, now: datetime, key: bytes) -> str:
+    """The value in the address of the page. It is no secret: the page opens only for the person of the session."""
+    ends = int((now + LINK_REQUEST_LIFETIME).timestamp())
+    return f"{session}~{ends}~{_mac(provider, str(session), ends, key)}"
+
+
+def session_in(request: str, provider: str, now: datetime, key: bytes) -> SessionId:
+    """Raises `FlowOver` for a request that we did not make, or that is too old."""
+    parts = request.split("~")
+    try:
+        if len(parts) != _PARTS or not hmac.compare_digest(_mac(provider, parts[0], int(parts[1]), key).encode(), parts[2].encode()):
+            raise FlowOver
+        session, ends = SessionId(UUID(parts[0])), datetime.fromtimestamp(int(parts[1]), UTC)
+    except ValueError:
+        raise FlowOver from None
+    if ends <= now:
+        raise FlowOver
+    return session
+
+
+def _mac(provider: str, session: str, ends: int, key: bytes) -> str:
+    return hmac.digest(key, f"link {provider} {session} {ends}".encode("utf-8", "surrogatepass"), sha256).hex()
+
+
+# A token that is about to expire could expire before the application's call arrives.
+LEEWAY: Final = timedelta(seconds=30)
+# Longer than the call may take. The refreshing process has finished by then, or has died.
+LEASE: Final = timedelta(seconds=15)
+CALL_TIMEOUT: Final = timedelta(seconds=10)
+LOOK_AGAIN_AFTER: Final = 0.1
+
+
+class IdentityGrant(Frozen, kw_only=True):
+    """A person uses a service with an identity, and the service may have asked for scopes at the provider. Tokens are sealed."""
+
+    id: IdentityGrantId
+    identity: IdentityId
+    service: ServiceId
+    client_id: str
+    """The client that got the tokens."""
+    scopes: tuple[str, ...] = ()
+    sealed_access_token: bytes | None = None
+    sealed_refresh_token: bytes | None = None
+    expires_at: datetime | None = None
+    """None when the provider did not say; then the token does not expire."""
+    refreshing_until: datetime | None = None
+    updated_at: datetime | None = None
+    """When these tokens were stored. A new seal, while the keys rotate, does not change this time."""
+
+
+class GrantReadiness(Enum):
+    READY = auto()
+    REFRESH = auto()
+    WAIT = auto()
+    """Another process is refreshing the token."""
+    LOST = auto()
+    """The token has expired, and nothing can renew it: the person has to sign in through the provider again."""
+
+
+class ProviderToken(Frozen, kw_only=True):
+    """A provider's token, as the application gets it."""
+
+    provider: str
+    access_token: Secret
+    expires_at: datetime | None
+    scopes: tuple[str, ...]
+
+
+def grant_id(identity: IdentityId, service: ServiceId) -> IdentityGrantId:
+    """The id is the same each time. So we can seal a token for the row, and write the row, without reading its id first."""
+    return IdentityGrantId(uuid5(identity, str(service)))
+
+
+def provider_token_context(column: str, grant: IdentityGrantId) -> str:
+    """Binds a sealed token to its row. `column` is `sealed_access_token` or `sealed_refresh_token`."""
+    return f"identity_grants.{column}:{grant}"
+
+
+def readiness(grant: IdentityGrant, now: datetime) -> GrantReadiness:
+    if grant.sealed_access_token is None:
+        return GrantReadiness.LOST
+    if grant.expires_at is None or now + LEEWAY < grant.expires_at:
+        return GrantReadiness.READY
+    if grant.sealed_refresh_token is None:
+        return GrantReadiness.LOST
+    return GrantReadiness.WAIT if grant.refreshing_until is not None and now < grant.refreshing_until else GrantReadiness.REFRESH
+
+
+def expiry(tokens: ReceivedTokens, now: datetime) -> datetime | None:
+    return None if tokens.expires_in is None else now + timedelta(seconds=tokens.expires_in)

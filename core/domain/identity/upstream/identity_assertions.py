@@ -14,9 +14,10 @@ from typing import Any, Final
 from uuid import uuid5
 
 from core.domain.errors import BadRequest
+from core.domain.formats import Json
 from core.domain.identifiers import ConnectionExchangeId, OrganizationId, SessionId, UpstreamProviderId
 from core.domain.identity.upstream.claims import LONGEST_SUBJECT
-from core.domain.identity.upstream.exchanges import ConnectionExchange, ConnectionExchangeKind
+from core.domain.identity.upstream.connection_tests import ConnectionExchange, ConnectionExchangeKind
 from core.domain.identity.upstream.jwt_assertions import (
     LEEWAY,
     LONGEST_ASSERTION,
@@ -25,9 +26,8 @@ from core.domain.identity.upstream.jwt_assertions import (
     AssertionRules,
     TrustedKeys,
 )
-from core.domain.json import Json
-from core.domain.key_proofs.proofs import KeyThumbprint
-from core.domain.outbound.key_sets import client_keys, keys_destination
+from core.domain.key_proofs import KeyThumbprint
+from core.domain.outbound import client_keys, keys_destination
 from core.frozen import Frozen, replace
 
 DRAFT: Final = "draft-ietf-oauth-identity-assertion-authz-grant-04"

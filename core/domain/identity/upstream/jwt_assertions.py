@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any, Final
 
-from core.domain.json import Json
+from core.domain.formats import Json
 from core.frozen import Frozen
 
 LONGEST_ASSERTION: Final = 8 << 10
@@ -56,7 +56,7 @@ class TrustedKeys(Frozen):
 
     address: str | None = None
     pasted: Mapping[str, Json] | None = None
-    """A set as `core.domain.outbound.key_sets.client_keys` returns it."""
+    """A set as `core.domain.outbound.client_keys` returns it."""
 
 
 class SignedToken(Frozen):

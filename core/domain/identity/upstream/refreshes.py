@@ -9,9 +9,8 @@ from typing import Final
 
 from core.domain.errors import BadRequest, NotFound
 from core.domain.identity.upstream.connections import CertificateSource, KeptCertificate, SamlSettings, SeenMetadata, known
-from core.domain.identity.upstream.saml.metadata import DirectoryCertificate, DirectoryMetadata
-from core.domain.identity.upstream.saml.requests import MOST_CERTIFICATES
-from core.domain.outbound.destinations import OutboundDestination
+from core.domain.identity.upstream.saml.assertions import MOST_CERTIFICATES, DirectoryCertificate, DirectoryMetadata
+from core.domain.outbound import OutboundDestination
 from core.frozen import Frozen, replace
 
 REFRESHED_EVERY: Final = timedelta(hours=22)

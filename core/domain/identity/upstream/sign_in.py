@@ -11,13 +11,13 @@ from core.domain.errors import BadRequest, Refusal
 from core.domain.identifiers import FlowId, OrganizationId, ServiceId, SessionId, UserId
 from core.domain.identity.flows import Flow
 from core.domain.identity.upstream.connections import SamlSettings
-from core.domain.identity.upstream.further_settings import FurtherSettings, digest_of_tested
 from core.domain.identity.upstream.ldap.answers import ldap_site
 from core.domain.identity.upstream.ldap.settings import LdapSettings
 from core.domain.identity.upstream.providers import (
     NAMES,
     NOTHING_MAPPED,
     ClientAtProvider,
+    FurtherSettings,
     Installed,
     Provider,
     ProviderEndpoints,
@@ -26,10 +26,11 @@ from core.domain.identity.upstream.providers import (
     SamlAtProvider,
     UnknownProvider,
     Upstream,
+    digest_of_tested,
     is_one_of_three,
     origin_of,
 )
-from core.domain.saml.entities import KeyPair
+from core.domain.saml import KeyPair
 from core.domain.secrets import Secret, Token
 from core.frozen import Frozen
 

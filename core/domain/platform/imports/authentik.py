@@ -4,11 +4,19 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from core.domain.formats import Json
 from core.domain.identity.foreign_hashes.hashes import ForeignHash
 from core.domain.identity.foreign_hashes.texts import foreign_hash
-from core.domain.json import Json
-from core.domain.platform.imports.people import ImportedPerson, LeftOut
-from core.domain.platform.imports.records import LONGEST_HASH, Notes, SourceRecord, hash_of, profile_of, required_id
+from core.domain.platform.imports.records import (
+    LONGEST_HASH,
+    ImportedPerson,
+    LeftOut,
+    Notes,
+    SourceRecord,
+    hash_of,
+    profile_of,
+    required_id,
+)
 
 USER: Final = "authentik_core.user"
 GROUP: Final = "authentik_core.group"

@@ -4,9 +4,8 @@ import json
 from collections.abc import Mapping
 from typing import Final
 
-from core.domain.json import Json
-from core.domain.platform.imports.people import ImportedIdentity, ImportedPerson, LeftOut
-from core.domain.platform.imports.records import Notes, SourceRecord, profile_of, required_id
+from core.domain.formats import Json
+from core.domain.platform.imports.records import ImportedIdentity, ImportedPerson, LeftOut, Notes, SourceRecord, profile_of, required_id
 
 USERS: Final = "Users"
 # Either stands in a page that another one follows.

@@ -8,16 +8,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, Protocol, TypeVar
 from uuid import UUID
 
-from core.domain.email import Email
 from core.domain.errors import BadRequest
+from core.domain.formats import Json
 from core.domain.identifiers import OrganizationId, ProfileFieldId, ServiceId, ServiceRoleId, TeamId, UserId
 from core.domain.identity.passkeys import LONGEST_CREDENTIAL_ID, LONGEST_PUBLIC_KEY, MOST_PASSKEYS
-from core.domain.identity.profile.profiles import StatedProfile
-from core.domain.identity.profile.usernames import username
-from core.domain.json import Json
+from core.domain.identity.profiles import StatedProfile, username
+from core.domain.mail import Email
 from core.domain.platform.imports.clients import slug_of
-from core.domain.platform.imports.people import ImportedIdentity, ImportedPasskey, ImportedPerson
-from core.domain.platform.imports.records import Notes, shown
+from core.domain.platform.imports.records import ImportedIdentity, ImportedPasskey, ImportedPerson, Notes, shown
 from core.domain.platform.imports.reports import Brought, Outcome, ReportLine
 from core.domain.tenancy.profile_fields import FieldValue, FieldWriter, KeptValues, changed_values, suitable_values
 from core.domain.tenancy.roles import Assignable, BuiltInRole

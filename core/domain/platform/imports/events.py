@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator, Sequence
 
+from core.domain.formats import Json
 from core.domain.identifiers import OrganizationId
 from core.domain.identity.accounts import signed_up
-from core.domain.json import Json
 from core.domain.platform.imports.decisions import Decision, ImportDestination, ImportRules
 from core.domain.platform.imports.reports import Outcome, Tally
 from core.domain.record.events import SYSTEM, Actor, Event, Target

@@ -4,11 +4,20 @@ import json
 from collections.abc import Mapping
 from typing import Final
 
-from core.domain.identity.foreign_hashes.forms import HashForm
+from core.domain.formats import Json
 from core.domain.identity.foreign_hashes.hashes import ForeignHash
-from core.domain.json import Json
-from core.domain.platform.imports.people import ImportedIdentity, ImportedPerson, LeftOut
-from core.domain.platform.imports.records import LONGEST_HASH, Notes, SourceRecord, password_of, profile_of, required_id
+from core.domain.identity.foreign_hashes.sources import HashForm
+from core.domain.platform.imports.records import (
+    LONGEST_HASH,
+    ImportedIdentity,
+    ImportedPerson,
+    LeftOut,
+    Notes,
+    SourceRecord,
+    password_of,
+    profile_of,
+    required_id,
+)
 
 # The issuers of the providers that name a person alike to every project.
 _ISSUERS: Final[Mapping[str, str]] = {"google.com": "https://accounts.google.com", "github.com": "https://github.com/login/oauth"}

@@ -5,11 +5,23 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 from uuid import UUID
 
+from core.domain.formats import Json
 from core.domain.identity.foreign_hashes.hashes import ForeignHash
 from core.domain.identity.foreign_hashes.sources import keycloak_hash
-from core.domain.json import Json
-from core.domain.platform.imports.people import ImportedIdentity, ImportedPasskey, ImportedPerson, LeftOut
-from core.domain.platform.imports.records import Notes, SourceRecord, bytes_of, hash_of, profile_of, required_id, totp_of, totp_of_bytes
+from core.domain.platform.imports.records import (
+    ImportedIdentity,
+    ImportedPasskey,
+    ImportedPerson,
+    LeftOut,
+    Notes,
+    SourceRecord,
+    bytes_of,
+    hash_of,
+    profile_of,
+    required_id,
+    totp_of,
+    totp_of_bytes,
+)
 from core.domain.secrets import Secret
 from core.frozen import Frozen
 

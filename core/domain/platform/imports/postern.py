@@ -7,11 +7,14 @@ from typing import Final
 from uuid import UUID
 
 from core.domain.errors import BadRequest
-from core.domain.identity.foreign_hashes.forms import HashForm
-from core.domain.json import Json
-from core.domain.platform.imports.people import ImportedIdentity, ImportedPasskey, ImportedPerson, LeftOut
+from core.domain.formats import Json
+from core.domain.identity.foreign_hashes.sources import HashForm
 from core.domain.platform.imports.records import (
     LONGEST_HASH,
+    ImportedIdentity,
+    ImportedPasskey,
+    ImportedPerson,
+    LeftOut,
     Notes,
     SourceRecord,
     bytes_of,

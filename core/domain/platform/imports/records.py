@@ -1,18 +1,93 @@
-"""Reads one record of another system, whatever types its values have. What cannot be taken becomes a note, and the rest is taken."""
+"""Reads one record of another system, whatever types its values have. What cannot be taken becomes a note, and the rest is taken.
+
+A person as another system had them. Nothing here has been checked against this installation yet.
+"""
 
 import re
 from base64 import b32decode, b32encode, b64decode, urlsafe_b64decode
 from binascii import Error
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Final
+from uuid import UUID
 
-from core.domain.identity.foreign_hashes.forms import HashForm
+from core.domain.formats import Json
 from core.domain.identity.foreign_hashes.hashes import ForeignHash, HashRefused
+from core.domain.identity.foreign_hashes.sources import HashForm
 from core.domain.identity.foreign_hashes.texts import foreign_hash
-from core.domain.identity.profile.profiles import StatedProfile, stated_profile
-from core.domain.json import Json
-from core.domain.platform.imports.people import LeftOut
+from core.domain.identity.profiles import NOTHING_STATED, StatedProfile, stated_profile
 from core.domain.secrets import Secret
+from core.frozen import Frozen
+
+NOTHING: Final[Mapping[str, Json]] = MappingProxyType({})
+
+
+class LeftOut(Exception):
+    """A record that names nobody who could be taken. The text says why, in one line, and holds nothing secret."""
+
+
+class ImportedPasskey(Frozen, kw_only=True):
+    credential_id: bytes
+    public_key: bytes
+    sign_count: int
+    name: str
+    aaguid: UUID
+    transports: tuple[str, ...] = ()
+    user_handle: bytes
+    """The name that the other system gave the person at the authenticator."""
+    backup_eligible: bool | None = None
+    """None where the other system does not say. Then the passkey's first use here says it."""
+    backed_up: bool = False
+    is_second_factor: bool = False
+    """The passkey was asked for after the password, and did not sign in alone."""
+
+
+class ImportedIdentity(Frozen):
+    """An account at a provider. `client_id` is the other system's registration there, if it says so: many providers name a person
+    differently to each client.
+    """
+
+    issuer: str
+    subject: str
+    email: str = ""
+    client_id: str = ""
+
+
+class ImportedPerson(Frozen, kw_only=True):
+    place: str
+    """Where in the file the person stands, in words."""
+    id: str
+    """The other system's own name for the person, which never changes there."""
+    email: str
+    email_verified: bool = False
+    is_disabled: bool = False
+    profile: StatedProfile = NOTHING_STATED
+    username: str = ""
+    password: ForeignHash | None = None
+    totp: Secret | None = None
+    """In base32, for codes of six digits that change every thirty seconds, by SHA-1."""
+    passkeys: tuple[ImportedPasskey, ...] = ()
+    identities: tuple[ImportedIdentity, ...] = ()
+    roles: tuple[str, ...] = ()
+    teams: tuple[str, ...] = ()
+    service_roles: tuple[tuple[str, str], ...] = ()
+    """Pairs: the name of an application, and of one of its roles."""
+    fields: Mapping[str, Json] = NOTHING
+    notes: tuple[str, ...] = ()
+    """What stays behind of the person, line by line."""
+
+
+class UnreadableRecord(Frozen):
+    """A record of the file that is nobody."""
+
+    place: str
+    reason: str
+    id: str = ""
+    email: str = ""
+
+
+Found = ImportedPerson | UnreadableRecord
+
 
 LONGEST_ID: Final = 255
 LONGEST_HASH: Final = 10_000

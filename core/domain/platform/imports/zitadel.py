@@ -3,11 +3,22 @@
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from core.domain.formats import Json
 from core.domain.identity.foreign_hashes.hashes import ForeignHash
 from core.domain.identity.foreign_hashes.texts import foreign_hash
-from core.domain.json import Json
-from core.domain.platform.imports.people import ImportedIdentity, ImportedPerson, LeftOut
-from core.domain.platform.imports.records import LONGEST_HASH, Notes, SourceRecord, bytes_of, hash_of, profile_of, required_id, totp_of
+from core.domain.platform.imports.records import (
+    LONGEST_HASH,
+    ImportedIdentity,
+    ImportedPerson,
+    LeftOut,
+    Notes,
+    SourceRecord,
+    bytes_of,
+    hash_of,
+    profile_of,
+    required_id,
+    totp_of,
+)
 from core.frozen import Frozen
 
 PEOPLE: Final = "humanUsers"

@@ -44,22 +44,18 @@ from core.domain.federation.directory_runs.runs import (
 )
 from core.domain.identifiers import DirectoryRunId
 from core.domain.identity.upstream.directories import ConnectedDirectory
-from core.domain.identity.upstream.ldap.answers import LdapSite
-from core.domain.identity.upstream.ldap.failures import LdapFailed
-from core.domain.identity.upstream.ldap.reading import MODIFIED, LdapMarks, LdapPerson, later_marks
+from core.domain.identity.upstream.ldap.answers import LdapFailed, LdapSite
 from core.domain.identity.upstream.ldap.settings import LdapSettings
-from core.domain.identity.upstream.ldap.surveys import words_of
+from core.domain.identity.upstream.ldap.surveys import MODIFIED, LdapMarks, LdapPerson, later_marks, words_of
 from core.domain.tenancy.upstream_providers import UpstreamProvider
 from core.frozen import Frozen, replace
-from core.usecases.federation.directory_runs.applying import RunChanges, TakenOver
-from core.usecases.federation.directory_runs.groups import RunTeams
-from core.usecases.tenancy.connections.surveys import DirectorySurveys
-from core.usecases.tenancy.owner_mails import tell_owners
+from core.usecases.federation.directory_runs.applying import RunChanges, RunTeams, TakenOver
+from core.usecases.tenancy.connections.trials import DirectorySurveys
+from core.usecases.tenancy.ownerships import tell_owners
 from ports.federation.directory_runs import DirectoryPeopleStore, DirectoryRunStore
 from ports.identity.accounts import EmailSyntax
-from ports.identity.upstream.connections import ConnectionLookup
-from ports.identity.upstream.ldap_reading import LdapReading
-from ports.mail_templates import MailTemplates
+from ports.identity.upstream import ConnectionLookup, LdapReading
+from ports.mail import MailTemplates
 from ports.metrics import Metrics
 from ports.system import System
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory

@@ -30,8 +30,8 @@ from core.domain.federation.directory_runs.runs import (
 )
 from core.domain.federation.scim.users import ProvisionedFate, ReasonForLeaving, user_joined
 from core.domain.identifiers import DirectoryRunId, MembershipId, UpstreamProviderId
-from core.domain.pages import Page
 from core.domain.record.events import Actor
+from core.domain.requests import Page
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.upstream_providers import UpstreamProvider, require_seen
 from core.frozen import Frozen, replace
@@ -40,7 +40,7 @@ from core.usecases.tenancy.rights import require_owner
 from core.usecases.tenancy.upstream_providers import NO_SUCH_PROVIDER, held
 from ports.federation.directory_runs import DirectoryPeopleStore, DirectoryRunStore
 from ports.system import System
-from ports.tenancy.upstream_providers import UpstreamProviderStore
+from ports.tenancy.connections import UpstreamProviderStore
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
 _OPEN_TO_OWNERS = frozenset({WhyLeftOut.LISTED_BY_SCIM, WhyLeftOut.MAY_MORE})

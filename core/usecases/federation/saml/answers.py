@@ -1,41 +1,281 @@
-"""The answer to a service provider: the form with which the person's browser brings it, with an assertion or with a refusal."""
+"""Requests of service providers, the person who comes with one, and our answer. Each message is checked, counts once, is recorded."""
 
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from functools import lru_cache
+from typing import Any, Final
 
+from core.domain.errors import NotFound
 from core.domain.federation.oauth.authorization_steps import (
     RequestingApplication,
     SignedInPerson,
+    organization_closed,
 )
 from core.domain.federation.oauth.consents import Consent
-from core.domain.federation.saml.exchanges import ExchangeKind, SamlExchange
-from core.domain.federation.saml.messages import Response, SamlAssertion, repeated
+from core.domain.federation.saml.configurations import Configuration, Signer, saml_certificate_context
+from core.domain.federation.saml.messages import (
+    ExchangeKind,
+    RememberedRequest,
+    Response,
+    SamlAssertion,
+    SamlExchange,
+    kept_id,
+    remembered,
+    repeated,
+    require_signature,
+    require_taken,
+)
 from core.domain.federation.saml.sign_in import (
     PROVIDER,
+    Meeting,
+    SamlRequest,
     SamlSubject,
     attributes,
     named,
+    restored,
     session_end,
     stated_class,
     told,
 )
-from core.domain.identifiers import ConsentId, LoginEventId, SamlSessionId, ServiceId
+from core.domain.identifiers import ConsentId, LoginEventId, SamlCertificateId, SamlExchangeId, SamlSessionId, ServiceId, SessionId
+from core.domain.identity.callers import Caller
 from core.domain.identity.devices import Client
-from core.domain.identity.flows import Flow, FlowOver
+from core.domain.identity.flows import Flow, FlowOver, FlowPurpose
 from core.domain.identity.login_events import login_event, login_tried
 from core.domain.identity.sessions import Context
 from core.domain.identity.sign_in import ServiceName
-from core.domain.saml.messages import RequestDeclined, SamlBinding, Status
-from core.frozen import Frozen
+from core.domain.saml import KeyPair, MessageHead, MessageRefused, RequestDeclined, SamlBinding, Status
+from core.domain.secrets import Secret, Token
+from core.frozen import Frozen, replace
 from core.usecases.federation.consents import give_consent
-from core.usecases.federation.saml.messages import SamlMessages, not_usable
-from core.usecases.federation.saml.visits import SamlVisit
 from core.usecases.identity.flows import complete_once
-from ports.federation.saml.configurations import Entering
-from ports.federation.saml.documents import SamlDocuments
-from ports.server_secrets import ServerSecrets
-from ports.system import System
+from ports.crypto import KeyRing, ServerSecrets
+from ports.federation.saml import Configured, Entering, SamlDocuments, SamlLookup
+from ports.identity.accounts import FactLookup
+from ports.metrics import Metrics
+from ports.system import Presence, System
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
+
+_ID_BYTES: Final = 20
+
+
+class ServiceProvider(Frozen):
+    """A service whose SAML can be used."""
+
+    configured: Configured
+    configuration: Configuration
+    signer: Signer
+
+    @property
+    def service(self) -> ServiceId:
+        return self.configured.service
+
+    @property
+    def place(self) -> ServiceName:
+        return ServiceName(self.configured.organization_slug, self.configured.service_slug)
+
+
+class ReceivedMessage:
+    """A message that is being read."""
+
+    def __init__(self) -> None:
+        self.id = ""
+        """Empty until it could be read."""
+
+
+class SamlMessages(Frozen):
+    unit_of_work: UnitOfWorkFactory
+    keyring: KeyRing
+    metrics: Metrics
+    issuer: str
+    system: System
+
+    def entity_id(self, place: ServiceName) -> str:
+        """Our entity ID for a service. The URLs of the service's endpoints begin with the entity ID."""
+        return f"{self.issuer}/saml/{place.organization}/{place.service}"
+
+    def new_id(self) -> str:
+        return f"_{self.system.secrets.key_bytes(_ID_BYTES).hex()}"
+
+    def opened(self, signer: Signer) -> KeyPair:
+        return _opened(self.keyring, signer.certificate.id, signer.certificate.pem, signer.sealed_private_key)
+
+    @asynccontextmanager
+    async def received(self, service: ServiceId, kind: ExchangeKind, binding: SamlBinding) -> AsyncIterator[ReceivedMessage]:
+        """Records a refused message in a unit of work of its own, because a refused message changes nothing else."""
+        message = ReceivedMessage()
+        try:
+            yield message
+        except MessageRefused as refusal:
+            async with self.unit_of_work() as uow:
+                refused = self.exchange(service, kind, binding, reason=refusal.reason, advice=refusal.advice, message=message.id)
+                await self.record(uow, refused)
+                await uow.commit()
+            raise
+
+    def require_acceptable(self, head: MessageHead, configuration: Configuration, destination: str) -> None:
+        """Checks the head of a message, and its signature where one is required. Raises `MessageRefused`."""
+        require_taken(head, configuration, destination, self.system.clock.now())
+        require_signature(head, configuration)
+
+    def remembered(self, request_id: str) -> RememberedRequest:
+        """The entry with which `SamlStore` takes each request once."""
+        return remembered(self.system.ids.new(), request_id, self.system.clock.now())
+
+    def exchange(
+        self,
+        service: ServiceId,
+        kind: ExchangeKind,
+        binding: SamlBinding,
+        *,
+        status: Status | None = None,
+        reason: str = "",
+        advice: str = "",
+        message: str = "",
+        in_response_to: str = "",
+        certificate: SamlCertificateId | None = None,
+        succeeded: bool | None = None,
+    ) -> SamlExchange:
+        """An exchange that happens now. Without `succeeded`, an exchange without a `reason` has succeeded."""
+        return SamlExchange(
+            id=SamlExchangeId(self.system.ids.new()),
+            service=service,
+            kind=kind,
+            binding=binding,
+            succeeded=not reason if succeeded is None else succeeded,
+            status="" if status is None else status.last,
+            reason=reason,
+            advice=advice,
+            message=kept_id(message),
+            in_response_to=kept_id(in_response_to),
+            certificate=certificate,
+            created_at=self.system.clock.now(),
+        )
+
+    async def record(self, uow: UnitOfWork, *exchanges: SamlExchange) -> None:
+        """Adds exchanges to the flight recorder of the service, within the caller's unit of work, without a round trip of its own."""
+        await uow.saml.exchanged(*exchanges)
+        for exchange in exchanges:
+            self.metrics.saml_exchanged(exchange.kind.value, succeeded=exchange.succeeded)
+
+
+# The cache holds the keys that sign in a busy minute. The signing adapter keeps as many keys.
+@lru_cache(maxsize=64)
+def _opened(keyring: KeyRing, certificate: SamlCertificateId, pem: str, sealed_private_key: bytes) -> KeyPair:
+    return KeyPair(pem, Secret(keyring.open(sealed_private_key, saml_certificate_context(certificate)).decode()))
+
+
+def usable_provider(configured: Configured | None) -> ServiceProvider:
+    """Raises `NotFound` for a service without usable SAML, and `OrganizationNotActive`."""
+    if configured is None or configured.configuration is None or not configured.configuration.enabled or configured.active is None:
+        raise not_usable()
+    if not configured.organization_is_active:
+        raise organization_closed()
+    return ServiceProvider(configured, configured.configuration, configured.active)
+
+
+def not_usable() -> NotFound:
+    return NotFound("There is no SAML for this service: it is not enabled, or has no certificate", words="saml_unknown")
+
+
+class Met(Frozen):
+    """A service, if there is one, and the person who is signed in in the browser."""
+
+    meeting: Meeting | None
+    caller: Caller | None
+
+
+class SamlVisit(Frozen):
+    """A request of a service provider, and the service that answers the request."""
+
+    meeting: Meeting
+    request: SamlRequest
+    flow: Flow | None = None
+    """The flow that has kept the request. None when the request arrives now, or there was no request."""
+    arrives_by: SamlBinding | None = None
+    """How the request arrives now. A request counts only when it arrives for the first time."""
+
+    @property
+    def application(self) -> RequestingApplication:
+        return self.meeting.application
+
+    @property
+    def signer(self) -> Signer:
+        signer = self.meeting.next_signer if self.request.next_certificate else self.meeting.signer
+        assert signer is not None  # noqa: S101 - `_usable` and `_require_trial` have looked
+        return signer
+
+
+class SamlVisits(Frozen):
+    lookup: SamlLookup
+    facts: FactLookup
+    presence: Presence[SessionId]
+    system: System
+
+    async def meet(self, place: ServiceName, browser: Token | None) -> Met:
+        """The service and the caller, for a request of a browser with this session's cookie, in one round trip."""
+        digest = None if browser is None else browser.digest()
+        meeting, caller = await self.lookup.meet_in_browser(place.organization, place.service, digest)
+        if caller is not None:
+            self.presence.seen(caller.session, self.system.clock.now())
+        return Met(meeting, caller)
+
+    async def met_again(self, flow: Flow, caller: Caller | None) -> SamlVisit:
+        """Looks up a kept request again, with the person who has signed in for the request, or else with the caller."""
+        place, request = kept_request(flow)
+        meeting = usable_meeting(
+            await self.lookup.meet(
+                place.organization, place.service, None if flow.session is not None else caller, flow.session or _session(caller)
+            )
+        )
+        require_configured(request, meeting)
+        return SamlVisit(meeting, request, flow)
+
+    async def with_facts(self, visit: SamlVisit) -> SamlVisit:
+        """Only a service or a person with more than the account costs the round trip."""
+        subject = visit.meeting.subject
+        if subject is None or not subject.tells_more:
+            return visit
+        facts = await self.facts.find(visit.application.service, subject.user)
+        return replace(visit, meeting=replace(visit.meeting, subject=replace(subject, facts=facts, tells_more=False)))
+
+    async def refused(self, flow: Flow) -> SamlVisit:
+        """The visit of a person who refuses a kept request, or may not allow it. Raises `FlowOver`, and the errors of `usable`."""
+        place, request = kept_request(flow, refusing=True)
+        meeting = usable_meeting(await self.lookup.meet(place.organization, place.service, None))
+        require_configured(request, meeting)
+        return SamlVisit(meeting, request, flow)
+
+
+def kept_request(flow: Flow, *, refusing: bool = False) -> tuple[ServiceName, SamlRequest]:
+    """Raises `FlowOver`."""
+    flow.require_unanswered(FlowPurpose.SAML, refusing=refusing)
+    kept: Mapping[str, Any] = flow.request
+    return ServiceName(kept["organization"], kept["service"]), restored(kept)
+
+
+def usable_meeting(meeting: Meeting | None) -> Meeting:
+    """Raises `NotFound` and `OrganizationNotActive`."""
+    if meeting is None or not meeting.configuration.enabled or meeting.signer is None:
+        raise not_usable()
+    if not meeting.application.organization_is_active:
+        raise organization_closed()
+    return meeting
+
+
+def require_configured(request: SamlRequest, meeting: Meeting) -> None:
+    """Raises `FlowOver` when the address for the answer was removed while the person signed in, or when another service provider has
+    replaced the one that the page showed to the person.
+    """
+    if meeting.configuration.acs(request.acs_url, None) is None:
+        raise FlowOver
+    if request.audience not in {None, meeting.configuration.entity_id}:
+        raise FlowOver
+
+
+def _session(caller: Caller | None) -> SessionId | None:
+    return None if caller is None else caller.session
+
 
 # The name of the key that makes persistent name IDs.
 NAME_IDS: Final = "saml_name_ids"

@@ -7,47 +7,42 @@ from typing import Final
 import structlog
 
 from core.domain.errors import NotFound, Overloaded, Unavailable, found
-from core.domain.federation.saml.certificates import (
+from core.domain.federation.saml.configurations import (
+    CERTIFICATE_WARNINGS,
     REPORTED_AFTER_END,
-    WARNINGS,
     Certificate,
     CertificateState,
-    certificate_activated,
-    certificate_made,
-    no_certificate,
-    require_enabled,
-    sealing_context,
-)
-from core.domain.federation.saml.configurations import (
     Configuration,
     ConfigurationChange,
+    certificate_activated,
+    certificate_made,
     changed,
     configuration_changed,
     configuration_disabled,
     filled,
+    no_certificate,
+    require_enabled,
+    saml_certificate_context,
     unconfigured,
 )
-from core.domain.federation.saml.exchanges import SamlExchange
-from core.domain.federation.saml.messages import OurMetadata
+from core.domain.federation.saml.messages import OurMetadata, SamlExchange
 from core.domain.identifiers import SamlCertificateId
 from core.domain.identity.sign_in import ServiceName
 from core.domain.record.events import Actor
-from core.domain.saml.certificates import CertificateNotMade, due_warning, three_years_after
-from core.domain.saml.messages import NameIdFormat
+from core.domain.saml import CertificateNotMade, NameIdFormat, due_certificate_warning, three_years_after
 from core.domain.services.services import Service
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
 from core.frozen import Frozen, replace
-from core.usecases.federation.saml.messages import SamlMessages, usable
+from core.usecases.federation.saml.answers import SamlMessages, usable_provider
 from core.usecases.services.services import NO_SUCH_SERVICE
-from core.usecases.tenancy.owner_mails import tell_owners
+from core.usecases.tenancy.ownerships import tell_owners
 from core.usecases.tenancy.rights import hold_rights
-from ports.encryption import KeyRing
-from ports.federation.saml.configurations import Configured, Expiring, SamlLookup
-from ports.federation.saml.documents import SamlDocuments
-from ports.mail_templates import MailTemplates
+from ports.crypto import KeyRing
+from ports.federation.saml import Configured, Expiring, SamlDocuments, SamlLookup
+from ports.mail import MailTemplates
 from ports.metrics import Metrics
-from ports.saml.certificates import CertificateMaker
+from ports.saml import CertificateMaker
 from ports.system import System
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
@@ -143,7 +138,7 @@ class Saml(Frozen):
             valid_until=until,
             created_at=self.system.clock.now(),
         )
-        sealed = self.keyring.seal(key.reveal().encode(), sealing_context(certificate.id))
+        sealed = self.keyring.seal(key.reveal().encode(), saml_certificate_context(certificate.id))
         async with self.unit_of_work() as uow:
             service = await _held_with_certificates(uow, member, service_slug)
             require_enabled(await uow.saml.configuration(service.id))
@@ -178,7 +173,7 @@ class Saml(Frozen):
 
     async def metadata(self, place: ServiceName, *, signed: bool) -> bytes:
         """The metadata for service providers. Raises `NotFound` while the service has no usable SAML, and `OrganizationNotActive`."""
-        provider = usable(await self.lookup.public(place.organization, place.service, fetched=self.system.clock.now()))
+        provider = usable_provider(await self.lookup.public(place.organization, place.service, fetched=self.system.clock.now()))
         configuration, following = provider.configuration, provider.configured.next
         entity = self.messages.entity_id(place)
         metadata = OurMetadata(
@@ -206,10 +201,10 @@ class Saml(Frozen):
         """Mails the owners about certificates that end soon, once for each warning. Returns the number of these certificates."""
         now = self.system.clock.now()
         told = 0
-        ending = await self.ending(timedelta(days=max(WARNINGS)), limit)
+        ending = await self.ending(timedelta(days=max(CERTIFICATE_WARNINGS)), limit)
         self.metrics.saml_certificates_ending(len(ending), min((one.certificate.valid_until for one in ending), default=None))
         for expiring in ending:
-            days = due_warning(expiring.certificate.valid_until, expiring.warned_days, now, WARNINGS)
+            days = due_certificate_warning(expiring.certificate.valid_until, expiring.warned_days, now, CERTIFICATE_WARNINGS)
             try:
                 told += days is not None and await self._warn(expiring, days)
             except (Unavailable, Overloaded):

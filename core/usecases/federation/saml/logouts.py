@@ -5,19 +5,27 @@ from contextlib import suppress
 from uuid import UUID
 
 from core.domain.errors import NotFound, OrganizationNotActive
-from core.domain.federation.saml.exchanges import ExchangeKind, SamlExchange
-from core.domain.federation.saml.logouts import LogoutRoute, Origin, Stop, flow_and_stop, message_id, restored
-from core.domain.federation.saml.messages import repeated
+from core.domain.federation.saml.messages import (
+    ExchangeKind,
+    LogoutRoute,
+    Origin,
+    SamlExchange,
+    Stop,
+    flow_and_stop,
+    message_id,
+    repeated,
+    restored,
+)
 from core.domain.federation.saml.sign_in import goes_by, may_be_persistent, may_be_transient
 from core.domain.identifiers import FlowId, SamlSessionId, ServiceId, SessionId, UserId
+from core.domain.identity.browser_sessions import MOST_FRAMES, FrameAddress, frames
 from core.domain.identity.callers import Caller
 from core.domain.identity.devices import Client
 from core.domain.identity.flows import Flow, FlowOver, FlowPurpose, Wanted, unclaimed_digest
 from core.domain.identity.sessions import session_ended
 from core.domain.identity.sign_in import ServiceName
-from core.domain.identity.signing_out.frames import MOST_FRAMES, FrameAddress, frames
-from core.domain.repeats import MOMENT
-from core.domain.saml.messages import (
+from core.domain.requests import REPEAT_MOMENT
+from core.domain.saml import (
     Envelope,
     LogoutResponse,
     OurLogoutRequest,
@@ -30,14 +38,12 @@ from core.domain.saml.messages import (
 )
 from core.domain.secrets import Token
 from core.frozen import Frozen
-from core.usecases.federation.saml.answers import NAME_IDS
-from core.usecases.federation.saml.messages import SamlMessages, ServiceProvider, usable
+from core.usecases.federation.saml.answers import NAME_IDS, SamlMessages, ServiceProvider, usable_provider
 from core.usecases.federation.saml.sign_in import FLOW_LIFETIME
 from core.usecases.identity.flows import Flows
-from ports.clock import Clock
-from ports.federation.saml.configurations import MOST_PARTICIPANTS, Participant, SamlLookup
-from ports.federation.saml.documents import SamlDocuments
-from ports.server_secrets import ServerSecrets
+from ports.crypto import ServerSecrets
+from ports.federation.saml import MOST_PARTICIPANTS, Participant, SamlDocuments, SamlLookup
+from ports.system import Clock
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
 
@@ -176,7 +182,7 @@ class SamlLogouts(Frozen):
 
     async def begun(self, browser: Token) -> Flow | None:
         """The sign-out that this browser began a moment ago. A form that is sent twice finds the first sign-out here."""
-        return await self.lookup.sign_out_under_way(browser.digest(), self.clock.now() - MOMENT)
+        return await self.lookup.sign_out_under_way(browser.digest(), self.clock.now() - REPEAT_MOMENT)
 
     async def go_on(self, flow: Flow) -> Next:
         """Continues a sign-out at its next service provider. Raises `FlowOver`."""
@@ -406,7 +412,7 @@ class SamlLogouts(Frozen):
 
     async def _provider(self, place: ServiceName) -> ServiceProvider:
         """Raises `NotFound` and `OrganizationNotActive`."""
-        return usable(await self.lookup.public(place.organization, place.service, fetched=None))
+        return usable_provider(await self.lookup.public(place.organization, place.service, fetched=None))
 
     def _destination(self, place: ServiceName) -> str:
         return f"{self.messages.entity_id(place)}/slo"

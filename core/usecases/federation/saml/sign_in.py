@@ -17,9 +17,8 @@ from core.domain.federation.oauth.authorization_steps import (
     next_step,
 )
 from core.domain.federation.oauth.authorizations import AuthorizationRefused
-from core.domain.federation.saml.certificates import Signer
-from core.domain.federation.saml.exchanges import ExchangeKind
-from core.domain.federation.saml.messages import require_acs
+from core.domain.federation.saml.configurations import Signer
+from core.domain.federation.saml.messages import ExchangeKind, require_acs
 from core.domain.federation.saml.sign_in import (
     Meeting,
     SamlRequest,
@@ -39,17 +38,14 @@ from core.domain.identity.callers import Caller, members_only
 from core.domain.identity.devices import Client
 from core.domain.identity.flows import Flow, FlowOver, FlowPurpose, Wanted, claimed_id, unclaimed_digest
 from core.domain.identity.sign_in import LastLook, ServiceName
-from core.domain.saml.messages import Envelope, MessageRefused, RequestDeclined, SamlBinding, Status, relay_state
+from core.domain.saml import Envelope, MessageRefused, RequestDeclined, SamlBinding, Status, relay_state
 from core.domain.secrets import Token
 from core.domain.tenancy.roles import BuiltInRole
 from core.frozen import Frozen, replace
-from core.usecases.federation.saml.answers import NAME_IDS, Delivered, SamlAnswers
-from core.usecases.federation.saml.messages import SamlMessages
-from core.usecases.federation.saml.visits import Met, SamlVisit, SamlVisits, usable
+from core.usecases.federation.saml.answers import NAME_IDS, Delivered, Met, SamlAnswers, SamlMessages, SamlVisit, SamlVisits, usable_meeting
 from core.usecases.identity.flows import Flows
-from ports.federation.saml.configurations import SamlLookup
-from ports.federation.saml.documents import SamlDocuments
-from ports.server_secrets import ServerSecrets
+from ports.crypto import ServerSecrets
+from ports.federation.saml import SamlDocuments, SamlLookup
 from ports.system import System
 from ports.unit_of_work import UnitOfWorkFactory
 
@@ -107,7 +103,7 @@ class SamlSignIn(Frozen):
         in the browser beside the caller's. Raises `MessageRefused`, `NotFound` and
         `OrganizationNotActive`, which the person sees.
         """
-        meeting = usable(met.meeting)
+        meeting = usable_meeting(met.meeting)
         async with self.messages.received(meeting.application.service, ExchangeKind.AUTHN_REQUEST, envelope.binding) as message:
             request = await self.documents.read_authn_request(envelope, tuple(meeting.configuration.signing_certificates))
             message.id = request.head.id
@@ -207,7 +203,7 @@ class SamlSignIn(Frozen):
         `OrganizationNotActive`, `BadRequest`, and `Forbidden`, `SecondFactorRequired`, `TermsRequired` or `ReauthenticationRequired` when
         the person has to do something else first.
         """
-        meeting = usable(await self.lookup.meet(place.organization, place.service, caller))
+        meeting = usable_meeting(await self.lookup.meet(place.organization, place.service, caller))
         try:
             request = unasked(meeting.configuration, relay_state(state), next_certificate=next_certificate)
         except MessageRefused as refusal:

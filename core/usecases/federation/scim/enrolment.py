@@ -1,10 +1,12 @@
-"""A directory adds people to the organization, and removes them."""
+"""A directory adds people to the organization, and removes them. The changes of one organization run one after the other."""
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from datetime import datetime
 from typing import Final, Generic, TypeVar
 
 from core.domain.errors import TeamLimitExceeded
+from core.domain.federation.scim.tokens import ScimHolder
 from core.domain.federation.scim.users import (
     HeldUser,
     ListingDirectory,
@@ -18,10 +20,11 @@ from core.domain.identity.accounts import Account
 from core.domain.record.events import Actor, Event
 from core.domain.tenancy.invitations import revoked
 from core.frozen import Frozen
-from core.usecases.identity.account_access import end_access
-from ports.federation.scim.users import Capacity
+from core.usecases.identity.account_endings import end_access
+from ports.federation.scim import Capacity
+from ports.jobs import Turns
 from ports.system import Ids
-from ports.unit_of_work import UnitOfWork
+from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
 # The directory may know this many people, active and inactive, for each member that the organization may have.
 _KNOWN_FOR_EACH_MEMBER: Final = 2
@@ -92,3 +95,18 @@ def fate_of_joining(account: Account, organization: OrganizationId) -> Provision
 
 def _ended(held: HeldUser) -> ProvisionedFate:
     return ProvisionedFate.DEACTIVATED if held.is_own else ProvisionedFate.KEPT
+
+
+class Changes(Frozen):
+    """Each change locks its organization's row, so the changes of an organization wait for each other in any case. Here the changes of one
+    process wait without a database connection. So other requests have connections while a directory imports its people.
+    """
+
+    unit_of_work: UnitOfWorkFactory
+    turns: Turns
+
+    @asynccontextmanager
+    async def one(self, holder: ScimHolder) -> AsyncIterator[UnitOfWork]:
+        """Raises `Overloaded` when too many changes wait, or one waits too long."""
+        async with self.turns.take(holder.organization), self.unit_of_work() as uow:
+            yield uow

@@ -1,4 +1,4 @@
-"""SCIM tokens: made and deleted by members, and presented by directories on every request."""
+"""SCIM tokens: made by members, presented by directories on every request; and the last exchanges with directories."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -6,6 +6,7 @@ from datetime import datetime
 from core.domain.errors import Forbidden, NotFound, Unauthorized
 from core.domain.federation.scim.tokens import (
     KIND,
+    ScimExchange,
     ScimHolder,
     ScimToken,
     require_future,
@@ -17,16 +18,15 @@ from core.domain.identifiers import ScimTokenId
 from core.domain.record.events import Actor
 from core.domain.secrets import Token
 from core.domain.tenancy.invitations import require_may_admit
-from core.domain.tenancy.keys.machine_keys import NewMachineKey, holder_of, key_name
+from core.domain.tenancy.management_keys import NewMachineKey, holder_of, key_name
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
 from core.frozen import Frozen
-from core.usecases.tenancy.keys.machine_keys import add_key
+from core.usecases.tenancy.management_keys import add_key
 from core.usecases.tenancy.rights import hold_rights
-from ports.federation.scim.tokens import ScimTokenLookup
-from ports.presence import Presence
-from ports.system import System
-from ports.tenancy.setup.setup_links import SetupLinkStore
+from ports.federation.scim import ScimExchangeStore, ScimTokenLookup
+from ports.system import Presence, System
+from ports.tenancy.connections import SetupLinkStore
 from ports.unit_of_work import UnitOfWorkFactory
 
 
@@ -90,3 +90,11 @@ class ScimTokens(Frozen):
                 raise NotFound("There is no such SCIM token")
             await uow.record(scim_token_deleted(deleted, actor))
             await uow.commit()
+
+
+class ScimExchanges(Frozen):
+    store: ScimExchangeStore
+
+    async def list(self, member: Member, limit: int, *, refused: bool) -> Sequence[ScimExchange]:
+        """Newest first. With `refused`, only the refused exchanges."""
+        return await self.store.list(member.organization, limit, refused=refused)

@@ -4,11 +4,9 @@ from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from typing import Final
 
-from core.domain.email import Email
 from core.domain.errors import BadRequest, Conflict, NotFound, RateLimited
-from core.domain.federation.scim.errors import InvalidPath, InvalidValue
 from core.domain.federation.scim.filters import Filter, pins
-from core.domain.federation.scim.patches import PatchOperation
+from core.domain.federation.scim.protocol import InvalidPath, InvalidValue, PatchOperation
 from core.domain.federation.scim.resources import require_version, user_version
 from core.domain.federation.scim.tokens import ScimHolder
 from core.domain.federation.scim.users import (
@@ -30,32 +28,29 @@ from core.domain.federation.scim.users import (
     user_listed,
     user_signed_up,
 )
+from core.domain.formats import Json
 from core.domain.identifiers import MembershipId, PrivacyRequestId, UserId
-from core.domain.identity.account_mails import AccountMail, AskedMail
+from core.domain.identity.account_mails import AccountMail, AskedMail, Links
 from core.domain.identity.accounts import Account, unverified_account
-from core.domain.identity.links import Links
 from core.domain.jobs import CAN_WAIT, NewJob
-from core.domain.json import Json
 from core.domain.languages import Language
-from core.domain.pages import Listed
+from core.domain.mail import Email
 from core.domain.record.events import Actor, Event
+from core.domain.requests import Listed
 from core.domain.tenancy.invitations import revoked
 from core.domain.tenancy.profile_fields import NO_ROOM, FieldWriter, KeptValues
 from core.domain.tenancy.profile_values import HeldPerson
 from core.frozen import Frozen, replace
-from core.usecases.federation.scim.changes import Changes
-from core.usecases.federation.scim.enrolment import Enrolment, fate_of_joining, require_place, require_room
-from core.usecases.identity.account_access import end_access, leave_to_another
+from core.usecases.federation.scim.enrolment import Changes, Enrolment, fate_of_joining, require_place, require_room
+from core.usecases.identity.account_endings import delete_made_account, end_access, leave_to_another
 from core.usecases.identity.accounts import Accounts
-from core.usecases.identity.made_accounts import delete_made_account
 from core.usecases.tenancy.ownerships import Ownerships
-from core.usecases.tenancy.profile_values import ProfileValues
-from ports.federation.scim.users import AddressChange, Capacity, Newcomer, Order, ProvisionedUserStore
+from core.usecases.tenancy.profile_fields import ProfileValues
+from ports.federation.scim import AddressChange, Capacity, Newcomer, Order, ProvisionedUserStore
 from ports.identity.accounts import EmailSyntax
-from ports.mail_templates import MailTemplates
-from ports.rate_limits import SharedBuckets
-from ports.system import System
-from ports.turns import Turns
+from ports.jobs import Turns
+from ports.mail import MailTemplates
+from ports.system import SharedBuckets, System
 from ports.unit_of_work import UnitOfWork
 
 _KNOWN: Final = "userName: the organization has a user with this address"

@@ -10,7 +10,6 @@ from datetime import datetime
 from math import ceil
 from typing import Final
 
-from core.domain.email import Email
 from core.domain.errors import RateLimited
 from core.domain.identifiers import UserId
 from core.domain.identity.devices import Client
@@ -27,11 +26,12 @@ from core.domain.identity.guards.guesses import (
     origin_places,
 )
 from core.domain.identity.sign_in import TRIES_FROM_DEVICE, Tries
+from core.domain.mail import Email
 from core.domain.secrets import Password
 from core.frozen import Frozen
-from ports.clock import Clock
-from ports.encryption import KeyRing
+from ports.crypto import KeyRing
 from ports.metrics import Metrics
+from ports.system import Clock
 
 _CONTEXT: Final = "guesses"
 MOST_NOTICED: Final = 10_000

@@ -8,27 +8,34 @@ from core.domain.identity.accounts import Account
 from core.domain.identity.devices import Client, Remembered
 from core.domain.identity.login_events import LoginFailure
 from core.domain.identity.mfa import PREAUTHENTICATION_LIFETIME, MfaMethod, Preauthentication
-from core.domain.identity.priority import FamiliarAddresses
 from core.domain.identity.proofs import ProofMethod, Proved
 from core.domain.identity.risk import Approach, Knowledge, Sighting
-from core.domain.identity.risk_policies.owner_notices import OwnerNotice
+from core.domain.identity.risk_policies.owner_mails import OwnerNotice
 from core.domain.identity.risk_policies.policies import Decided, RiskAction
+from core.domain.identity.risk_policies.shadow import way_of
 from core.domain.identity.risk_policies.verdicts import Came, RefusedByRule, RiskVerdict, judge_sign_in
-from core.domain.identity.risk_policies.ways import way_of
 from core.domain.identity.sessions import NOT_JUDGED, PLATFORM, Context, Doors
-from core.domain.identity.sign_in import PASSWORD_PROVIDER, Confirmed, LastLook, NamedAccount, is_unusual, methods, open_context
-from core.domain.identity.terms.terms import PendingTerms
-from core.domain.identity.upstream.directory_factors import DirectoryFactor
-from core.domain.identity.upstream.directory_visits import DirectoryVisit
+from core.domain.identity.sign_in import (
+    PASSWORD_PROVIDER,
+    Confirmed,
+    FamiliarAddresses,
+    LastLook,
+    NamedAccount,
+    is_unusual,
+    methods,
+    open_context,
+)
+from core.domain.identity.terms import PendingTerms
+from core.domain.identity.upstream.directory_visits import DirectoryFactor, DirectoryVisit
 from core.frozen import Frozen
 from core.usecases.identity.devices import Devices
 from core.usecases.identity.login_events import LoginEvents, LoginOutcome, audience
 from core.usecases.identity.mfa import Mfa
 from core.usecases.identity.realms import HomeRealms
-from core.usecases.identity.risk.installation_way_back import InstallationWayBack
+from core.usecases.identity.risk import InstallationWayBack
 from core.usecases.identity.sign_in.proofs.passkey import PasskeyProofs, UsedPasskey
 from core.usecases.identity.sign_in.proofs.proof import Arrival, Overtaken, last_look
-from ports.identity.realms import Joining, ProvidedFields
+from ports.identity.sign_in import Joining, ProvidedFields
 from ports.system import System
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 

@@ -1,37 +1,121 @@
-"""Identities: a person lists, connects and disconnects accounts at providers."""
+"""Identities: linked by a provider's word or at an application's request, which the person answers here; listed; disconnected."""
 
 from collections.abc import Sequence
+from typing import Final
 
 from core.domain.errors import NotFound, Unauthorized, Unavailable
-from core.domain.identifiers import UserId
+from core.domain.identifiers import IdentityId, ServiceId, UserId
+from core.domain.identity.accounts import Account
 from core.domain.identity.callers import Caller
 from core.domain.identity.devices import Client
+from core.domain.identity.flows import FlowOver
+from core.domain.identity.proofs import require_another
 from core.domain.identity.sign_in import LastLook
 from core.domain.identity.upstream.further import is_known
 from core.domain.identity.upstream.identities import (
     NOT_FOR_ACCOUNT,
     OTHER_CONNECTED,
     TAKEN,
+    Asker,
     ConnectedIdentity,
     Connecting,
     Encounter,
+    LinkRequest,
     connecting,
+    identity_linked,
+    identity_unlinked,
+    request_of,
+    session_in,
 )
-from core.domain.identity.upstream.providers import ProviderOrigin, UnknownProvider, origin_of, provider_key
-from core.domain.identity.upstream.sign_in import TakenState, UpstreamRefused
-from core.domain.identity.ways_in import require_another
+from core.domain.identity.upstream.providers import ProviderOrigin, UnknownProvider, Upstream, origin_of, provider_key
+from core.domain.identity.upstream.sign_in import ServicePlace, TakenState, UpstreamRefused
+from core.domain.languages import Language
+from core.domain.mail import Email
 from core.domain.record.events import Actor
+from core.domain.secrets import Token
 from core.frozen import Frozen
-from core.usecases.identity.account_access import end_access, require_living
+from core.usecases.identity.account_endings import end_access, require_living
 from core.usecases.identity.devices import Devices
-from core.usecases.identity.upstream.identity_grants import IdentityGrants
-from core.usecases.identity.upstream.journeys import Vouched
-from core.usecases.identity.upstream.linked_identities import LOOKS, LinkedIdentities
+from core.usecases.identity.upstream.journeys import Journeys, Vouched
+from core.usecases.identity.upstream.provider_tokens import IdentityGrants
 from core.usecases.identity.upstream.providers import UpstreamProviders
-from ports.clock import Clock
-from ports.identity.upstream.identities import IdentityStore
-from ports.identity.upstream.sign_in import UpstreamLookup
-from ports.unit_of_work import UnitOfWorkFactory
+from ports.crypto import ServerSecrets
+from ports.identity.upstream import IdentityStore, UpstreamLookup
+from ports.mail import MailTemplates
+from ports.system import Clock, System
+from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
+
+# If another sign-in creates the same account or connects the same identity at the same time, this sign-in looks again and finds it done.
+LOOKS: Final = 3
+
+
+class LinkedIdentities(Frozen, kw_only=True):
+    templates: MailTemplates
+    system: System
+
+    def of(self, user: UserId, vouched: Vouched) -> ConnectedIdentity:
+        upstream, asserted = vouched.upstream, vouched.asserted
+        return ConnectedIdentity(
+            id=IdentityId(self.system.ids.new()),
+            user=user,
+            provider=upstream.key,
+            issuer=asserted.issuer,
+            subject=asserted.subject,
+            email=asserted.email,
+            linked_at=self.system.clock.now(),
+            naming=asserted.naming,
+        )
+
+    async def tell_linked(
+        self,
+        uow: UnitOfWork,
+        identity: ConnectedIdentity,
+        account: Account,
+        upstream: Upstream,
+        actor: Actor,
+        *,
+        service: ServiceId | None,
+        how: str,
+    ) -> None:
+        mail = self.templates.mail(
+            "identity_linked",
+            account.email.address,
+            account=account.id,
+            language=account.language or actor.language,
+            provider=upstream.name,
+            when=identity.linked_at,
+            address=actor.address,
+        )
+        await uow.jobs.add(mail.as_job())
+        await uow.record(identity_linked(identity, actor, service=service, how=how))
+
+    async def tell_unlinked(
+        self,
+        uow: UnitOfWork,
+        identity: ConnectedIdentity,
+        email: Email,
+        provider: str,
+        actor: Actor,
+        *,
+        language: Language | None,
+        service: ServiceId | None = None,
+        signed_out: bool = False,
+    ) -> None:
+        """Tells the owner that an identity was disconnected. `provider` is the provider's name for people. `signed_out`: all other sessions
+        have ended with the identity.
+        """
+        mail = self.templates.mail(
+            "identity_unlinked",
+            email.address,
+            account=identity.user,
+            language=language or actor.language,
+            provider=provider,
+            signed_out=signed_out,
+            when=self.system.clock.now(),
+            address=actor.address,
+        )
+        await uow.jobs.add(mail.as_job())
+        await uow.record(identity_unlinked(identity, actor, service=service))
 
 
 class Identities(Frozen):
@@ -140,3 +224,46 @@ class Identities(Frozen):
                 signed_out=service is None,
             )
             await uow.commit()
+
+
+# The name of the key with which requests are signed.
+REQUESTS: Final = "link_requests"
+
+
+class LinkRequests(Frozen):
+    lookup: UpstreamLookup
+    journeys: Journeys
+    server_secrets: ServerSecrets
+    clock: Clock
+
+    async def make(self, caller: Caller, provider: str) -> str:
+        """Returns a signed request for the page's address. Raises `UnknownProvider` and `ProviderOff`."""
+        key = provider_key(provider)
+        await self.journeys.name_at(key, ServicePlace(organization=caller.organization, service_slug=caller.service))
+        return request_of(key, caller.session, self.clock.now(), await self.server_secrets.get(REQUESTS))
+
+    async def find(self, provider: str, request: str, caller: Caller) -> LinkRequest | None:
+        """Returns the request, or None when the request is about another account than the caller's. Raises `FlowOver` when the request is
+        too old or its session has ended, `UnknownProvider`, and `ProviderOff`.
+        """
+        key, asker = await self._asked(provider, request)
+        if asker.user != caller.user:
+            return None
+        return LinkRequest(provider=key, name=await self.journeys.name_at(key, asker.place), asker=asker)
+
+    async def leave(self, provider: str, request: str, caller: Caller, browser: Token) -> str | None:
+        """Returns the address at which the person signs in at the provider, or None when the request is about another account. Raises the
+        errors of `find`, and `OAuthError`.
+        """
+        key, asker = await self._asked(provider, request)
+        if asker.user != caller.user:
+            return None
+        return await self.journeys.leave_to_connect(key, browser, caller, asker)
+
+    async def _asked(self, provider: str, request: str) -> tuple[str, Asker]:
+        key = provider_key(provider)
+        session = session_in(request, key, self.clock.now(), await self.server_secrets.get(REQUESTS))
+        asker = await self.lookup.asker(session)
+        if asker is None:
+            raise FlowOver
+        return key, asker

@@ -1,8 +1,10 @@
 """Journeys to a provider: a person leaves to sign in there, and comes back with a code. For this code, the provider tells who the person
 is.
+
+Answers a second return from a provider: a browser that returns twice drops the first answer, and needs the same answer again.
 """
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 from uuid import UUID
 
@@ -11,20 +13,13 @@ from core.domain.identifiers import ConnectionExchangeId, FlowId, SessionId, Ups
 from core.domain.identity.callers import Caller
 from core.domain.identity.flows import Flow, FlowOver, Prompt
 from core.domain.identity.upstream.claims import Asserted, NotVouched, OddProfile, may_be_issued_by
+from core.domain.identity.upstream.connection_tests import ConnectionExchange, ConnectionExchangeKind
 from core.domain.identity.upstream.connections import directory_contexts
 from core.domain.identity.upstream.directories import DirectoryRefused
-from core.domain.identity.upstream.exchanges import ConnectionExchange, ConnectionExchangeKind
-from core.domain.identity.upstream.identities import ODD_PROFILE
-from core.domain.identity.upstream.link_requests import Asker
-from core.domain.identity.upstream.providers import (
-    ProviderOffer,
-    ProviderOrigin,
-    UnknownProvider,
-    Upstream,
-    origin_of,
-    provider_key,
-)
+from core.domain.identity.upstream.identities import ODD_PROFILE, Asker
+from core.domain.identity.upstream.providers import ProviderOffer, ProviderOrigin, UnknownProvider, Upstream, origin_of, provider_key
 from core.domain.identity.upstream.sign_in import (
+    REPEATABLE,
     NewState,
     OAuthError,
     ProviderRequest,
@@ -32,19 +27,17 @@ from core.domain.identity.upstream.sign_in import (
     ServicePlace,
     TakenState,
     UpstreamRefused,
+    UsedState,
     WayThrough,
     derived,
     is_code,
 )
 from core.domain.secrets import Token
 from core.frozen import Frozen, replace
-from core.usecases.identity.upstream.outages import ProviderOutages
-from core.usecases.identity.upstream.providers import UpstreamProviders
-from ports.identity.upstream.connections import ConnectionRecorder
-from ports.identity.upstream.protocols import UpstreamProtocols
-from ports.identity.upstream.sign_in import UpstreamLookup
+from core.usecases.identity.upstream.providers import ProviderOutages, UpstreamProviders
+from ports.crypto import ServerSecrets
+from ports.identity.upstream import ConnectionRecorder, UpstreamLookup, UpstreamProtocols
 from ports.metrics import Metrics
-from ports.server_secrets import ServerSecrets
 from ports.system import System
 
 # The name of the key from which nonces and verifiers are derived.
@@ -310,3 +303,38 @@ class _Leaving(Frozen, kw_only=True):
 
 def _place(flow: Flow, realm: str) -> ServicePlace:
     return ServicePlace(organization=flow.wanted.organization, service=flow.service, realm=realm)
+
+
+LOOK_AGAIN_AFTER: Final = 0.1
+_LOOKS: Final = int(REPEATABLE.total_seconds() / LOOK_AGAIN_AFTER)
+
+
+class RepeatedReturns(Frozen):
+    lookup: UpstreamLookup
+    pause: Callable[[float], Awaitable[None]]
+
+    async def wait(self, provider: str, state: Token, browser: Token | None) -> UsedState:
+        """Waits for the outcome of the first return with this state in this browser. Raises `UnknownProvider`, and `FlowOver` when there
+        was no first return, or the first return led nowhere.
+        """
+        key = provider_key(provider)
+        for _ in range(_LOOKS):
+            used = None if browser is None else await self.lookup.used(state.digest(), key, browser.digest())
+            if used is None:
+                break
+            if used.has_led_somewhere:
+                return used
+            await self.pause(LOOK_AGAIN_AFTER)
+        raise FlowOver
+
+    async def tell(self, state: Token, led_to: str = "") -> None:
+        """Stores where the first return led to. An empty address means that the first return led nowhere."""
+        await self.lookup.settle(state.digest(), led_to)
+
+    async def tell_of_failure(self, provider: str, state: Token, browser: Token | None, led_to: str) -> None:
+        """Stores where a second return goes on after the first has failed: in the flow, if the first return had signed the person in by
+        then.
+        """
+        used = None if browser is None else await self.lookup.used(state.digest(), provider_key(provider), browser.digest())
+        if used is None or not used.has_led_somewhere:
+            await self.tell(state, led_to)

@@ -1,33 +1,83 @@
-"""Provider tokens, for the application that the person signed in to. One process refreshes an expired token while the others wait."""
+"""Provider tokens, for the application that the person signed in to. One process refreshes an expired one while the others wait."""
 
 from collections.abc import Awaitable, Callable
 from datetime import datetime
 from typing import Final
 
 from core.domain.errors import BadRequest, Forbidden, NotFound, Unavailable
+from core.domain.identifiers import IdentityId
 from core.domain.identity.callers import Caller
 from core.domain.identity.upstream.claims import NotVouched
-from core.domain.identity.upstream.provider_tokens import (
+from core.domain.identity.upstream.identities import (
     LEASE,
     LOOK_AGAIN_AFTER,
     GrantReadiness,
     IdentityGrant,
     ProviderToken,
+    expiry,
+    grant_id,
+    provider_token_context,
     readiness,
-    sealing_context,
 )
 from core.domain.identity.upstream.providers import UnknownProvider, Upstream, is_one_of_three, provider_key
-from core.domain.identity.upstream.sign_in import OAuthError, RenewalEnded
+from core.domain.identity.upstream.sign_in import OAuthError, ReceivedTokens, RenewalEnded, WayThrough
 from core.domain.secrets import Secret
 from core.frozen import Frozen
-from core.usecases.identity.upstream.identity_grants import IdentityGrants
 from core.usecases.identity.upstream.providers import UpstreamProviders
-from ports.clock import Clock
-from ports.encryption import KeyRing
-from ports.identity.upstream.protocols import GrantEnded, UpstreamProtocols
-from ports.identity.upstream.provider_tokens import GrantFound, IdentityGrantStore
+from ports.crypto import KeyRing
+from ports.identity.upstream import GrantEnded, GrantFound, IdentityGrantStore, UpstreamProtocols
 from ports.metrics import Metrics
-from ports.unit_of_work import UnitOfWorkFactory
+from ports.system import Clock
+from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
+
+
+class IdentityGrants(Frozen):
+    lookup: IdentityGrantStore
+    keyring: KeyRing
+    clock: Clock
+
+    async def lasts(self, identity: IdentityId, upstream: Upstream, way: WayThrough, tokens: ReceivedTokens) -> bool:
+        """Returns whether the service's access at the provider can go on after these tokens expire. True also if the service asks the
+        provider for nothing.
+        """
+        if way.service is None or not way.service_scopes or tokens.expires_in is None or tokens.refresh_token is not None:
+            return True
+        return await self.lookup.is_renewable(grant_id(identity, way.service), upstream.client.client_id)
+
+    async def keep(self, uow: UnitOfWork, identity: IdentityId, upstream: Upstream, way: WayThrough, tokens: ReceivedTokens) -> None:
+        """Records that the identity is used in the service that the sign-in leads to, if there is a service. Tokens are kept only for a
+        service that asks the provider for scopes.
+        """
+        if way.service is None:
+            return
+        grant = IdentityGrant(
+            id=grant_id(identity, way.service), identity=identity, service=way.service, client_id=upstream.client.client_id
+        )
+        if way.service_scopes:
+            grant = self.sealed(grant, tokens, way.service_scopes)
+        # Tokens that the service's own client was given stay.
+        await uow.identity_grants.keep(grant, self.clock.now(), replaces=not way.is_lent)
+
+    def sealed(self, grant: IdentityGrant, tokens: ReceivedTokens, asked: tuple[str, ...]) -> IdentityGrant:
+        """Returns the grant with these tokens, sealed. If no refresh token came, the grant has none here, and the stored one stays under
+        its present seal.
+        """
+        refresh = tokens.refresh_token
+        return IdentityGrant(
+            id=grant.id,
+            identity=grant.identity,
+            service=grant.service,
+            client_id=grant.client_id,
+            scopes=asked if tokens.scopes is None else tokens.scopes,
+            sealed_access_token=self.keyring.seal(
+                tokens.access_token.reveal().encode(), provider_token_context("sealed_access_token", grant.id)
+            ),
+            sealed_refresh_token=None
+            if refresh is None
+            else self.keyring.seal(refresh.reveal().encode(), provider_token_context("sealed_refresh_token", grant.id)),
+            expires_at=expiry(tokens, self.clock.now()),
+        )
+
 
 # Looks go on for the time of one lease, and of a second lease for the process that takes the work over.
 _LOOKS: Final = int(2 * LEASE.total_seconds() / LOOK_AGAIN_AFTER)
@@ -126,4 +176,4 @@ class ProviderTokens(Frozen):
         return ProviderToken(provider=key, access_token=token, expires_at=grant.expires_at, scopes=grant.scopes)
 
     def _open(self, column: str, grant: IdentityGrant, sealed: bytes) -> Secret:
-        return Secret(self.keyring.open(sealed, sealing_context(column, grant.id)).decode())
+        return Secret(self.keyring.open(sealed, provider_token_context(column, grant.id)).decode())

@@ -1,12 +1,14 @@
-"""An organization's own provider from draft to active: its metadata, its certificates, the owner's word, and the recorder."""
+"""An organization's own provider from draft to active: its metadata, also fetched anew, certificates, the owner's word, the recorder."""
 
 from collections.abc import Sequence
 from datetime import timedelta
 from functools import partial
 from typing import Final
+from urllib.parse import urljoin
 
 from core.domain.errors import BadRequest, Conflict, NotFound, found
 from core.domain.identifiers import UpstreamProviderId
+from core.domain.identity.upstream.connection_tests import ConnectionExchange
 from core.domain.identity.upstream.connections import (
     CertificateSource,
     ProviderKind,
@@ -20,15 +22,13 @@ from core.domain.identity.upstream.connections import (
     private_key_context,
 )
 from core.domain.identity.upstream.directories import SealedKey
-from core.domain.identity.upstream.exchanges import ConnectionExchange
-from core.domain.identity.upstream.saml.metadata import DirectoryMetadata
-from core.domain.identity.upstream.saml.requests import ServiceProviderMetadata
-from core.domain.outbound.destinations import NotADestination, destination
+from core.domain.identity.upstream.refreshes import MOST_REDIRECTS, READ_WITHIN, Read, RefreshFault, way_taken
+from core.domain.identity.upstream.saml.assertions import DirectoryMetadata, ServiceProviderMetadata
+from core.domain.outbound import NotADestination, OutboundDestination, destination
 from core.domain.record.events import Actor
-from core.domain.saml.entities import LONGEST_METADATA
-from core.domain.saml.messages import SamlBinding
+from core.domain.saml import LONGEST_METADATA, SamlBinding
 from core.domain.tenancy.members import Member
-from core.domain.tenancy.setup.setup_drafts import NOT_HANDED_OVER
+from core.domain.tenancy.setup import NOT_HANDED_OVER
 from core.domain.tenancy.upstream_providers import (
     UpstreamProvider,
     activated,
@@ -44,14 +44,13 @@ from core.domain.tenancy.upstream_providers import (
     with_settings,
 )
 from core.frozen import Frozen, replace
-from core.usecases.identity.upstream.connection_keys import ConnectionKeys
+from core.usecases.identity.upstream.providers import ConnectionKeys
 from core.usecases.tenancy.rights import require_owner
 from core.usecases.tenancy.upstream_providers import NO_SUCH_PROVIDER, changed, held
-from ports.clock import Clock
-from ports.encryption import KeyRing
-from ports.identity.upstream.connections import ConnectionLookup
-from ports.identity.upstream.saml import ServiceProviderDocuments
-from ports.outbound import Outbound, OutboundFailed
+from ports.crypto import KeyRing
+from ports.identity.upstream import ConnectionLookup, ServiceProviderDocuments
+from ports.outbound import Failure, Outbound, OutboundAnswer, OutboundFailed
+from ports.system import Clock
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
 FETCHED_WITHIN: Final = timedelta(seconds=8)
@@ -279,3 +278,66 @@ def _saml(provider: UpstreamProvider) -> SamlSettings:
     if provider.kind is not ProviderKind.SAML or provider.saml is None:
         raise BadRequest("The provider is not of the kind saml", words="provider_kind")
     return provider.saml
+
+
+_ACCEPTED: Final = {"accept": "application/samlmetadata+xml, application/xml, text/xml", "user-agent": "Postern"}
+_REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
+_SUCCEEDED: Final = 200
+
+
+class NotRead(Exception):
+    """The metadata do not count. `detail` is for the log."""
+
+    def __init__(self, fault: RefreshFault, detail: str = "") -> None:
+        self.fault = fault
+        self.detail = detail[:_LONGEST_DETAIL]
+        super().__init__(fault.value)
+
+
+_LONGEST_DETAIL: Final = 300
+
+
+class DirectoryMetadataReader(Frozen):
+    outbound: Outbound
+    documents: ServiceProviderDocuments
+    within: timedelta = READ_WITHIN
+
+    async def read(self, settings: SamlSettings) -> Read:
+        """Raises `NotRead`, and `Overloaded`."""
+        stations, answer = await self._fetched(settings.metadata_url)
+        if answer.status != _SUCCEEDED:
+            raise NotRead(RefreshFault.STATUS, str(answer.status))
+        if len(answer.body) > LONGEST_METADATA:
+            raise NotRead(RefreshFault.TOO_LONG)
+        try:
+            metadata = await self.documents.read_directory(answer.body, settings.trusted)
+        except BadRequest as refusal:
+            raise NotRead(RefreshFault.NOT_METADATA, refusal.message) from None
+        return Read(metadata=metadata, because=way_taken(stations))
+
+    async def _fetched(self, address: str) -> tuple[list[OutboundDestination], OutboundAnswer]:
+        """The addresses on the way, and the last answer."""
+        stations: list[OutboundDestination] = []
+        while True:
+            stations.append(self._permitted(address))
+            try:
+                answer = await self.outbound.get(stations[-1], self.within, most=LONGEST_METADATA, headers=_ACCEPTED)
+            except OutboundFailed as failed:
+                fault = RefreshFault.REFUSED if failed.failure is Failure.REFUSED else RefreshFault.UNREACHABLE
+                raise NotRead(fault, failed.failure.value) from None
+            onward = answer.headers.get("location")
+            if answer.status not in _REDIRECTS or onward is None or len(stations) > MOST_REDIRECTS:
+                return stations, answer
+            try:
+                address = urljoin(address, onward)
+            except ValueError:
+                raise NotRead(RefreshFault.REFUSED, "the redirect leads to no address") from None
+
+    def _permitted(self, address: str) -> OutboundDestination:
+        try:
+            to = destination(address)
+        except NotADestination as refusal:
+            raise NotRead(RefreshFault.REFUSED, str(refusal)) from None
+        if not self.outbound.may_call(to):
+            raise NotRead(RefreshFault.REFUSED)
+        return to

@@ -1,5 +1,8 @@
 """Sign-ins with a password of a directory by LDAP. The password lives in one call: it goes to the directory once, in a connection of its
 own, and nowhere else. What the directory says waits sealed for the browser, which comes back with a code, as from any other provider.
+
+Failed sign-ins with a password of a directory by LDAP, in the log of sign-ins. The recorder has them, too, for the administrator of the
+connection.
 """
 
 import json
@@ -13,39 +16,79 @@ from core.domain.identifiers import ConnectionAnswerId, ConnectionExchangeId, Up
 from core.domain.identity.devices import Client
 from core.domain.identity.flows import FlowOver
 from core.domain.identity.login_events import LoginFailure
-from core.domain.identity.upstream.connection_tests import TestedCheck
-from core.domain.identity.upstream.directories import WAITS, AskedPassword, ConnectedDirectory, NewAnswer, answer_context, request_id
-from core.domain.identity.upstream.exchanges import ConnectionExchange, ConnectionExchangeKind
+from core.domain.identity.upstream.claims import Asserted
+from core.domain.identity.upstream.connection_tests import ConnectionExchange, ConnectionExchangeKind, TestedCheck
+from core.domain.identity.upstream.directories import (
+    WAITS,
+    AskedPassword,
+    ConnectedDirectory,
+    NewAnswer,
+    answer_context,
+    asserted_by_entry,
+    counted_person,
+    read_attributes,
+    request_id,
+    stored_word,
+)
 from core.domain.identity.upstream.ldap.answers import (
     BindOutcome,
     LdapAnswer,
     LdapEntry,
+    LdapFailed,
+    LdapFault,
     LdapSite,
+    LdapStep,
     NotRecognised,
     shown,
     subject_of,
     usable_name,
     usable_password,
 )
-from core.domain.identity.upstream.ldap.failures import LdapFailed, LdapFault, LdapStep
-from core.domain.identity.upstream.ldap.people import asserted_by_entry, counted_person, read_attributes, stored_word
+from core.domain.identity.upstream.ldap.settings import ldap_issuer
 from core.domain.identity.upstream.ldap.surveys import line_of_sign_in, words_of
-from core.domain.identity.upstream.providers import ProviderEndpoints, ProviderOff, ProviderSite
+from core.domain.identity.upstream.providers import OWN_PROVIDER, ProviderEndpoints, ProviderOff, ProviderSite
 from core.domain.identity.upstream.sign_in import ProviderAway, derived
 from core.domain.secrets import Secret, Token
 from core.frozen import Frozen, replace
+from core.usecases.identity.devices import Devices
+from core.usecases.identity.login_events import LoginEvents
 from core.usecases.identity.upstream.journeys import STATES
-from core.usecases.identity.upstream.outages import ProviderOutages
-from core.usecases.tenancy.connections.failed_sign_ins import FailedDirectorySignIns, failure_of
-from core.usecases.tenancy.connections.surveys import DirectorySurveys
-from core.usecases.tenancy.connections.trials import ConnectionTests
-from ports.encryption import KeyRing
-from ports.identity.upstream.connections import ConnectionLookup, ConnectionRecorder
-from ports.identity.upstream.directory_failures import DirectoryFailureStore
-from ports.identity.upstream.ldap import LdapDirectories, LdapFound
+from core.usecases.identity.upstream.providers import ProviderOutages
+from core.usecases.tenancy.connections.trials import ConnectionTests, DirectorySurveys
+from ports.crypto import KeyRing, ServerSecrets
+from ports.identity.upstream import ConnectionLookup, ConnectionRecorder, DirectoryFailureStore, LdapDirectories, LdapFound, UpstreamLookup
 from ports.metrics import Metrics
-from ports.server_secrets import ServerSecrets
 from ports.system import System
+
+_FAILURES: Final = {
+    BindOutcome.WRONG: LoginFailure.WRONG_PASSWORD,
+    BindOutcome.LOCKED: LoginFailure.THROTTLED,
+}
+
+
+def failure_of(outcome: BindOutcome) -> LoginFailure:
+    """What else the directory says is its own, and stands in the recorder."""
+    return _FAILURES.get(outcome, LoginFailure.NOT_VOUCHED)
+
+
+class FailedDirectorySignIns(Frozen):
+    lookup: UpstreamLookup
+    devices: Devices
+    login_events: LoginEvents
+    system: System
+
+    async def log(self, asked: AskedPassword, subject: str, failure: LoginFailure, client: Client) -> None:
+        """Names the account that is connected to this person of the directory. For somebody unknown, it looks for nobody, so that both take
+        the same time. Who sees it: see `audience`.
+        """
+        directory = asked.directory
+        approach = await self.devices.observe(client)
+        looked_for = Asserted(ldap_issuer(directory.id), subject or self.system.ids.new().hex)
+        met = await self.lookup.meet(
+            str(directory.id), looked_for, None, approach, organization=directory.organization, application=asked.application
+        )
+        await self.login_events.log_failure(failure, OWN_PROVIDER, met.connected, approach, asked.application)
+
 
 _LONGEST_REASON: Final = 500
 # Each is counted in one entry of the recorder, since anybody may bring it about.

@@ -30,29 +30,29 @@ from core.domain.identity.upstream.refreshes import (
     taken,
 )
 from core.domain.record.events import Actor
-from core.domain.saml.certificates import due_warning
-from core.domain.tenancy.connections.refreshes import (
+from core.domain.saml import due_certificate_warning
+from core.domain.tenancy.members import Member
+from core.domain.tenancy.roles import Capability
+from core.domain.tenancy.upstream_providers import (
+    UpstreamProvider,
     certificate_decided,
     certificates_changed,
     certificates_wait,
     is_looked_at,
     is_same,
     reading_failed,
+    vouched_by_owner,
 )
-from core.domain.tenancy.members import Member
-from core.domain.tenancy.roles import Capability
-from core.domain.tenancy.upstream_providers import UpstreamProvider, vouched_by_owner
 from core.frozen import Frozen, replace
-from core.usecases.tenancy.connections.metadata import DirectoryMetadataReader, NotRead
-from core.usecases.tenancy.owner_mails import tell_owners
+from core.usecases.tenancy.connections.lifecycle import DirectoryMetadataReader, NotRead
+from core.usecases.tenancy.ownerships import tell_owners
 from core.usecases.tenancy.rights import hold_members, require_capability, require_owner
 from core.usecases.tenancy.upstream_providers import NO_SUCH_PROVIDER
-from ports.clock import Clock
-from ports.identity.upstream.protocols import UpstreamProtocols
-from ports.identity.upstream.saml import ServiceProviderDocuments
-from ports.mail_templates import MailTemplates
+from ports.identity.upstream import ServiceProviderDocuments, UpstreamProtocols
+from ports.mail import MailTemplates
 from ports.metrics import Metrics
-from ports.tenancy.connection_refreshes import ConnectionRefreshStore, DueConnection
+from ports.system import Clock
+from ports.tenancy.connections import ConnectionRefreshStore, DueConnection
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
 log = structlog.get_logger()
@@ -168,7 +168,7 @@ class ConnectionRefreshes(Frozen):
                 return
             await uow.connection_refreshes.dated(held.id, ours, ours_until)
             for ending, ends_at in _ends(held.saml, ours_until if held.certificate == ours else None).items():
-                days = due_warning(ends_at, None, now, WARNINGS)
+                days = due_certificate_warning(ends_at, None, now, WARNINGS)
                 if days is not None and await uow.connection_refreshes.warned(held.id, ending, ends_at, days):
                     await self._mail(uow, due, "connection_ends", what=ending.value, date=f"{ends_at:%Y-%m-%d}")
             await uow.commit()

@@ -1,14 +1,20 @@
-"""Tests of an organization's own provider: they go the way of a sign-in, sign nobody in, and end on a page with every check."""
+"""Tests of an own provider: they go the way of a sign-in, sign nobody in, and end on a page with every check, or look first (LDAP)."""
 
 import json
+from collections.abc import Sequence
 from typing import Final
 from urllib.parse import urlencode
 
+from core.domain.errors import found
 from core.domain.identifiers import ConnectionExchangeId, ConnectionTestId, OrganizationId, UpstreamProviderId
 from core.domain.identity.flows import FlowOver
 from core.domain.identity.upstream.claims import Asserted, NotVouched
 from core.domain.identity.upstream.connection_tests import (
+    CheckState,
+    ConnectionExchange,
+    ConnectionExchangeKind,
     ConnectionTest,
+    Examination,
     NewConnectionTest,
     TestedCheck,
     TestResult,
@@ -18,29 +24,62 @@ from core.domain.identity.upstream.connection_tests import (
     result_of,
 )
 from core.domain.identity.upstream.connections import ProviderKind
-from core.domain.identity.upstream.directories import RESULT_LASTS, TEST_LASTS, ConnectedDirectory
-from core.domain.identity.upstream.exchanges import ConnectionExchange, ConnectionExchangeKind
-from core.domain.identity.upstream.ldap.answers import ldap_site
+from core.domain.identity.upstream.directories import RESULT_LASTS, TEST_LASTS, ConnectedDirectory, surveyed_attributes
+from core.domain.identity.upstream.ldap.answers import LdapFailed, LdapFault, LdapSite, LdapStep, ldap_site
+from core.domain.identity.upstream.ldap.surveys import lines_of_failure, lines_of_survey
 from core.domain.identity.upstream.providers import ClientAtProvider, ProviderEndpoints, SamlAtProvider, Upstream
-from core.domain.identity.upstream.saml.examinations import CheckState, Examination
 from core.domain.identity.upstream.sign_in import OAuthError, ProviderRequest, derived, is_code
 from core.domain.record.events import SYSTEM
-from core.domain.saml.entities import KeyPair
+from core.domain.saml import KeyPair
 from core.domain.secrets import Secret, Token
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.upstream_providers import UpstreamProvider, provider_tested, require_complete, tested
 from core.frozen import Frozen
 from core.usecases.identity.upstream.journeys import STATES, Journeys
-from core.usecases.tenancy.connections.surveys import DirectorySurveys, Surveyed
 from core.usecases.tenancy.upstream_providers import held
-from ports.encryption import KeyRing
-from ports.identity.upstream.connections import ConnectionLookup, ConnectionRecorder
-from ports.identity.upstream.protocols import UpstreamProtocols
+from ports.crypto import KeyRing, ServerSecrets
+from ports.identity.upstream import ConnectionLookup, ConnectionRecorder, LdapDirectories, UpstreamProtocols
 from ports.metrics import Metrics
-from ports.server_secrets import ServerSecrets
 from ports.system import System
-from ports.tenancy.setup.test_starters import TestStarters
+from ports.tenancy.connections import TestStarters
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
+
+
+class Surveyed(Frozen):
+    lines: Sequence[TestedCheck]
+    lockout: tuple[int, int] | None = None
+    """The threshold and the seconds, if they could be read."""
+
+    @property
+    def result(self) -> TestResult:
+        return TestResult(checks=self.lines)
+
+
+class DirectorySurveys(Frozen):
+    lookup: ConnectionLookup
+    directories: LdapDirectories
+    keyring: KeyRing
+
+    def site(self, directory: ConnectedDirectory) -> LdapSite:
+        """Raises `LdapFailed` while there is no bind password for these hosts, and `NotFound` for another kind."""
+        settings, client = found(directory.ldap, "The provider is not of the kind ldap"), directory.client
+        opened = self.keyring.open(client.sealed_secret, client.context) if client.sealed_secret else b""
+        site = ldap_site(settings, Secret(opened.decode()))
+        if not site.password.reveal():
+            raise LdapFailed(LdapStep.BIND, LdapFault.NO_PASSWORD)
+        return site
+
+    async def made(self, directory: ConnectedDirectory) -> Surveyed:
+        """Every line but the sign-in."""
+        settings = found(directory.ldap, "The provider is not of the kind ldap")
+        domains = await self.lookup.proved_domains(directory.organization)
+        try:
+            survey = await self.directories.survey(directory.id, self.site(directory), surveyed_attributes(settings))
+        except LdapFailed as failed:
+            return Surveyed(lines_of_failure(settings, failed))
+        read = survey.lockout
+        return Surveyed(lines_of_survey(settings, survey, domains), None if read is None else (read.threshold, read.seconds))
+
 
 TEST_PAGE: Final = "/ui/connections/test"
 

@@ -11,10 +11,19 @@ from core.domain.identity.upstream.connection_tests import TestStarter
 from core.domain.identity.upstream.connections import ConnectionState, ProviderKind, SamlChange
 from core.domain.identity.upstream.ldap.settings import LdapChange
 from core.domain.record.events import Actor
-from core.domain.saml.entities import entity_id
-from core.domain.tenancy.setup.directories import DirectoryProduct, product_named, settings_of, source_named, words_for
-from core.domain.tenancy.setup.setup_drafts import SetupDraft, SetupDraftState, require_changeable
-from core.domain.tenancy.setup.setup_links import KnownSetupLink, SetupPurpose
+from core.domain.saml import entity_id
+from core.domain.tenancy.setup import (
+    DirectoryProduct,
+    KnownSetupLink,
+    SetupDraft,
+    SetupDraftState,
+    SetupPurpose,
+    product_named,
+    require_changeable,
+    settings_of,
+    source_named,
+    words_for,
+)
 from core.domain.tenancy.upstream_providers import (
     UpstreamProvider,
     after_change,
@@ -28,10 +37,10 @@ from core.domain.tenancy.upstream_providers import (
 from core.frozen import Frozen, replace
 from core.usecases.tenancy.connections.lifecycle import Connections, from_metadata
 from core.usecases.tenancy.connections.trials import ConnectionTests
-from core.usecases.tenancy.setup.held_links import drop_connection, held_draft, held_link
+from core.usecases.tenancy.setup.setup_links import drop_connection, held_draft, held_link
 from core.usecases.tenancy.upstream_providers import NO_SUCH_PROVIDER, NewProvider, OrganizationUpstreamProviders, add
 from ports.system import System
-from ports.tenancy.setup.setup_links import SetupLinkStore
+from ports.tenancy.connections import SetupLinkStore
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
 _TYPED_AT: Final = "bind_password_typed_at"

@@ -1,24 +1,26 @@
-"""Set-up links: made and ended by members and platform owners, and bound to the first browser that presses the button."""
+"""Set-up links: made and ended by members and platform owners, bound to the first browser, and held in the middle of a change."""
 
 from collections.abc import Collection, Sequence
+from typing import Final
 
 import structlog
 
-from core.domain.email import Email
-from core.domain.errors import NotFound, found
-from core.domain.identifiers import OrganizationId, SetupLinkId, UpstreamProviderId, UserId
+from core.domain.errors import Conflict, NotFound, found
+from core.domain.identifiers import OrganizationId, SetupDraftId, SetupLinkId, UpstreamProviderId, UserId
+from core.domain.identity.account_mails import Links
 from core.domain.identity.callers import Caller
-from core.domain.identity.links import Links
 from core.domain.languages import Language
+from core.domain.mail import Email
 from core.domain.record.events import Actor
 from core.domain.secrets import Token
-from core.domain.tenancy.keys.machine_keys import NewMachineKey, key_name
+from core.domain.tenancy.management_keys import NewMachineKey, key_name
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
-from core.domain.tenancy.setup.setup_links import (
-    KIND,
-    LIFETIME,
+from core.domain.tenancy.setup import (
+    SETUP_LINK_KIND,
+    SETUP_LINK_LIFETIME,
     KnownSetupLink,
+    SetupDraft,
     SetupLink,
     SetupLinkRefused,
     SetupLinkUnknown,
@@ -26,6 +28,7 @@ from core.domain.tenancy.setup.setup_links import (
     require_browser,
     require_links_room,
     require_may_make,
+    require_purpose,
     require_usable,
     setup_link_created,
     setup_link_released,
@@ -34,14 +37,57 @@ from core.domain.tenancy.setup.setup_links import (
     user_name,
     wanted_purposes,
 )
+from core.domain.tenancy.upstream_providers import provider_deleted
 from core.frozen import Frozen, replace
-from core.usecases.tenancy.keys.machine_keys import add_key
+from core.usecases.tenancy.management_keys import add_key
 from core.usecases.tenancy.rights import hold_members, hold_office, hold_rights, require_owner
-from core.usecases.tenancy.setup.held_links import drop_connection
-from ports.mail_templates import MailTemplates
-from ports.system import System
-from ports.tenancy.setup.setup_links import ListedSetupLink, SetupLinkStore, UsedBy
+from ports.mail import MailTemplates
+from ports.system import Clock, System
+from ports.tenancy.connections import ListedSetupLink, SetupLinkStore, UsedBy
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
+
+NO_SUCH_DRAFT: Final = "There is no such draft"
+
+
+async def held_link(uow: UnitOfWork, known: KnownSetupLink, purpose: SetupPurpose, clock: Clock) -> KnownSetupLink:
+    """The link as things are now; nobody revokes it until the unit of work ends. Raises `SetupLinkUnknown` and `SetupLinkRefused`."""
+    held = await uow.setup_links.hold(known.link.id)
+    if held is None:
+        raise SetupLinkUnknown
+    require_browser(held, known.browser_digest)
+    require_usable(held, clock.now())
+    if held.link.finished_at is not None:
+        raise SetupLinkRefused(words="setup_used_up", values={"organization": held.branding.name})
+    require_purpose(held, purpose)
+    return held
+
+
+async def held_draft(uow: UnitOfWork, known: KnownSetupLink, draft: SetupDraftId, clock: Clock) -> tuple[KnownSetupLink, SetupDraft]:
+    """As `held_link`, with one of its drafts. Raises `NotFound`."""
+    seen = await uow.setup_links.find_draft(known.link.organization, draft)
+    if seen is None or seen.link != known.link.id:
+        raise NotFound(NO_SUCH_DRAFT)
+    held = await held_link(uow, known, seen.purpose, clock)
+    # Read again: the organization is held only now.
+    return held, found(await uow.setup_links.find_draft(known.link.organization, draft), NO_SUCH_DRAFT)
+
+
+async def drop_connection(uow: UnitOfWork, draft: SetupDraft, actor: Actor, *, keeps_named: bool = False) -> None:
+    """The connection of a draft that somebody drops. Nothing happens to one that was ever active. A domain route may lead to a connection
+    that has passed its test: then it stays if `keeps_named`. Raises `Conflict` otherwise.
+    """
+    if draft.provider is None:
+        return
+    provider = await uow.upstream_providers.hold(draft.organization, draft.provider)
+    if provider is None or provider.was_ever_active:
+        return
+    if await uow.upstream_providers.is_named(provider.id):
+        if keeps_named:
+            return
+        raise Conflict("A domain route leads to this connection: an administrator of the organization changes it", words="setup_active")
+    await uow.upstream_providers.delete(provider.id)
+    await uow.record(provider_deleted(provider, actor))
+
 
 log = structlog.get_logger()
 
@@ -202,13 +248,15 @@ class SetupLinks(Frozen):
             activates=activates,
             by_platform=False,
             mailed_to=None if wanted.mail_to is None else wanted.mail_to.address,
-            expires_at=now + LIFETIME,
+            expires_at=now + SETUP_LINK_LIFETIME,
             created_by=maker,
             created_at=now,
         )
 
     async def _add(self, uow: UnitOfWork, link: SetupLink, wanted: WantedSetupLink, actor: Actor) -> NewMachineKey[SetupLink]:
-        made, count = await add_key(uow.setup_links.add, lambda: self.system.secrets.key(KIND), lambda prefix: replace(link, prefix=prefix))
+        made, count = await add_key(
+            uow.setup_links.add, lambda: self.system.secrets.key(SETUP_LINK_KIND), lambda prefix: replace(link, prefix=prefix)
+        )
         require_links_room(count)
         await uow.record(setup_link_created(made.key, actor))
         if wanted.mail_to is not None:

@@ -12,10 +12,10 @@ from urllib.parse import quote
 import msgspec
 
 from core.domain.errors import Refusal
-from core.domain.federation.afar.afar_requests import PAGE
+from core.domain.federation.afar_requests import PAGE
 from core.domain.identity.passkeys import Obstacle
-from core.domain.identity.profile.pictures import portrait
-from core.domain.pages import Page as Part
+from core.domain.identity.profiles import portrait
+from core.domain.requests import Page as Part
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer, NoBody, redirect
 from entrypoints.http.machinery.browser_cookies import look_of, other_tokens

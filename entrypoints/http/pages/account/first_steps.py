@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
-from core.domain.identity.account_summaries import AccountSummary
+from core.domain.identity.accounts import AccountSummary
 from core.domain.platform.installation import FirstStepsDone
 from core.frozen import Frozen
 from entrypoints import checks

@@ -4,8 +4,7 @@ from typing import Any, Final
 
 from core.domain.errors import BadRequest, NotFound, Overloaded, RateLimited, Refusal, Unauthorized
 from core.domain.identifiers import UserId
-from core.domain.identity.account_summaries import AccountSummary
-from core.domain.identity.accounts import LONGEST_PASSWORD
+from core.domain.identity.accounts import LONGEST_PASSWORD, AccountSummary
 from core.domain.identity.callers import Caller
 from core.domain.identity.proofs import StepUp
 from core.domain.secrets import Password

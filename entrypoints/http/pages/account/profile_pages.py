@@ -7,13 +7,11 @@ from typing import Annotated, Final
 
 import msgspec
 
-from core.domain.email import Email
 from core.domain.errors import BadRequest, Conflict, NotFound, PayloadTooLarge, RateLimited, Refusal, Unauthorized
-from core.domain.identity.profile.pictures import LARGEST_PICTURE, MOST_PIXELS, PICTURE_TYPES
-from core.domain.identity.profile.profiles import LONGEST_NAME, OwnProfileChange
-from core.domain.identity.profile.usernames import WrongField
+from core.domain.identity.profiles import LARGEST_PICTURE, LONGEST_NAME, MOST_PIXELS, PICTURE_TYPES, OwnProfileChange, WrongField
 from core.domain.identity.proofs import StepUp
 from core.domain.languages import Language
+from core.domain.mail import Email
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.accepts import FormWithFile
 from entrypoints.http.machinery.answers import Answer

@@ -12,7 +12,6 @@ from uuid import UUID
 
 import msgspec
 
-from core.domain.email import Email
 from core.domain.errors import Conflict, OrganizationNotActive
 from core.domain.federation.oauth.authorization_steps import named_account
 from core.domain.federation.oauth.authorizations import restored
@@ -20,7 +19,8 @@ from core.domain.identifiers import SessionId
 from core.domain.identity.browser_sessions import BrowserAccount
 from core.domain.identity.callers import Caller
 from core.domain.identity.flows import Flow, FlowOver, FlowPurpose, form_token
-from core.domain.identity.profile.pictures import portrait
+from core.domain.identity.profiles import portrait
+from core.domain.mail import Email
 from core.frozen import replace
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer, redirect

@@ -7,19 +7,17 @@ from urllib.parse import urlencode
 import msgspec
 
 from core.domain.branding import Branding
-from core.domain.email import Email
 from core.domain.errors import OrganizationNotActive, Refusal
 from core.domain.federation.authorization_refusals import RefusingEndpoint
-from core.domain.federation.oauth.authorization_parameters import Parameters, locales
+from core.domain.federation.oauth.authorization_parameters import THROUGH, Parameters, locales
 from core.domain.federation.oauth.authorization_steps import AuthorizationStep, insists_on_sign_in, wants_second_factor
-from core.domain.federation.oauth.authorizations import UnknownRecipient, stored
-from core.domain.federation.oauth.demands import demanding
-from core.domain.federation.oauth.direct_requests import THROUGH
-from core.domain.federation.oauth.metadata import AUTHORIZATION_ENDPOINT
-from core.domain.federation.oauth.redirects import Answered, ResponseMode
+from core.domain.federation.oauth.authorizations import Answered, ResponseMode, UnknownRecipient, stored
+from core.domain.federation.oauth.oidc import AUTHORIZATION_ENDPOINT
+from core.domain.federation.oauth.resources import demanding
 from core.domain.identity.callers import Caller
 from core.domain.identity.flows import Flow, FlowOver, FlowPurpose, Prompt, Wanted
-from core.domain.services.client_ids import describes_itself
+from core.domain.mail import Email
+from core.domain.services.clients import describes_itself
 from core.frozen import replace
 from core.usecases.federation.authorizations import AGREED, FinishedAuthorization, Outcome, UnfinishedAuthorization
 from entrypoints.bootstrap import Postern

@@ -8,10 +8,9 @@ from uuid import UUID
 import msgspec
 
 from core.domain.errors import OrganizationNotActive
-from core.domain.federation.oauth.agents import DAYS_OFFERED, USUAL_DAYS, grant_end
 from core.domain.federation.oauth.authorization_steps import AuthorizationStep
 from core.domain.federation.oauth.client_documents import ClientRefused
-from core.domain.federation.oauth.consents import ConsentChoice
+from core.domain.federation.oauth.consents import DAYS_OFFERED, USUAL_DAYS, ConsentChoice, grant_end
 from core.domain.federation.oauth.resources import OfferedResource, OfferedScope, Ticked
 from core.domain.identifiers import ResourceServerId
 from core.domain.identity.flows import Flow, FlowOver

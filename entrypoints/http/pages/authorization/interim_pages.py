@@ -3,11 +3,11 @@
 from typing import Any
 
 from core.domain.federation.oauth.authorization_steps import SignedInPerson
-from core.domain.federation.oauth.redirects import destination, proves_nothing
+from core.domain.federation.oauth.authorizations import destination, proves_nothing
 from core.domain.identifiers import ClientId
 from core.domain.identity.callers import Caller
 from core.domain.identity.flows import Flow
-from core.domain.services.client_ids import document_host, is_open
+from core.domain.services.clients import document_host, is_open
 from core.domain.services.services import SignInPolicy
 from core.usecases.federation import authorizations
 from core.usecases.federation.saml import sign_in

@@ -8,11 +8,10 @@ from typing import Annotated, Any, Final
 
 import msgspec
 
-from core.domain.federation.oauth.redirects import destination, with_query
+from core.domain.federation.oauth.authorizations import destination, with_query
 from core.domain.identity.flows import FlowOver
 from core.domain.identity.proofs import StepUp
-from core.domain.identity.upstream.identities import CANCELLED
-from core.domain.identity.upstream.link_requests import LinkRequest
+from core.domain.identity.upstream.identities import CANCELLED, LinkRequest
 from core.domain.identity.upstream.providers import ProviderOff, UnknownProvider
 from core.domain.identity.upstream.sign_in import OAuthError
 from entrypoints.bootstrap import Postern

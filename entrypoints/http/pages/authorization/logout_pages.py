@@ -6,9 +6,9 @@ from urllib.parse import urlencode
 import msgspec
 
 from core.domain.branding import POSTERN
-from core.domain.federation.logout.logouts import OidcLogoutRequest, WayBackUnknown, logout_request
+from core.domain.federation.logouts import OidcLogoutRequest, WayBackUnknown, logout_request
 from core.domain.federation.oauth.authorization_steps import RequestingApplication
-from core.domain.federation.oauth.metadata import END_SESSION_ENDPOINT
+from core.domain.federation.oauth.oidc import END_SESSION_ENDPOINT
 from core.domain.identity.callers import Caller
 from core.usecases.federation.logouts import Farewell
 from entrypoints.bootstrap import Postern

@@ -7,7 +7,7 @@ from operator import attrgetter
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 from uuid import UUID
 
-from core.domain.identity.profile.pictures import Portrait
+from core.domain.identity.profiles import Portrait
 from core.domain.tenancy.roles import BuiltInRole
 from core.frozen import Frozen, replace
 from entrypoints.http.machinery.endpoints import Endpoint

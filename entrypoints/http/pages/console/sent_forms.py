@@ -16,7 +16,7 @@ import msgspec
 
 from core.domain.errors import BadRequest, NotFound, Refusal
 from core.domain.secrets import Secret
-from core.domain.services.billing.money import in_smallest_unit
+from core.domain.services.plans import in_smallest_unit
 from entrypoints.http.machinery.browsers import BoundForm
 from entrypoints.http.machinery.decoding import convert, decode_own_type
 from entrypoints.http.machinery.errors import NotAsDeclared, status_of

@@ -14,7 +14,7 @@ import msgspec
 
 from core.domain.errors import NotFound, Refusal
 from core.domain.identity.callers import Caller
-from core.domain.identity.profile.pictures import Portrait, portrait
+from core.domain.identity.profiles import Portrait, portrait
 from core.domain.languages import CONSOLE_LANGUAGES
 from core.domain.tenancy.members import Member
 from core.frozen import Frozen, replace

@@ -20,7 +20,6 @@ from core.domain.errors import (
     SecondFactorRequired,
     TermsRequired,
 )
-from core.domain.federation.oauth.demands import NO_DEMAND, SignInDemand
 from core.domain.federation.oauth.device_flow import (
     ACTIVATION_PAGE,
     LONGEST_USER_CODE,
@@ -30,6 +29,7 @@ from core.domain.federation.oauth.device_flow import (
     masked,
     unmasked,
 )
+from core.domain.federation.oauth.resources import NO_DEMAND, SignInDemand
 from core.domain.identifiers import DeviceCodeId
 from core.domain.identity.callers import Caller
 from core.domain.identity.devices import Client

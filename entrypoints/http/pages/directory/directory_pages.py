@@ -9,9 +9,9 @@ from core.domain.errors import BadRequest, NotFound, Overloaded
 from core.domain.identifiers import UpstreamProviderId
 from core.domain.identity.upstream.directories import Unsolicited
 from core.domain.identity.upstream.providers import ProviderOff
-from core.domain.identity.upstream.saml.requests import LONGEST_PACKED_RESPONSE
-from core.domain.saml.messages import MessageRefused
-from core.usecases.tenancy.connections.logouts import DirectoryReply
+from core.domain.identity.upstream.saml.assertions import LONGEST_PACKED_RESPONSE
+from core.domain.saml import MessageRefused
+from core.usecases.tenancy.connections.answers import DirectoryReply
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.accepts import Raw
 from entrypoints.http.machinery.answers import Answer, NoBody, redirect

@@ -8,8 +8,7 @@ who makes one up.
 import re
 from typing import Final, Self
 
-from core.domain.branding import CORNERS, POSTERN, Branding, Font, Look, brand_color, logo_path
-from core.domain.looks.colors import DARK, LIGHT, ColorUse, nearest_color
+from core.domain.branding import CORNERS, DARK, LIGHT, POSTERN, Branding, ColorUse, Font, Look, brand_color, logo_path, nearest_color
 from core.frozen import Frozen
 
 _OURS: Final = "x"

@@ -12,10 +12,10 @@ import msgspec
 
 from core.domain.branding import POSTERN
 from core.domain.errors import BadRequest, Overloaded, RateLimited, Refusal, Unauthorized
+from core.domain.identity.account_mails import AskedOnPage, LinkRefused, LinkUnknown, MailedTokenPurpose, Settled
 from core.domain.identity.accounts import LONGEST_PASSWORD
 from core.domain.identity.callers import Caller
 from core.domain.identity.flows import Flow, FlowOver
-from core.domain.identity.mailed_tokens import AskedOnPage, LinkRefused, LinkUnknown, MailedTokenPurpose, Settled
 from core.domain.identity.realms import ProviderRequired
 from core.domain.secrets import Password, Token
 from core.domain.services.user_keys import MOST_KEPT

@@ -7,7 +7,7 @@ from typing import Final
 import msgspec
 
 from core.domain.errors import BadRequest, Forbidden, RateLimited
-from core.domain.identity.mailed_tokens import LinkRefused
+from core.domain.identity.account_mails import LinkRefused
 from core.domain.secrets import Token
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.browsers import SIGN_IN

@@ -7,8 +7,8 @@ from typing import Final
 import msgspec
 
 from core.domain.errors import BadRequest, RateLimited
-from core.domain.identity.locking.account_locks import AddressGivenUp, LockedAccount
-from core.domain.identity.mailed_tokens import LinkRefused
+from core.domain.identity.account_locks import AddressGivenUp, LockedAccount
+from core.domain.identity.account_mails import LinkRefused
 from core.domain.secrets import Token
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.callers import ANYONE

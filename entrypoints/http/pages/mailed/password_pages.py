@@ -11,11 +11,11 @@ import msgspec
 
 from core.domain.errors import BadRequest, Overloaded, Refusal
 from core.domain.identifiers import OrganizationId, UserKeyId
+from core.domain.identity.account_locks import MOST_RECENT, FactorWouldEnd
+from core.domain.identity.account_mails import LinkRefused
 from core.domain.identity.accounts import LONGEST_PASSWORD, PasswordChosen
-from core.domain.identity.locking.account_locks import MOST_RECENT, FactorWouldEnd
-from core.domain.identity.mailed_tokens import LinkRefused
 from core.domain.identity.realms import ProviderRequired
-from core.domain.identity.upstream.vouching import AddedWay
+from core.domain.identity.upstream.claims import AddedWay
 from core.domain.secrets import Password, Token
 from core.domain.services.user_keys import MOST_KEPT, HeldUserKey
 from core.domain.tenancy.members import MOST_ASKED, ListedMembership

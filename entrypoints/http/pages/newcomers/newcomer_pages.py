@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from typing import Final
 
 from core.domain.errors import BadRequest, RateLimited, Unauthorized
+from core.domain.identity.account_mails import LONGEST_TYPED_CODE, read_code
 from core.domain.identity.callers import Caller
 from core.domain.identity.flows import Flow, FlowOver
-from core.domain.identity.mailed_tokens import LONGEST_TYPED_CODE, read_code
 from core.domain.identity.realms import ProviderRequired
-from core.domain.identity.registering.registration_rules import RegistrationClosed
+from core.domain.identity.registering import RegistrationClosed
 from core.domain.identity.upstream.providers import ProviderOff, UnknownProvider
 from core.domain.identity.upstream.sign_in import UpstreamRefused
 from entrypoints.bootstrap import Postern

@@ -6,7 +6,7 @@ from typing import Any, Final
 from urllib.parse import urlencode
 
 from core.domain.errors import Refusal
-from core.domain.identity.signing_out.frames import origins
+from core.domain.identity.browser_sessions import origins
 from core.domain.languages import DEFAULT, Language
 from core.domain.services.proxies import OWN_PATH
 from core.frozen import replace

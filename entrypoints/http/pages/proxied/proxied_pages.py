@@ -11,7 +11,7 @@ import msgspec
 import structlog
 
 from core.domain.errors import Forbidden, NotFound, OrganizationNotActive
-from core.domain.federation.oauth.oauth_errors import InvalidGrant
+from core.domain.federation.oauth.refusals import InvalidGrant
 from core.domain.federation.proxy_checks import ProxiedRequest, ProxyOutcome, place_to_return, state_of
 from core.domain.identity.sessions import IDLE_LIFETIME
 from core.domain.secrets import Token

@@ -15,11 +15,13 @@ import msgspec
 import structlog
 
 from core.domain.branding import POSTERN, Branding
-from core.domain.email import Email
 from core.domain.identity.flows import Flow
 from core.domain.identity.guards.puzzles import (
     LONGEST_CHALLENGE,
+    LONGEST_KEPT,
     LONGEST_SOLUTION,
+    LONGEST_WIDGET_ANSWER,
+    KeptForm,
     Puzzle,
     PuzzleAnswer,
     PuzzleDemand,
@@ -27,10 +29,10 @@ from core.domain.identity.guards.puzzles import (
     PuzzleUnsolved,
 )
 from core.domain.identity.guards.traffic import Crossing
-from core.domain.identity.guards.widgets import LONGEST_KEPT, LONGEST_WIDGET_ANSWER, KeptForm
+from core.domain.mail import Email
 from core.domain.secrets import Password
 from core.frozen import Frozen, replace
-from core.usecases.identity.guards.widgets import Widgets
+from core.usecases.identity.guards.puzzles import Widgets
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.accepts import Form
 from entrypoints.http.machinery.answers import Answer, Headers
@@ -39,7 +41,7 @@ from entrypoints.http.machinery.browsers import FlowForm, PageOutOfDate
 from entrypoints.http.pages import shipped_pages
 from entrypoints.http.pages.flows import AnyCall
 from entrypoints.http.pages.puzzle.widget_page import confined, widget_page
-from ports.identity.guards.widgets import WidgetMaker
+from ports.identity.sign_in import WidgetMaker
 
 log = structlog.get_logger()
 

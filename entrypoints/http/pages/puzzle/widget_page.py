@@ -6,13 +6,13 @@ from functools import lru_cache
 from typing import Final
 
 from core.domain.branding import Branding
-from core.domain.identity.guards.widgets import KeptForm, WidgetPreset
+from core.domain.identity.guards.puzzles import KeptForm, WidgetPreset
 from core.domain.languages import Language
 from entrypoints.http.machinery.answers import Answer, Headers
 from entrypoints.http.machinery.headers import SELF, PagePolicy
 from entrypoints.http.pages import shipped_pages
 from entrypoints.http.pages.flows import NO_ERRORS, AnyCall
-from ports.identity.guards.widgets import WidgetMaker
+from ports.identity.sign_in import WidgetMaker
 
 # Passkeys belong to our host, so a script on a page of ours could ask for one.
 _NO_PASSKEYS: Final[Headers] = ((b"permissions-policy", b"publickey-credentials-create=(), publickey-credentials-get=()"),)

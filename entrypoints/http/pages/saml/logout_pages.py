@@ -10,12 +10,11 @@ from markupsafe import Markup
 
 from core.domain.errors import NotFound, OrganizationNotActive, Overloaded
 from core.domain.identifiers import FlowId
-from core.domain.identity.browser_sessions import BrowserAccount
+from core.domain.identity.browser_sessions import BrowserAccount, origins
 from core.domain.identity.callers import Caller
 from core.domain.identity.flows import FlowOver
 from core.domain.identity.sign_in import ServiceName
-from core.domain.identity.signing_out.frames import origins
-from core.domain.saml.messages import MessageRefused
+from core.domain.saml import MessageRefused
 from core.domain.secrets import Token
 from core.frozen import replace
 from core.usecases.federation.saml.logouts import Bounced, FinishedLogout, FramedLogout, Next, OnwardInBrowser, ServiceMessage

@@ -6,7 +6,7 @@ from typing import Final
 from urllib.parse import unquote_plus, urlencode
 from zlib import DEFLATED, MAX_WBITS, compressobj
 
-from core.domain.saml.messages import LONGEST_MESSAGE, Envelope, MessageRefused, SamlBinding
+from core.domain.saml import LONGEST_MESSAGE, Envelope, MessageRefused, SamlBinding
 from entrypoints.http.large_bodies import beside_the_loop
 from entrypoints.http.machinery.accepts import Raw
 from entrypoints.http.pages.authorization.foreign_forms import pairs

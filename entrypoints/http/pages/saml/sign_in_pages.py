@@ -11,17 +11,16 @@ import msgspec
 from core.domain.errors import NotFound, OrganizationNotActive, Overloaded
 from core.domain.federation.authorization_refusals import RefusingEndpoint
 from core.domain.federation.oauth.authorization_steps import AuthorizationStep, wants_second_factor
-from core.domain.federation.oauth.scopes import LONGEST_SCOPES, words
+from core.domain.federation.oauth.resources import LONGEST_SCOPES, words
 from core.domain.federation.saml.sign_in import as_authorization
 from core.domain.identifiers import FlowId, SessionId
 from core.domain.identity.callers import Caller
 from core.domain.identity.flows import Flow, FlowOver, FlowPurpose, Prompt, Wanted
 from core.domain.identity.sign_in import ServiceName
-from core.domain.saml.messages import MessageRefused
+from core.domain.saml import MessageRefused
 from core.domain.secrets import Token
-from core.usecases.federation.saml.answers import Delivered
+from core.usecases.federation.saml.answers import Delivered, Met
 from core.usecases.federation.saml.sign_in import FINISH, Outcome, UnfinishedSamlSignIn
-from core.usecases.federation.saml.visits import Met
 from entrypoints.bootstrap import Postern
 from entrypoints.event_loop_rounds import fair_turn
 from entrypoints.http.machinery.answers import Answer, Headers, NoBody, redirect

@@ -6,8 +6,7 @@ from typing import Any, Final
 import msgspec
 
 from core.domain.errors import BadRequest, Conflict, NotFound, Overloaded, RateLimited, Refusal
-from core.domain.tenancy.setup.setup_drafts import SetupDraft
-from core.domain.tenancy.setup.setup_links import KnownSetupLink, SetupLinkRefused, SetupLinkUnknown
+from core.domain.tenancy.setup import KnownSetupLink, SetupDraft, SetupLinkRefused, SetupLinkUnknown
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer, NoBody
 from entrypoints.http.machinery.browsers import token_for

@@ -9,7 +9,7 @@ import msgspec
 from core.domain.errors import BadRequest, RateLimited
 from core.domain.identity.flows import form_token
 from core.domain.secrets import Token
-from core.domain.tenancy.setup.setup_links import LONGEST_USER, KnownSetupLink, SetupLinkRefused, SetupLinkUnknown, require_browser
+from core.domain.tenancy.setup import LONGEST_USER, KnownSetupLink, SetupLinkRefused, SetupLinkUnknown, require_browser
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import NO_BODY, Answer, Headers, redirect
 from entrypoints.http.machinery.browser_cookies import keep_setup_secret, setup_secret

@@ -7,13 +7,11 @@ from typing import Final
 from core.domain.errors import BadRequest, Conflict, NotFound
 from core.domain.identity.upstream.connections import LONGEST_SOURCE, ProviderKind, SamlSettings, addresses
 from core.domain.identity.upstream.ldap.settings import LDAP_PRESETS, LdapChange, LdapPreset, LdapSettings
-from core.domain.identity.upstream.saml.mappings import NAME_ID
-from core.domain.outbound.destinations import LONGEST_URL
-from core.domain.saml.entities import LONGEST_METADATA
+from core.domain.identity.upstream.saml.assertions import NAME_ID
+from core.domain.outbound import LONGEST_URL
+from core.domain.saml import LONGEST_METADATA
 from core.domain.secrets import Secret
-from core.domain.tenancy.setup.directories import DirectoryProduct, mapping_of
-from core.domain.tenancy.setup.setup_drafts import SetupDraft
-from core.domain.tenancy.setup.setup_links import KnownSetupLink, SetupPurpose, require_purpose
+from core.domain.tenancy.setup import DirectoryProduct, KnownSetupLink, SetupDraft, SetupPurpose, mapping_of, require_purpose
 from core.domain.tenancy.upstream_providers import LONGEST_NAME, UpstreamProvider
 from core.usecases.tenancy.setup.connection_drafts import client_id_of, has_typed_password, product_of
 from entrypoints.bootstrap import Postern

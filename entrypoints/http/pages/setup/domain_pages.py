@@ -3,8 +3,7 @@
 from typing import Final
 
 from core.domain.errors import BadRequest, Conflict, NotFound
-from core.domain.tenancy.setup.setup_drafts import MOST_DOMAINS, SetupDraft
-from core.domain.tenancy.setup.setup_links import KnownSetupLink, SetupPurpose, require_purpose
+from core.domain.tenancy.setup import MOST_DOMAINS, KnownSetupLink, SetupDraft, SetupPurpose, require_purpose
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import redirect
 from entrypoints.http.machinery.browsers import BoundForm

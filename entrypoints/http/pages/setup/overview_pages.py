@@ -6,8 +6,7 @@ from typing import Final
 import msgspec
 
 from core.domain.errors import BadRequest, Conflict
-from core.domain.tenancy.setup.setup_drafts import SetupDraft, SetupDraftState
-from core.domain.tenancy.setup.setup_links import KnownSetupLink, SetupPurpose
+from core.domain.tenancy.setup import KnownSetupLink, SetupDraft, SetupDraftState, SetupPurpose
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import redirect
 from entrypoints.http.machinery.browsers import BoundForm

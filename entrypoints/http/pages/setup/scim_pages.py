@@ -3,7 +3,7 @@
 from typing import Final
 
 from core.domain.errors import BadRequest, Conflict
-from core.domain.tenancy.setup.setup_links import KnownSetupLink, SetupPurpose, require_purpose
+from core.domain.tenancy.setup import KnownSetupLink, SetupPurpose, require_purpose
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.browsers import BoundForm
 from entrypoints.http.machinery.calls import Call

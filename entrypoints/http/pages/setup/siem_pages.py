@@ -3,9 +3,9 @@
 from typing import Final
 
 from core.domain.errors import BadRequest, Conflict
-from core.domain.outbound.destinations import LONGEST_URL
+from core.domain.outbound import LONGEST_URL
 from core.domain.secrets import Secret
-from core.domain.tenancy.setup.setup_links import KnownSetupLink, SetupPurpose, require_purpose
+from core.domain.tenancy.setup import KnownSetupLink, SetupPurpose, require_purpose
 from core.domain.tenancy.siem import LONGEST_CREDENTIAL, LONGEST_NAME, SiemProvider
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import redirect

@@ -8,7 +8,7 @@ from uuid import UUID
 from core.domain.errors import Refusal
 from core.domain.identifiers import SetupLinkId
 from core.domain.secrets import Token
-from core.domain.tenancy.setup.setup_links import KnownSetupLink, SetupLinkRefused, SetupLinkUnknown
+from core.domain.tenancy.setup import KnownSetupLink, SetupLinkRefused, SetupLinkUnknown
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.browser_cookies import setup_secret
 from entrypoints.http.machinery.callers import CallerRule, SecurityScheme

@@ -4,12 +4,12 @@ signs in, confirms an address, or leads to the page that sets a new password. It
 
 from urllib.parse import urlencode
 
-from core.domain.email import Email
 from core.domain.errors import BadRequest, RateLimited
+from core.domain.identity.account_mails import MailedTokenPurpose, read_code
 from core.domain.identity.callers import Caller
 from core.domain.identity.flows import Flow, FlowOver
-from core.domain.identity.mailed_tokens import MailedTokenPurpose, read_code
 from core.domain.identity.realms import ProviderRequired
+from core.domain.mail import Email
 from core.domain.secrets import Secret
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer, redirect

@@ -8,19 +8,17 @@ from typing import Final, Literal
 import msgspec
 
 from core.domain.branding import POSTERN, Branding
-from core.domain.email import Email
 from core.domain.errors import BadRequest, Conflict, NotFound, OrganizationNotActive, Overloaded, RateLimited
 from core.domain.identifiers import TermsId
-from core.domain.identity.account_mails import AccountMail, Onward
+from core.domain.identity.account_mails import LONGEST_TYPED_CODE, AccountMail, Onward
 from core.domain.identity.accounts import LONGEST_PASSWORD
 from core.domain.identity.callers import Caller
 from core.domain.identity.flows import Flow, FlowPurpose, Wanted, form_token
 from core.domain.identity.guards.puzzles import Puzzle, PuzzlePurpose, PuzzleUnsolved
-from core.domain.identity.mailed_tokens import LONGEST_TYPED_CODE
-from core.domain.identity.passwords.standing import PasswordStanding
-from core.domain.identity.registering.mail_budgets import BUDGET_BITS
-from core.domain.identity.registering.registration_rules import REFUSED_DOMAIN, RegistrationClosed, RegistrationPolicy
+from core.domain.identity.passwords import PasswordStanding
+from core.domain.identity.registering import BUDGET_BITS, REFUSED_DOMAIN, RegistrationClosed, RegistrationPolicy
 from core.domain.identity.sign_in import service_named
+from core.domain.mail import Email
 from core.domain.secrets import Password, Token
 from core.usecases.identity.account_passwords import FittingPassword
 from entrypoints.bootstrap import Postern

@@ -9,12 +9,12 @@ from urllib.parse import urlencode
 import msgspec
 
 from core.domain.errors import BadRequest, RateLimited
-from core.domain.federation.oauth.metadata import AUTHORIZATION_ENDPOINT
+from core.domain.federation.oauth.oidc import AUTHORIZATION_ENDPOINT
+from core.domain.formats import Json
+from core.domain.identity.account_mails import LinkRefused
 from core.domain.identity.callers import Caller
 from core.domain.identity.flows import Flow, FlowOver, FlowPurpose, Wanted, form_token
-from core.domain.identity.mailed_tokens import LinkRefused
 from core.domain.identity.realms import ProviderRequired
-from core.domain.json import Json
 from core.domain.secrets import Token
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer

@@ -13,7 +13,6 @@ from urllib.parse import urlencode
 import msgspec
 
 from core.domain.branding import POSTERN
-from core.domain.email import Email
 from core.domain.errors import BadRequest, Overloaded, RateLimited, Refusal, Unauthorized
 from core.domain.identity.account_mails import AccountMail, Onward
 from core.domain.identity.accounts import LONGEST_PASSWORD
@@ -23,9 +22,9 @@ from core.domain.identity.flows import Flow, FlowOver, FlowPurpose, Prompt, Want
 from core.domain.identity.guards.puzzles import PuzzlePurpose, PuzzleUnsolved
 from core.domain.identity.mfa import LONGEST_CODE
 from core.domain.identity.realms import ANY_WAY, ProviderRequired, WayIn
-from core.domain.identity.registering.mail_budgets import BUDGET_BITS
-from core.domain.identity.registering.registration_rules import ANYBODY_NEW
+from core.domain.identity.registering import ANYBODY_NEW, BUDGET_BITS
 from core.domain.languages import Language
+from core.domain.mail import Email
 from core.domain.secrets import Password
 from core.domain.texts.own_texts import InstallationWords
 from core.usecases.identity.sign_in.admission import SignInEnded

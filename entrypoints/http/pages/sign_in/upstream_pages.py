@@ -11,14 +11,14 @@ import msgspec
 import trio
 
 from core.domain.errors import BadRequest, NotFound, OrganizationNotActive, RateLimited, Refusal, Unauthorized
-from core.domain.federation.oauth.direct_requests import THROUGH, DirectRequest, kept
-from core.domain.federation.oauth.redirects import with_query
+from core.domain.federation.oauth.authorization_parameters import THROUGH, DirectRequest, kept
+from core.domain.federation.oauth.authorizations import with_query
 from core.domain.identity.browser_sessions import SignedInBrowser
 from core.domain.identity.callers import Caller
 from core.domain.identity.flows import Flow, FlowOver, FlowPurpose, Wanted
 from core.domain.identity.realms import ClientRequired, ProviderRequired
+from core.domain.identity.upstream.further_sign_ins import AddressNeeded
 from core.domain.identity.upstream.identities import CANCELLED
-from core.domain.identity.upstream.newcomers import AddressNeeded
 from core.domain.identity.upstream.providers import ProviderOff, UnknownProvider, is_one_of_three, provider_key
 from core.domain.identity.upstream.sign_in import OAuthError, ProviderAway, TakenState, UpstreamRefused
 from core.domain.secrets import Secret, Token

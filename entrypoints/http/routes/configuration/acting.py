@@ -5,7 +5,7 @@ from typing import Any
 from core.domain.errors import Forbidden, NotFound, Refusal
 from core.domain.identifiers import ManagementKeyId, UserId
 from core.domain.identity.callers import Caller
-from core.domain.tenancy.keys.management_keys import CLOSED, ManagementKeyHolder
+from core.domain.tenancy.management_keys import CLOSED, ManagementKeyHolder
 from core.domain.tenancy.members import Member
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.callers import PLATFORM_OWNER, MemberRule

@@ -16,7 +16,7 @@ import trio
 
 from core.domain.errors import BadRequest, NotFound, Refusal, Unavailable
 from core.domain.identity.risk_policies.policies import RiskPolicies
-from core.domain.platform.configuration.object_places import ORGANIZATION, SERVICE, ObjectPlace, organization_place
+from core.domain.platform.configuration.objects import ORGANIZATION, SERVICE, ObjectPlace, organization_place
 from core.domain.platform.configuration.planning import Change, DocumentPlan, PlannedAction, Present, Problem, plan
 from core.domain.secrets import Secret
 from core.frozen import Frozen, replace

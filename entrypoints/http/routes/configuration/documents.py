@@ -10,10 +10,10 @@ import msgspec
 
 from core.domain.errors import BadRequest
 from core.domain.identity.callers import Caller
-from core.domain.platform.configuration.object_places import pointer
+from core.domain.platform.configuration.objects import pointer
 from core.domain.platform.configuration.planning import Change, FieldChange, PlannedAction, Problem
 from core.domain.secrets import Secret
-from core.domain.tenancy.keys.management_keys import PlatformCapability
+from core.domain.tenancy.management_keys import PlatformCapability
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
 from core.usecases.platform.configurations import Loss

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from core.domain.platform.configuration.object_places import ORGANIZATION, SERVICE, ObjectPlace
+from core.domain.platform.configuration.objects import ORGANIZATION, SERVICE, ObjectPlace
 from core.domain.platform.configuration.planning import Present
 from entrypoints.http.routes.configuration.acting import DocumentCaller
 from entrypoints.http.routes.configuration.applying import beside, normal

@@ -7,10 +7,10 @@ from uuid import UUID
 
 import msgspec
 
+from core.domain.formats import Json
 from core.domain.identity.risk_policies.policies import RiskPolicies
-from core.domain.json import Json
 from core.domain.lines import LONGEST_TYPED, one_line
-from core.domain.platform.configuration.object_places import ObjectPlace
+from core.domain.platform.configuration.objects import ObjectPlace
 from core.domain.platform.configuration.planning import KindRules, SortRules
 from core.frozen import Frozen, field
 from entrypoints.http.machinery.endpoints import Endpoint

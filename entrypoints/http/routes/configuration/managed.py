@@ -6,7 +6,7 @@ from uuid import UUID
 
 from core.domain.errors import NotFound
 from core.domain.identifiers import OrganizationId
-from core.domain.platform.configuration.marks import ManagedMark, has_drifted
+from core.domain.platform.configuration.objects import ManagedMark, has_drifted
 from core.frozen import Frozen
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.endpoints import Endpoint, parameters

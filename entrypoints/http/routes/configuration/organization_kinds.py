@@ -6,13 +6,13 @@ from typing import Annotated, Any, Final
 import msgspec
 
 from core.domain.errors import BadRequest
-from core.domain.identity.registering.registration_rules import listed_domain
+from core.domain.formats import Json
+from core.domain.identity.registering import listed_domain
 from core.domain.identity.upstream.connections import ProviderKind
 from core.domain.identity.upstream.ldap.settings import LdapChange
 from core.domain.identity.upstream.providers import Provider
-from core.domain.json import Json
 from core.domain.languages import Language
-from core.domain.platform.configuration.object_places import ORGANIZATION, ObjectPlace
+from core.domain.platform.configuration.objects import ORGANIZATION, ObjectPlace
 from core.domain.platform.configuration.planning import SortRules
 from core.domain.tenancy.profile_fields import read_rule
 from core.domain.tenancy.sign_in_rules import SignInRules

@@ -10,8 +10,8 @@ import msgspec
 from core.domain.errors import BadRequest, Conflict
 from core.domain.identifiers import ProposalId
 from core.domain.identity.proofs import StepUp
-from core.domain.platform.configuration.object_places import pointer
-from core.domain.platform.configuration.proposals import PROPOSES, Proposal, ProposalOvertaken, ProposalState, require_readable
+from core.domain.platform.configuration.objects import pointer
+from core.domain.platform.configuration.planning import PROPOSES, Proposal, ProposalOvertaken, ProposalState, require_readable
 from core.domain.secrets import Secret
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability

@@ -6,8 +6,15 @@ from typing import Any, Final
 
 import msgspec
 
-from core.domain.platform.configuration.marks import digest_of
-from core.domain.platform.configuration.object_places import ORGANIZATION, SERVICE, ObjectPlace, organization_place, pointer, service_place
+from core.domain.platform.configuration.objects import (
+    ORGANIZATION,
+    SERVICE,
+    ObjectPlace,
+    digest_of,
+    organization_place,
+    pointer,
+    service_place,
+)
 from core.domain.platform.configuration.planning import Problem, WantedConfiguration, WantedObject
 from core.domain.secrets import Secret
 from core.frozen import Frozen

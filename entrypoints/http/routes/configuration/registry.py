@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
-from core.domain.platform.configuration.object_places import PLATFORM_FIELDS, PLATFORM_TEXTS
+from core.domain.platform.configuration.objects import PLATFORM_FIELDS, PLATFORM_TEXTS
 from entrypoints.http.routes.configuration.entries import entry
 from entrypoints.http.routes.configuration.kinds import ObjectKind, Within
 from entrypoints.http.routes.configuration.organization_kinds import NO_TEXTS, ORGANIZATION_KINDS, STORED_TEXTS, bounds, stated_bounds

@@ -24,7 +24,7 @@ from core.domain.identity.risk_policies.policies import (
     stored_policy,
 )
 from core.domain.lines import one_line
-from core.domain.platform.configuration.object_places import PLATFORM_RISK, RISK_POLICIES, SERVICE, ObjectPlace
+from core.domain.platform.configuration.objects import PLATFORM_RISK, RISK_POLICIES, SERVICE, ObjectPlace
 from core.frozen import replace
 from entrypoints.http.machinery.fields import example
 from entrypoints.http.routes.configuration.entries import entry

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final
 
 import msgspec
 
-from core.domain.saml.messages import SamlBinding
+from core.domain.saml import SamlBinding
 from entrypoints.http.machinery.fields import example
 from entrypoints.http.routes.configuration.kinds import Fields
 

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import msgspec
 
-from core.domain.platform.configuration.object_places import ORGANIZATION, SERVICE
+from core.domain.platform.configuration.objects import ORGANIZATION, SERVICE
 from entrypoints.http.description.field_texts import lift, texts_of
 from entrypoints.http.routes.configuration.entries import SOURCES
 from entrypoints.http.routes.configuration.kinds import ObjectKind, Within

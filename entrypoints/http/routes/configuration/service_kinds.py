@@ -8,8 +8,8 @@ from msgspec.structs import replace
 from core.domain.errors import BadRequest
 from core.domain.federation.saml.configurations import Configuration
 from core.domain.lines import one_line
-from core.domain.outbound.key_sets import client_keys
-from core.domain.platform.configuration.object_places import SERVICE, SERVICE_ROLES, ObjectPlace
+from core.domain.outbound import client_keys
+from core.domain.platform.configuration.objects import SERVICE, SERVICE_ROLES, ObjectPlace
 from core.domain.services.proxies import ProxySettings
 from core.domain.services.user_keys import UserKeySettings
 from entrypoints.http.routes.configuration.entries import entry

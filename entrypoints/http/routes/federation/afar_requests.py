@@ -7,7 +7,7 @@ from typing import Annotated, Final, Literal
 import msgspec
 
 from core.domain.errors import BadRequest, NotFound, RateLimited
-from core.domain.federation.afar.afar_requests import (
+from core.domain.federation.afar_requests import (
     LONGEST_LOGIN_HINT,
     LONGEST_MESSAGE,
     AskedAfar,
@@ -19,13 +19,12 @@ from core.domain.federation.afar.afar_requests import (
 )
 from core.domain.federation.oauth.clients import AuthenticationMethod
 from core.domain.federation.oauth.consents import ConsentChoice
-from core.domain.federation.oauth.metadata import AFAR_ENDPOINT
-from core.domain.federation.oauth.oauth_errors import InvalidScope, InvalidTarget, UnauthorizedClient
-from core.domain.federation.oauth.resources import MOST_RESOURCES, Ticked
-from core.domain.federation.oauth.scopes import LONGEST_SCOPES
+from core.domain.federation.oauth.oidc import AFAR_ENDPOINT
+from core.domain.federation.oauth.refusals import InvalidScope, InvalidTarget, UnauthorizedClient
+from core.domain.federation.oauth.resources import LONGEST_SCOPES, MOST_RESOURCES, Ticked
 from core.domain.identifiers import AfarRequestId, ServiceId
 from core.domain.identity.proofs import StepUp
-from core.domain.key_proofs.proofs import KeyProofMissing, KeyProofRefused, NonceNeeded
+from core.domain.key_proofs import KeyProofMissing, KeyProofRefused, NonceNeeded
 from core.usecases.federation.afar_requests import AnsweredRequest
 from core.usecases.federation.grants import asked_scopes
 from entrypoints.bootstrap import Postern

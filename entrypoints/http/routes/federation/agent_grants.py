@@ -8,9 +8,9 @@ from uuid import UUID
 import msgspec
 
 from core.domain.errors import BadRequest
-from core.domain.federation.oauth.agents import AgentGrant, AgentReach
+from core.domain.federation.oauth.consents import AgentGrant, AgentReach
 from core.domain.identifiers import AgentGrantId, ServiceId, UserId
-from core.domain.pages import DEFAULT_LIMIT, LARGEST_LIMIT
+from core.domain.requests import DEFAULT_PAGE_LIMIT, LARGEST_PAGE_LIMIT
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
 from entrypoints.bootstrap import Postern
@@ -50,7 +50,7 @@ class AgentGrantsQuery(msgspec.Struct, frozen=True, kw_only=True):
     """Only grants of this person."""
     after: UUID | None = None
     """The `next` of the page before."""
-    limit: Annotated[int, msgspec.Meta(ge=1, le=LARGEST_LIMIT)] = DEFAULT_LIMIT
+    limit: Annotated[int, msgspec.Meta(ge=1, le=LARGEST_PAGE_LIMIT)] = DEFAULT_PAGE_LIMIT
     """The largest number of grants in the answer. A number above the maximum is refused."""
 
 

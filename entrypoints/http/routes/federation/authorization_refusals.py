@@ -7,7 +7,7 @@ from typing import Annotated
 import msgspec
 
 from core.domain.federation.authorization_refusals import ListedRefusal, RefusingEndpoint
-from core.domain.federation.refusal_reasons import RefusalReason
+from core.domain.federation.oauth.refusals import RefusalReason
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
 from entrypoints.bootstrap import Postern

@@ -8,10 +8,9 @@ import msgspec
 from core.domain.errors import NotFound, OrganizationNotActive
 from core.domain.federation.oauth.clients import AuthenticationMethod
 from core.domain.federation.oauth.device_flow import LONGEST_USER_CODE, AskingClient, DeviceCodeExpired
-from core.domain.federation.oauth.metadata import DEVICE_AUTHORIZATION_ENDPOINT
-from core.domain.federation.oauth.oauth_errors import InvalidScope, InvalidTarget, UnauthorizedClient
-from core.domain.federation.oauth.resources import MOST_RESOURCES
-from core.domain.federation.oauth.scopes import LONGEST_SCOPES
+from core.domain.federation.oauth.oidc import DEVICE_AUTHORIZATION_ENDPOINT
+from core.domain.federation.oauth.refusals import InvalidScope, InvalidTarget, UnauthorizedClient
+from core.domain.federation.oauth.resources import LONGEST_SCOPES, MOST_RESOURCES
 from core.domain.identity.sign_in import PASSWORD_PROVIDER
 from core.usecases.federation.grants import asked_scopes
 from entrypoints.bootstrap import Postern

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from core.domain.errors import BadRequest
 from core.domain.federation.oauth.client_documents import FOR_PEOPLE_ALONE
 from core.domain.federation.oauth.clients import ClientCredentials
+from core.domain.federation.oauth.consents import ArrivedClient
 from core.domain.federation.oauth.grants import AUTHORIZATION_CODE, REFRESH_TOKEN
-from core.domain.federation.oauth.oauth_errors import InvalidGrant, UnauthorizedClient
-from core.domain.federation.oauth.unplaced_clients import ArrivedClient
+from core.domain.federation.oauth.refusals import InvalidGrant, UnauthorizedClient
 from core.domain.identifiers import ClientId
 from core.domain.secrets import Token
-from core.domain.services.client_ids import describes_itself
+from core.domain.services.clients import describes_itself
 from core.frozen import replace
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.calls import Request

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Final
 import msgspec
 
 from core.domain.errors import BadRequest, Refusal
-from core.domain.federation.oauth.metadata import INTROSPECTION_ENDPOINT, REVOCATION_ALIAS, REVOCATION_ENDPOINT
+from core.domain.federation.oauth.oidc import INTROSPECTION_ENDPOINT, REVOCATION_ALIAS, REVOCATION_ENDPOINT
 from core.domain.secrets import Token
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.accepts import FormOrJson

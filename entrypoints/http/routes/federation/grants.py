@@ -7,7 +7,7 @@ from typing import Annotated, Final
 import msgspec
 
 from core.domain.errors import BadRequest, RateLimited, Refusal, Unauthorized
-from core.domain.federation.afar.afar_requests import AfarExpired, AfarPending, AfarRefused, AfarSlowDown
+from core.domain.federation.afar_requests import AfarExpired, AfarPending, AfarRefused, AfarSlowDown
 from core.domain.federation.oauth.clients import AuthenticatedClient, AuthenticationMethod, ClientCredentials
 from core.domain.federation.oauth.device_flow import DeviceCodeExpired, DeviceCodePending, DeviceDenied, SlowDown, TooManyPolls
 from core.domain.federation.oauth.exchanges import ACCESS_TOKEN_TYPE
@@ -20,14 +20,13 @@ from core.domain.federation.oauth.grants import (
     grant_type,
     one_resource,
 )
-from core.domain.federation.oauth.metadata import TOKEN_ALIAS, TOKEN_ENDPOINT
-from core.domain.federation.oauth.oauth_errors import InvalidGrant, InvalidScope, InvalidTarget, UnauthorizedClient, UnsupportedGrantType
-from core.domain.federation.oauth.resources import MOST_RESOURCES
-from core.domain.federation.oauth.scopes import LONGEST_SCOPES
+from core.domain.federation.oauth.oidc import TOKEN_ALIAS, TOKEN_ENDPOINT
+from core.domain.federation.oauth.refusals import InvalidGrant, InvalidScope, InvalidTarget, UnauthorizedClient, UnsupportedGrantType
+from core.domain.federation.oauth.resources import LONGEST_SCOPES, MOST_RESOURCES
 from core.domain.identity.upstream.identity_assertions import is_identity_assertion
-from core.domain.key_proofs.proofs import KeyProofMissing, KeyProofRefused, NonceNeeded
+from core.domain.key_proofs import KeyProofMissing, KeyProofRefused, NonceNeeded
 from core.domain.secrets import Token
-from core.domain.services.redirect_uris import LONGEST_URI
+from core.domain.services.clients import LONGEST_URI
 from entrypoints.bootstrap import Postern
 from entrypoints.http.key_proofs import shown_key
 from entrypoints.http.machinery.accepts import FormOrJson

@@ -10,7 +10,7 @@ from core.domain.identifiers import UpstreamProviderId
 from core.domain.identity.proofs import StepUp
 from core.domain.identity.upstream.identity_assertions import LONGEST_CLAIM, LONGEST_ISSUER, SUBJECT, AssertionSettings
 from core.domain.identity.upstream.jwt_assertions import LONGEST_ASSERTION
-from core.domain.outbound.destinations import LONGEST_URL
+from core.domain.outbound import LONGEST_URL
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
 from entrypoints.bootstrap import Postern

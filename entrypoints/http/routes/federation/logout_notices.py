@@ -7,7 +7,7 @@ from uuid import UUID
 
 import msgspec
 
-from core.domain.federation.logout.logout_notices import RULES, LogoutNotice
+from core.domain.federation.logouts import LOGOUT_NOTICE_RULES, LogoutNotice
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
 from entrypoints.bootstrap import Postern
@@ -41,7 +41,7 @@ class LogoutNoticeRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The status of the last answer; null if there was none."""
     attempt_count: Annotated[int, example(1)]
     """How many attempts there were."""
-    max_attempts: Annotated[int, example(RULES.most_attempts)]
+    max_attempts: Annotated[int, example(LOGOUT_NOTICE_RULES.most_attempts)]
     """How many attempts there are at most."""
     next_retry_at: datetime | None
     """When the next attempt is due; null if no attempt follows."""
@@ -88,6 +88,6 @@ _record = shown(
         "next_retry_at": "next_at",
         "delivery_error": "error",
     },
-    max_attempts=lambda _notice: RULES.most_attempts,
+    max_attempts=lambda _notice: LOGOUT_NOTICE_RULES.most_attempts,
     delivered=lambda notice: notice.delivered_at is not None,
 )

@@ -7,8 +7,8 @@ from typing import Annotated, ClassVar, Final, cast
 import msgspec
 
 from core.domain.errors import TokenInvalid, Unauthorized
-from core.domain.federation.oauth.metadata import USERINFO_ENDPOINT, metadata
-from core.domain.federation.oauth.oauth_errors import InsufficientScope
+from core.domain.federation.oauth.oidc import USERINFO_ENDPOINT, metadata
+from core.domain.federation.oauth.refusals import InsufficientScope
 from core.domain.identity.callers import Caller
 from core.domain.languages import Language
 from core.domain.secrets import Token

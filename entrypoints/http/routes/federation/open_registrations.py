@@ -6,7 +6,7 @@ from typing import Annotated, Final, Literal
 import msgspec
 
 from core.domain.errors import NotFound
-from core.domain.federation.oauth.metadata import REGISTRATION_ENDPOINT
+from core.domain.federation.oauth.oidc import REGISTRATION_ENDPOINT
 from core.domain.federation.open_registrations import GRANTS, REGISTRATIONS, MetadataRefused, OpenRegistration, RedirectRefused
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.accepts import Json

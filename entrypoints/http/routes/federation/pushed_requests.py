@@ -8,10 +8,10 @@ import msgspec
 from core.domain.federation.oauth.authorization_parameters import LONGEST, LONGEST_HINT, Parameters
 from core.domain.federation.oauth.authorizations import AuthorizationRefused, UnknownRecipient
 from core.domain.federation.oauth.clients import AuthenticationMethod
-from core.domain.federation.oauth.metadata import PUSHED_AUTHORIZATION_ENDPOINT
+from core.domain.federation.oauth.oidc import PUSHED_AUTHORIZATION_ENDPOINT
 from core.domain.federation.oauth.resources import MOST_RESOURCES
-from core.domain.key_proofs.proofs import KeyProofRefused, NonceNeeded
-from core.domain.services.redirect_uris import LONGEST_URI
+from core.domain.key_proofs import KeyProofRefused, NonceNeeded
+from core.domain.services.clients import LONGEST_URI
 from entrypoints.bootstrap import Postern
 from entrypoints.http.key_proofs import shown_key
 from entrypoints.http.machinery.accepts import Form

@@ -7,12 +7,10 @@ from typing import Annotated, Any, Final
 import msgspec
 
 from core.domain.errors import BadRequest, NotFound, OrganizationNotActive, Overloaded
-from core.domain.federation.saml.certificates import Certificate
-from core.domain.federation.saml.configurations import Configuration, ConfigurationChange
-from core.domain.federation.saml.exchanges import SamlExchange
+from core.domain.federation.saml.configurations import Certificate, Configuration, ConfigurationChange
+from core.domain.federation.saml.messages import SamlExchange
 from core.domain.identity.sign_in import ServiceName
-from core.domain.saml.certificates import CertificateNotMade
-from core.domain.saml.entities import LONGEST_ENTITY_ID, LONGEST_METADATA
+from core.domain.saml import LONGEST_ENTITY_ID, LONGEST_METADATA, CertificateNotMade
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
 from core.usecases.federation.saml.configurations import SamlStanding

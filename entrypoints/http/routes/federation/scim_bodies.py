@@ -8,9 +8,17 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from core.domain.errors import PreconditionFailed, Refusal
-from core.domain.federation.scim.errors import InvalidFilter, InvalidPath, InvalidSyntax, InvalidValue, Mutability, NoTarget
 from core.domain.federation.scim.filters import LONGEST_FILTER, Comparable, Filter, parse_filter
-from core.domain.federation.scim.patches import LONGEST_TEXT, PatchOperation
+from core.domain.federation.scim.protocol import (
+    LONGEST_TEXT,
+    InvalidFilter,
+    InvalidPath,
+    InvalidSyntax,
+    InvalidValue,
+    Mutability,
+    NoTarget,
+    PatchOperation,
+)
 from core.domain.federation.scim.resources import DEFAULT_COUNT, MOST_LISTED, WantedAttributes, wanted
 from entrypoints.http.machinery.accepts import ScimJson
 from entrypoints.http.machinery.callers import DIRECTORY
@@ -21,7 +29,7 @@ from entrypoints.http.machinery.fields import example
 from entrypoints.http.machinery.headers import AnswerHeader, RequestHeader
 from entrypoints.http.machinery.limits import SCIM as BY_TOKEN
 from entrypoints.http.machinery.limits import UNLIMITED
-from ports.federation.scim.users import SORTABLE, Order
+from ports.federation.scim import SORTABLE, Order
 
 MEDIA_TYPE = "application/scim+json"
 PATCH_SCHEMA = "urn:ietf:params:scim:api:messages:2.0:PatchOp"

@@ -10,9 +10,9 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from core.domain.errors import Conflict, Forbidden, NotFound, NotImplementedHere, PreconditionFailed, TeamLimitExceeded
-from core.domain.federation.scim.errors import InvalidValue
 from core.domain.federation.scim.filters import OF_GROUPS, Filter
 from core.domain.federation.scim.groups import GROUP_SCHEMA, GroupChange, group_change, whole_group
+from core.domain.federation.scim.protocol import InvalidValue
 from core.domain.federation.scim.resources import (
     WantedAttributes,
     group_location,
@@ -53,7 +53,7 @@ from entrypoints.http.routes.federation.scim_bodies import (
     start_of,
     version_of,
 )
-from ports.federation.scim.users import FoundGroup
+from ports.federation.scim import FoundGroup
 
 _GROUPS: Final = "/scim/v2/Groups"
 _GROUP: Final = f"{_GROUPS}/{{group_id}}"

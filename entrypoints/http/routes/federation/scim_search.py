@@ -5,8 +5,8 @@ from typing import Any, Final
 
 import msgspec
 
-from core.domain.federation.scim.errors import InvalidFilter
 from core.domain.federation.scim.filters import OF_GROUPS, OF_USERS, Comparable, Filter, parse_filter
+from core.domain.federation.scim.protocol import InvalidFilter
 from core.domain.federation.scim.resources import list_response
 from core.domain.federation.scim.tokens import ScimHolder
 from core.usecases.federation.scim.users import Search

@@ -8,8 +8,7 @@ from uuid import UUID
 import msgspec
 
 from core.domain.errors import BadRequest
-from core.domain.federation.scim.exchanges import ScimExchange
-from core.domain.federation.scim.tokens import ScimToken
+from core.domain.federation.scim.tokens import ScimExchange, ScimToken
 from core.domain.identifiers import ScimTokenId
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability

@@ -10,6 +10,7 @@ from msgspec import UNSET, UnsetType
 
 from core.domain.errors import Conflict, Forbidden, NotFound, TeamLimitExceeded
 from core.domain.federation.scim.filters import OF_USERS
+from core.domain.federation.scim.protocol import ENTERPRISE_SCHEMA, USER_SCHEMA
 from core.domain.federation.scim.resources import (
     WantedAttributes,
     is_known,
@@ -19,7 +20,6 @@ from core.domain.federation.scim.resources import (
     user_resource,
     user_version,
 )
-from core.domain.federation.scim.schemas import ENTERPRISE_SCHEMA, USER_SCHEMA
 from core.domain.federation.scim.tokens import ScimHolder
 from core.domain.federation.scim.users import FIELD_SCHEMA, ProvisionedUser, Stated
 from core.domain.identifiers import UserId

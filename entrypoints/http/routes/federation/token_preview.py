@@ -8,7 +8,7 @@ import msgspec
 
 from core.domain.claims import ClaimPlace, Said, ToldClaim, WithheldClaim
 from core.domain.errors import BadRequest
-from core.domain.federation.oauth.scopes import LONGEST_SCOPES, SCOPES, known, words
+from core.domain.federation.oauth.resources import LONGEST_SCOPES, SCOPES, known, words
 from core.domain.federation.token_preview import ConsentState, SignInRule, SignInVerdict, TokenPreview, missing_in, told_in
 from core.domain.identifiers import UserId
 from core.domain.tenancy.members import Member
@@ -125,7 +125,7 @@ async def preview_tokens(call: Call[None, PreviewQuery, ServicePath, Member], po
     if query.email is not None:
         email = postern.foundation.email_syntax.parse(query.email)
         return _answer(await previews.preview_of(call.caller, path.org_slug, path.service_slug, email, scopes))
-    return _answer(await previews.preview(call.caller, path.service_slug, UserId(cast(UUID, query.user_id)), scopes))
+    return _answer(await previews.preview(call.caller, path.service_slug, UserId(cast("UUID", query.user_id)), scopes))
 
 
 class VerdictsPath(OrganizationPath, frozen=True):

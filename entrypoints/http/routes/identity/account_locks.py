@@ -7,8 +7,8 @@ from typing import Annotated
 import msgspec
 
 from core.domain.errors import BadRequest
-from core.domain.identity.locking.account_locks import LockedAccount
-from core.domain.identity.upstream.vouching import AddedKind
+from core.domain.identity.account_locks import LockedAccount
+from core.domain.identity.upstream.claims import AddedKind
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.callers import OWN_USER
 from entrypoints.http.machinery.calls import Call

@@ -8,9 +8,9 @@ import msgspec
 
 from core.domain.errors import BadRequest, NotFound, Overloaded, RateLimited
 from core.domain.identifiers import UserKeyId
+from core.domain.identity.account_locks import MOST_RECENT
 from core.domain.identity.account_mails import AccountMail
 from core.domain.identity.guards.puzzles import PuzzlePurpose
-from core.domain.identity.locking.account_locks import MOST_RECENT
 from core.domain.identity.proofs import StepUp
 from core.domain.identity.realms import ProviderRequired
 from core.domain.secrets import Password, Token

@@ -7,16 +7,21 @@ from typing import Annotated, Final
 import msgspec
 
 from core.domain.errors import BadRequest, Conflict, NotFound, OrganizationNotActive, Overloaded, RateLimited, ReauthenticationRequired
-from core.domain.federation.oauth.scopes import PROFILE
-from core.domain.identity.account_mails import AccountMail
+from core.domain.federation.oauth.resources import PROFILE
+from core.domain.identity.account_mails import AccountMail, LinkRefused, MailedTokenPurpose
 from core.domain.identity.callers import Caller, CallerContext
 from core.domain.identity.guards.puzzles import PuzzlePurpose
-from core.domain.identity.mailed_tokens import LinkRefused, MailedTokenPurpose
-from core.domain.identity.profile.pictures import picture_path
-from core.domain.identity.profile.profiles import LONGEST_NAME, LONGEST_ZONE, NO_PROFILE, HeldProfile, OwnProfileChange
-from core.domain.identity.profile.usernames import PATTERN
+from core.domain.identity.profiles import (
+    LONGEST_NAME,
+    LONGEST_ZONE,
+    NO_PROFILE,
+    USERNAME_PATTERN,
+    HeldProfile,
+    OwnProfileChange,
+    picture_path,
+)
 from core.domain.identity.proofs import StepUp
-from core.domain.identity.registering.registration_rules import RegistrationClosed
+from core.domain.identity.registering import RegistrationClosed
 from core.domain.identity.sign_in import service_named
 from core.domain.languages import Language
 from core.domain.secrets import Password, Token
@@ -68,7 +73,9 @@ class MailedLink(msgspec.Struct, frozen=True):
 
 
 _ProfileText = Annotated[str, msgspec.Meta(extra_json_schema={"minLength": 1, "maxLength": LONGEST_NAME})]
-_Username = Annotated[str, msgspec.Meta(extra_json_schema={"minLength": 3, "maxLength": 40, "pattern": PATTERN}), example("ada.lovelace")]
+_Username = Annotated[
+    str, msgspec.Meta(extra_json_schema={"minLength": 3, "maxLength": 40, "pattern": USERNAME_PATTERN}), example("ada.lovelace")
+]
 _Zone = Annotated[str, msgspec.Meta(extra_json_schema={"minLength": 1, "maxLength": LONGEST_ZONE}), example("Europe/Vienna")]
 _Language = Annotated[Language, example("en")]
 

@@ -8,8 +8,7 @@ import msgspec
 
 from core.domain.errors import BadRequest, NotFound, ReauthenticationRequired
 from core.domain.identity.proofs import StepUp
-from core.domain.identity.upstream.identities import ConnectedIdentity
-from core.domain.identity.upstream.link_requests import may_leave_at_once
+from core.domain.identity.upstream.identities import ConnectedIdentity, may_leave_at_once
 from core.domain.identity.upstream.sign_in import OAuthError
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import NO_BODY, Answer, NoBody

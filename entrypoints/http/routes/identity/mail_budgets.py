@@ -8,7 +8,7 @@ from uuid import UUID
 import msgspec
 
 from core.domain.errors import BadRequest, Conflict, NotFound
-from core.domain.identity.registering.mail_budgets import BudgetScope, BudgetStanding
+from core.domain.identity.registering import BudgetScope, BudgetStanding
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
 from entrypoints.bootstrap import Postern

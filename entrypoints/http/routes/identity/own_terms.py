@@ -7,7 +7,7 @@ from typing import Annotated
 import msgspec
 
 from core.domain.errors import Conflict, NotFound
-from core.domain.identity.terms.terms import LONGEST_VERSION, AcceptedTerms, OwnTerms, PendingTerms
+from core.domain.identity.terms import LONGEST_VERSION, AcceptedTerms, OwnTerms, PendingTerms
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.callers import OWN_PERSON
 from entrypoints.http.machinery.calls import Call

@@ -1,7 +1,7 @@
 """The picture of one's own account."""
 
 from core.domain.errors import BadRequest, NotFound
-from core.domain.identity.profile.pictures import LARGEST_PICTURE, PICTURE_TYPES
+from core.domain.identity.profiles import LARGEST_PICTURE, PICTURE_TYPES
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.accepts import RawOfTypes
 from entrypoints.http.machinery.answers import NO_BODY, NoBody

@@ -6,10 +6,10 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
-from core.domain.email import Email
 from core.domain.identity.guards.puzzles import PuzzleAnswer, PuzzleDemand, PuzzlePurpose, PuzzleUnsolved
 from core.domain.identity.guards.traffic import Crossing
-from core.domain.identity.registering.mail_budgets import BUDGET_BITS, MailsHeldBack
+from core.domain.identity.registering import BUDGET_BITS, MailsHeldBack
+from core.domain.mail import Email
 from core.frozen import Frozen
 from core.usecases.identity.guards.puzzles import Puzzles
 from entrypoints.bootstrap import Postern

@@ -7,8 +7,8 @@ from typing import Annotated
 import msgspec
 
 from core.domain.errors import BadRequest, NotFound
-from core.domain.federation.oauth.oauth_errors import InsufficientScope
-from core.domain.federation.oauth.scopes import PROVIDER_TOKEN
+from core.domain.federation.oauth.refusals import InsufficientScope
+from core.domain.federation.oauth.resources import PROVIDER_TOKEN
 from core.domain.identity.upstream.sign_in import OAuthError
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.callers import USER_IN_PERSON

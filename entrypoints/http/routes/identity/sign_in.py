@@ -6,7 +6,6 @@ from typing import Annotated
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from core.domain.email import Email
 from core.domain.errors import (
     BadRequest,
     NotFound,
@@ -19,6 +18,7 @@ from core.domain.errors import (
 )
 from core.domain.identity.realms import ProviderRequired
 from core.domain.identity.sign_in import AwaitingSecondFactor, SignedIn, service_named
+from core.domain.mail import Email
 from core.domain.secrets import Password, Token
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer

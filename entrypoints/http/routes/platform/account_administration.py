@@ -10,7 +10,7 @@ from core.domain.identifiers import UserId
 from core.domain.identity.accounts import Account
 from core.domain.identity.proofs import StepUp
 from core.domain.platform.governance import Authority
-from core.domain.tenancy.keys.management_keys import PlatformCapability
+from core.domain.tenancy.management_keys import PlatformCapability
 from core.usecases.platform.account_administration import AdministeredAccount
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.callers import PLATFORM_OWNER

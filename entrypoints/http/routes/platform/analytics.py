@@ -10,7 +10,7 @@ import msgspec
 from core.domain.errors import BadRequest
 from core.domain.identity.callers import Caller
 from core.domain.platform.analytics import DEFAULT_RECENT, RecentLogin
-from core.domain.tenancy.keys.management_keys import PlatformCapability
+from core.domain.tenancy.management_keys import PlatformCapability
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
 from entrypoints.bootstrap import Postern

@@ -8,9 +8,8 @@ import msgspec
 from core.domain.errors import BadRequest
 from core.domain.identifiers import AuditEntryId
 from core.domain.identity.callers import Caller
-from core.domain.record.audit import AuditEntry
-from core.domain.record.audit_chains import PLATFORM_CHAIN
-from core.domain.tenancy.keys.management_keys import ManagementKeyHolder, PlatformCapability
+from core.domain.record.audit import PLATFORM_CHAIN, AuditEntry
+from core.domain.tenancy.management_keys import ManagementKeyHolder, PlatformCapability
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.callers import PLATFORM_OWNER
 from entrypoints.http.machinery.calls import Call

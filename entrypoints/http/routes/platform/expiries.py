@@ -8,8 +8,8 @@ from uuid import UUID
 import msgspec
 
 from core.domain.identity.callers import Caller
-from core.domain.platform.expiries import Expiry, ExpiryKind
-from core.domain.tenancy.keys.management_keys import PlatformCapability
+from core.domain.platform.todos import Expiry, ExpiryKind
+from core.domain.tenancy.management_keys import PlatformCapability
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
 from entrypoints.bootstrap import Postern

@@ -7,9 +7,8 @@ from typing import Annotated
 import msgspec
 
 from core.domain.branding import logo_path
-from core.domain.changes import UNCHANGED
 from core.domain.errors import BadRequest, Conflict, NotFound
-from core.domain.identity.profile.pictures import LARGEST_PICTURE, PICTURE_TYPES
+from core.domain.identity.profiles import LARGEST_PICTURE, PICTURE_TYPES
 from core.domain.identity.proofs import StepUp
 from core.domain.identity.upstream.further import (
     LONGEST_ADDRESS,
@@ -27,7 +26,8 @@ from core.domain.identity.upstream.further import (
     FurtherTest,
     ProviderPreset,
 )
-from core.domain.identity.upstream.further_settings import ClientSecretKind, FurtherKind
+from core.domain.identity.upstream.providers import ClientSecretKind, FurtherKind
+from core.domain.requests import UNCHANGED
 from core.usecases.platform.further_providers import NewFurther
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.accepts import RawOfTypes

@@ -11,7 +11,6 @@ from core.domain.errors import BadRequest, NotFound
 from core.domain.identifiers import OrganizationId, TierId
 from core.domain.identity.callers import Caller
 from core.domain.identity.proofs import StepUp
-from core.domain.pages import DEFAULT_LIMIT, LARGEST_LIMIT
 from core.domain.platform.governance import (
     LARGEST_OFFSET,
     LARGEST_OVERRIDE,
@@ -21,7 +20,8 @@ from core.domain.platform.governance import (
     GovernedOwner,
     OrganizationFilter,
 )
-from core.domain.tenancy.keys.management_keys import ManagementKeyHolder, PlatformCapability
+from core.domain.requests import DEFAULT_PAGE_LIMIT, LARGEST_PAGE_LIMIT
+from core.domain.tenancy.management_keys import ManagementKeyHolder, PlatformCapability
 from core.domain.tenancy.members import knows_of_office
 from core.domain.tenancy.organizations import OrganizationStatus
 from entrypoints.bootstrap import Postern
@@ -63,7 +63,7 @@ class WantedOrganizations(msgspec.Struct, frozen=True):
     """Only organizations whose slug or name begins with this, in upper or lower case, or the organization with this id. The search stops
     after 1000 slugs and 1000 names.
     """
-    limit: Annotated[int, msgspec.Meta(ge=1, le=LARGEST_LIMIT)] = DEFAULT_LIMIT
+    limit: Annotated[int, msgspec.Meta(ge=1, le=LARGEST_PAGE_LIMIT)] = DEFAULT_PAGE_LIMIT
     """The most organizations to answer with."""
     offset: Annotated[int, msgspec.Meta(ge=0, le=LARGEST_OFFSET)] = 0
     """The number of organizations to skip."""

@@ -8,7 +8,7 @@ import msgspec
 from core.domain.errors import BadRequest
 from core.domain.identifiers import ManagementKeyId
 from core.domain.identity.proofs import StepUp
-from core.domain.tenancy.keys.management_keys import USUAL_LIFE, PlatformCapability
+from core.domain.tenancy.management_keys import USUAL_LIFE, PlatformCapability
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import NO_BODY, NoBody
 from entrypoints.http.machinery.callers import PLATFORM_OWNER

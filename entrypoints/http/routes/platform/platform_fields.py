@@ -7,7 +7,7 @@ from msgspec import UNSET, UnsetType
 
 from core.domain.errors import BadRequest, Conflict, NotFound
 from core.domain.identifiers import UserId
-from core.domain.tenancy.keys.management_keys import PlatformCapability
+from core.domain.tenancy.management_keys import PlatformCapability
 from core.domain.tenancy.profile_fields import ProfileField
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import NO_BODY, NoBody

@@ -9,12 +9,12 @@ import msgspec
 from core.domain.errors import BadRequest, NotFound
 from core.domain.identifiers import UserId
 from core.domain.identity.accounts import Account
-from core.domain.identity.alerts import AlertType
 from core.domain.identity.callers import Caller
 from core.domain.identity.guards.guesses import GuessAlert
+from core.domain.identity.login_events import AlertType
 from core.domain.identity.proofs import StepUp
 from core.domain.platform.platform_users import DEFAULT_FOUND, LONGEST_SOUGHT, MOST_FOUND, FoundUser
-from core.domain.tenancy.keys.management_keys import ManagementKeyHolder, PlatformCapability
+from core.domain.tenancy.management_keys import ManagementKeyHolder, PlatformCapability
 from core.domain.tenancy.members import knows_of_office
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.callers import PLATFORM_OWNER

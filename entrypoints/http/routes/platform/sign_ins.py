@@ -10,8 +10,8 @@ import msgspec
 from core.domain.errors import BadRequest
 from core.domain.identifiers import LoginEventId, ServiceId
 from core.domain.identity.login_events import LoginFailure
-from core.domain.pages import DEFAULT_LIMIT, LARGEST_LIMIT
-from core.domain.platform.sign_in_log import LoggedSignIn, SignInFilter, person_wanted
+from core.domain.platform.analytics import LoggedSignIn, SignInFilter, person_wanted
+from core.domain.requests import DEFAULT_PAGE_LIMIT, LARGEST_PAGE_LIMIT
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
 from entrypoints.bootstrap import Postern
@@ -42,7 +42,7 @@ class SignInsQuery(msgspec.Struct, frozen=True, kw_only=True):
     """Only attempts before this moment. State the offset from UTC."""
     after: UUID | None = None
     """The `next` of the page before."""
-    limit: Annotated[int, msgspec.Meta(ge=1, le=LARGEST_LIMIT)] = DEFAULT_LIMIT
+    limit: Annotated[int, msgspec.Meta(ge=1, le=LARGEST_PAGE_LIMIT)] = DEFAULT_PAGE_LIMIT
     """The largest number of entries in the answer. A number above the maximum is refused."""
 
 

@@ -8,7 +8,7 @@ import msgspec
 
 from core.domain.errors import Conflict
 from core.domain.identity.proofs import StepUp
-from core.domain.signing_keys import KeyPurpose, KeyState
+from core.domain.tokens import KeyPurpose, KeyState
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.callers import PLATFORM_OWNER
 from entrypoints.http.machinery.calls import Call

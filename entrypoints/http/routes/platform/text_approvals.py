@@ -9,7 +9,7 @@ import msgspec
 from core.domain.errors import BadRequest, Conflict, NotFound
 from core.domain.identifiers import OrganizationId
 from core.domain.identity.proofs import StepUp
-from core.domain.platform.text_approvals import ComparedText, ComparedTexts
+from core.domain.platform.governance import ComparedText, ComparedTexts
 from core.domain.texts.own_texts import ApprovalRules
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import NO_BODY, NoBody

@@ -10,10 +10,10 @@ import msgspec
 from core.domain.errors import BadRequest
 from core.domain.identifiers import AuditEntryId, UserId
 from core.domain.identity.callers import Caller
-from core.domain.pages import Listed
 from core.domain.record.audit import AuditEntry, AuditFilter, Person
 from core.domain.record.events import ActingKey, ActingKind, TargetType
-from core.domain.tenancy.keys.management_keys import ManagementKeyHolder
+from core.domain.requests import Listed
+from core.domain.tenancy.management_keys import ManagementKeyHolder
 from core.domain.tenancy.members import Member, knows_of_office
 from core.domain.tenancy.roles import Capability
 from entrypoints.bootstrap import Postern

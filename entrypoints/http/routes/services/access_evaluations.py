@@ -8,7 +8,8 @@ from typing import Annotated, Any, Final
 import msgspec
 
 from core.domain.errors import BadRequest, NotImplementedHere
-from core.domain.services.access_evaluations import (
+from core.domain.services.api_keys import KeyHolder, Permission
+from core.domain.services.rights import (
     MOST_EVALUATIONS,
     RESOURCE_TYPE,
     SUBJECT_TYPE,
@@ -18,7 +19,6 @@ from core.domain.services.access_evaluations import (
     Semantic,
     continued,
 )
-from core.domain.services.api_keys import KeyHolder, Permission
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.callers import ANYONE, key, key_by_either_header
 from entrypoints.http.machinery.calls import Call

@@ -9,8 +9,8 @@ import msgspec
 from core.domain.errors import BadRequest, Conflict
 from core.domain.identifiers import AssignmentId, UserId
 from core.domain.identity.proofs import StepUp
-from core.domain.pages import DEFAULT_LIMIT, LARGEST_LIMIT
-from core.domain.services.assignments import Assignment, ToPerson, ToRole, ToTeam, WantedAssignee
+from core.domain.requests import DEFAULT_PAGE_LIMIT, LARGEST_PAGE_LIMIT
+from core.domain.services.service_roles import Assignment, ToPerson, ToRole, ToTeam, WantedAssignee
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
 from entrypoints.bootstrap import Postern
@@ -40,7 +40,7 @@ class AssignmentsQuery(msgspec.Struct, frozen=True, kw_only=True):
     """Only assignments to this person, not to the person's teams and roles."""
     after: UUID | None = None
     """The `next` of the page before."""
-    limit: Annotated[int, msgspec.Meta(ge=1, le=LARGEST_LIMIT)] = DEFAULT_LIMIT
+    limit: Annotated[int, msgspec.Meta(ge=1, le=LARGEST_PAGE_LIMIT)] = DEFAULT_PAGE_LIMIT
     """The largest number of entries in the answer. A number above the maximum is refused."""
 
 

@@ -8,7 +8,7 @@ import msgspec
 
 from core.domain.errors import BadRequest
 from core.domain.identifiers import ServiceId, UserId
-from core.domain.services.end_users import LONGEST_SEARCH, EndUser, EndUserDetail, LockedOut, UsedIdentity
+from core.domain.services.service_users import LONGEST_SEARCH, EndUser, EndUserDetail, LockedOut, UsedIdentity
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
 from entrypoints.bootstrap import Postern

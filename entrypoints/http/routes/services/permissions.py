@@ -6,7 +6,7 @@ from typing import Annotated
 import msgspec
 
 from core.domain.errors import BadRequest, Conflict
-from core.domain.services.permissions import ServicePermission
+from core.domain.services.service_roles import ServicePermission
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
 from entrypoints.bootstrap import Postern

@@ -10,7 +10,7 @@ import msgspec
 from core.domain.errors import BadRequest, Conflict
 from core.domain.identifiers import ResourceServerId
 from core.domain.identity.sessions import TWO_FACTORS
-from core.domain.outbound.metadata_clients import MetadataClients, RegisteredClients
+from core.domain.outbound import MetadataClients, RegisteredClients
 from core.domain.services.resource_identifiers import LONGEST_IDENTIFIER
 from core.domain.services.resource_servers import (
     LONGEST_DESCRIPTION,
@@ -27,9 +27,9 @@ from core.domain.services.resource_servers import (
     ResourceServerSettings,
     ResourceState,
 )
-from core.domain.signing_keys import TokenAlgorithm
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
+from core.domain.tokens import TokenAlgorithm
 from core.frozen import values_of
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import NO_BODY, NoBody

@@ -7,7 +7,7 @@ import msgspec
 
 from core.domain.errors import BadRequest
 from core.domain.services.api_keys import KeyHolder, Permission
-from core.domain.services.service_analytics import ServiceAnalytics
+from core.domain.services.service_users import ServiceAnalytics
 from core.domain.services.services import Service, ServiceType
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.callers import key

@@ -10,7 +10,7 @@ import msgspec
 from core.domain.errors import BadRequest, Conflict, NotFound
 from core.domain.identifiers import PlanId, UserId
 from core.domain.services.api_keys import KeyHolder, Permission
-from core.domain.services.subscriptions import Subscription, SubscriptionStatus
+from core.domain.services.plans import Subscription, SubscriptionStatus
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import NO_BODY, NoBody
 from entrypoints.http.machinery.callers import key

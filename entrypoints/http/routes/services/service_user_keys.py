@@ -9,7 +9,7 @@ import msgspec
 
 from core.domain.errors import BadRequest
 from core.domain.identifiers import UserId, UserKeyId
-from core.domain.pages import DEFAULT_LIMIT, LARGEST_LIMIT
+from core.domain.requests import DEFAULT_PAGE_LIMIT, LARGEST_PAGE_LIMIT
 from core.domain.secrets import Token
 from core.domain.services.api_keys import KeyHolder, Permission
 from core.domain.services.resource_servers import LONGEST_SCOPE, MOST_SCOPES
@@ -42,7 +42,7 @@ class UserKeysQuery(msgspec.Struct, frozen=True, kw_only=True):
 
     after: UUID | None = None
     """The `next` of the page before."""
-    limit: Annotated[int, msgspec.Meta(ge=1, le=LARGEST_LIMIT)] = DEFAULT_LIMIT
+    limit: Annotated[int, msgspec.Meta(ge=1, le=LARGEST_PAGE_LIMIT)] = DEFAULT_PAGE_LIMIT
     """The largest number of entries in the answer. A number above the maximum is refused."""
 
     @property

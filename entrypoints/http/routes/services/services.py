@@ -8,12 +8,7 @@ import msgspec
 from core.domain.branding import logo_path
 from core.domain.errors import BadRequest, Conflict, ServiceLimitExceeded
 from core.domain.identity.proofs import StepUp
-from core.domain.identity.session_limits.bounds import (
-    LONGEST_IDLE_MINUTES,
-    LONGEST_SESSION_HOURS,
-    MOST_SESSIONS,
-    SHORTEST_IDLE_MINUTES,
-)
+from core.domain.identity.session_limits import LONGEST_IDLE_MINUTES, LONGEST_SESSION_HOURS, MOST_SESSIONS, SHORTEST_IDLE_MINUTES
 from core.domain.services.plans import PlanOverview
 from core.domain.services.services import (
     AssertionAudience,
@@ -26,10 +21,10 @@ from core.domain.services.services import (
     ServiceUsage,
     SignInPolicy,
 )
-from core.domain.signing_keys import TokenAlgorithm
-from core.domain.tenancy.look_pictures import LOGO_BOUNDS
+from core.domain.tenancy.branding import LOGO_BOUNDS
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
+from core.domain.tokens import TokenAlgorithm
 from core.frozen import replace
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.accepts import Json, RawOfTypes

@@ -7,7 +7,7 @@ from typing import Annotated
 import msgspec
 
 from core.domain.errors import BadRequest
-from core.domain.services.subscriptions import OwnSubscription
+from core.domain.services.plans import OwnSubscription
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.callers import USER
 from entrypoints.http.machinery.calls import Call

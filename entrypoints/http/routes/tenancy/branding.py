@@ -5,12 +5,10 @@ from typing import Annotated
 
 import msgspec
 
-from core.domain.branding import CORNERS, Font, logo_path
+from core.domain.branding import CORNERS, ColorScheme, ColorUse, Font, PaleColor, logo_path
 from core.domain.errors import BadRequest
-from core.domain.looks.colors import ColorScheme, ColorUse, PaleColor
-from core.domain.outbound.destinations import LONGEST_URL
-from core.domain.tenancy.branding import LookChange, OrganizationLook
-from core.domain.tenancy.look_pictures import LookPicture
+from core.domain.outbound import LONGEST_URL
+from core.domain.tenancy.branding import LookChange, LookPicture, OrganizationLook
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
 from entrypoints.bootstrap import Postern

@@ -10,10 +10,8 @@ import msgspec
 from core.domain.errors import BadRequest, Conflict, NotFound, Overloaded
 from core.domain.identifiers import UpstreamProviderId
 from core.domain.identity.proofs import StepUp
-from core.domain.identity.upstream.exchanges import ConnectionExchange
-from core.domain.identity.upstream.saml.examinations import Check
-from core.domain.saml.certificates import CertificateNotMade
-from core.domain.saml.entities import LONGEST_CERTIFICATE, LONGEST_METADATA
+from core.domain.identity.upstream.connection_tests import Check, ConnectionExchange
+from core.domain.saml import LONGEST_CERTIFICATE, LONGEST_METADATA, CertificateNotMade
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
 from entrypoints.bootstrap import Postern

@@ -11,7 +11,7 @@ from core.domain.errors import BadRequest, Conflict
 from core.domain.identifiers import DomainId
 from core.domain.identity.proofs import StepUp
 from core.domain.identity.realms import LoginPolicy
-from core.domain.tenancy.domain_routes import DomainRoute, DomainRouteChange, JoinPolicy
+from core.domain.tenancy.domains import DomainRoute, DomainRouteChange, JoinPolicy
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
 from entrypoints.bootstrap import Postern

@@ -10,7 +10,7 @@ import msgspec
 
 from core.domain.errors import BadRequest, InvitationExpired, OrganizationNotActive, RateLimited, TeamLimitExceeded
 from core.domain.identifiers import InvitationId
-from core.domain.identity.profile.profiles import LONGEST_NAME
+from core.domain.identity.profiles import LONGEST_NAME
 from core.domain.record.audit import DELETED_USER
 from core.domain.secrets import Token
 from core.domain.tenancy.invitations import Invitation, InvitationStatus, Inviter, InvitingKey

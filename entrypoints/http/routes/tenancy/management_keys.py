@@ -11,7 +11,7 @@ from core.domain.errors import BadRequest
 from core.domain.identifiers import ManagementKeyId
 from core.domain.identity.proofs import StepUp
 from core.domain.secrets import Token
-from core.domain.tenancy.keys.management_keys import LONGEST_LIFE, USUAL_LIFE, MadeByKey, MadeInvitation, MadeKey, MadeSecret, ManagementKey
+from core.domain.tenancy.management_keys import LONGEST_LIFE, USUAL_LIFE, MadeByKey, MadeInvitation, MadeKey, MadeSecret, ManagementKey
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
 from entrypoints.bootstrap import Postern

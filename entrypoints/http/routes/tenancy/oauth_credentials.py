@@ -7,8 +7,8 @@ import msgspec
 from core.domain.errors import BadRequest, NotFound
 from core.domain.identity.upstream.providers import Provider
 from core.domain.tenancy.members import Member
-from core.domain.tenancy.oauth_credentials import LONGEST, OAuthCredentials
 from core.domain.tenancy.roles import Capability
+from core.domain.tenancy.upstream_providers import LONGEST_OAUTH_CREDENTIAL, OAuthCredentials
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import NO_BODY, NoBody
 from entrypoints.http.machinery.callers import able
@@ -23,7 +23,7 @@ _MANAGE = able(Capability.SETTINGS_MANAGE, impersonated=True)
 # People sign in with this client, and it outlasts an impersonation.
 _IN_PERSON = able(Capability.SETTINGS_MANAGE, impersonated=False)
 
-_Length = msgspec.Meta(extra_json_schema={"minLength": 1, "maxLength": LONGEST})
+_Length = msgspec.Meta(extra_json_schema={"minLength": 1, "maxLength": LONGEST_OAUTH_CREDENTIAL})
 _ClientId = Annotated[str, _Length, example("Iv1.4f2d9a1b")]
 _ClientSecret = Annotated[str, _Length, SECRET, example("3c6e0b8a9c15224a8228b9a98ca1531d")]
 

@@ -13,11 +13,10 @@ from core.domain.errors import BadRequest, Conflict
 from core.domain.identifiers import SetupDraftId, SetupLinkId, UpstreamProviderId
 from core.domain.identity.proofs import StepUp
 from core.domain.languages import Language
-from core.domain.tenancy.keys.machine_keys import NewMachineKey
+from core.domain.tenancy.management_keys import NewMachineKey
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
-from core.domain.tenancy.setup.setup_drafts import SetupDraft, SetupDraftState, seen_digest
-from core.domain.tenancy.setup.setup_links import SetupLink, SetupLinkState, SetupPurpose
+from core.domain.tenancy.setup import SetupDraft, SetupDraftState, SetupLink, SetupLinkState, SetupPurpose, seen_digest
 from core.domain.tenancy.upstream_providers import UpstreamProvider
 from core.usecases.tenancy.setup.setup_links import WantedSetupLink
 from entrypoints.bootstrap import Postern
@@ -30,7 +29,7 @@ from entrypoints.http.machinery.fields import SHOWN_ONCE, CreatedAt, EmailText, 
 from entrypoints.http.machinery.limits import CREDENTIALS
 from entrypoints.http.routes.tenancy.connections import ConfirmedSettings
 from entrypoints.http.routes.tenancy.upstream_providers import UpstreamProviderRecord, record_of
-from ports.tenancy.setup.setup_links import ListedSetupLink
+from ports.tenancy.connections import ListedSetupLink
 
 _TAGS = ("setup-links",)
 _LINKS = "/api/organizations/{org_slug}/setup-links"

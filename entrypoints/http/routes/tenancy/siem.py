@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final
 import msgspec
 
 from core.domain.errors import BadRequest
-from core.domain.outbound.destinations import LONGEST_URL
+from core.domain.outbound import LONGEST_URL
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
 from core.domain.tenancy.siem import LONGEST_CREDENTIAL, MOST_IN_A_BATCH
@@ -20,7 +20,7 @@ from entrypoints.http.machinery.derived import shown
 from entrypoints.http.machinery.endpoints import endpoint
 from entrypoints.http.machinery.fields import SECRET, CreatedAt, Id, Name, OrganizationPath, UpdatedAt, changed, example
 from entrypoints.http.machinery.limits import CREDENTIALS, UNLIMITED
-from ports.tenancy.siem import ShownSiem
+from ports.tenancy.receivers import ShownSiem
 
 _TAGS = ("siem",)
 _SIEM = "/api/organizations/{org_slug}/siem"

@@ -9,17 +9,11 @@ import msgspec
 from core.domain.errors import BadRequest
 from core.domain.identity.accounts import SHORTEST_PASSWORD
 from core.domain.identity.devices import LONGEST_TRUST_DAYS
-from core.domain.identity.passwords.at_sign_in import BreachRule
-from core.domain.identity.passwords.standing import LONGEST_LEAST
+from core.domain.identity.passwords import LONGEST_LEAST, BreachRule
 from core.domain.identity.proofs import StepUp
-from core.domain.identity.registering.registration_rules import RegistrationPolicy
-from core.domain.identity.session_limits.bounds import (
-    LONGEST_IDLE_MINUTES,
-    LONGEST_SESSION_HOURS,
-    MOST_SESSIONS,
-    SHORTEST_IDLE_MINUTES,
-)
-from core.domain.outbound.metadata_clients import MetadataClients, RegisteredClients
+from core.domain.identity.registering import RegistrationPolicy
+from core.domain.identity.session_limits import LONGEST_IDLE_MINUTES, LONGEST_SESSION_HOURS, MOST_SESSIONS, SHORTEST_IDLE_MINUTES
+from core.domain.outbound import MetadataClients, RegisteredClients
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
 from core.domain.tenancy.sign_in_rules import (

@@ -9,7 +9,7 @@ import msgspec
 
 from core.domain.errors import BadRequest, Conflict
 from core.domain.identifiers import UserId
-from core.domain.pages import DEFAULT_LIMIT, LARGEST_LIMIT
+from core.domain.requests import DEFAULT_PAGE_LIMIT, LARGEST_PAGE_LIMIT
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import LONGEST_SLUG, Capability
 from core.domain.tenancy.teams import Team, TeamSource
@@ -116,7 +116,7 @@ class TeamMembersQuery(msgspec.Struct, frozen=True, kw_only=True):
 
     after: UUID | None = None
     """The `next` of the answer before, to go on after it."""
-    limit: Annotated[int, msgspec.Meta(ge=1, le=LARGEST_LIMIT)] = DEFAULT_LIMIT
+    limit: Annotated[int, msgspec.Meta(ge=1, le=LARGEST_PAGE_LIMIT)] = DEFAULT_PAGE_LIMIT
     """The largest number of members in the answer. A number above the maximum is refused."""
 
 

@@ -9,7 +9,9 @@ import msgspec
 
 from core.domain.errors import BadRequest, Conflict
 from core.domain.identifiers import ManagementKeyId, TrustedIssuerId
-from core.domain.tenancy.keys.trusted_issuers import (
+from core.domain.tenancy.members import Member
+from core.domain.tenancy.roles import Capability
+from core.domain.tenancy.trusted_issuers import (
     LONGEST_AUDIENCE,
     LONGEST_ISSUER,
     LONGEST_NAME,
@@ -18,8 +20,6 @@ from core.domain.tenancy.keys.trusted_issuers import (
     TrustedIssuerChange,
     TrustedIssuerSettings,
 )
-from core.domain.tenancy.members import Member
-from core.domain.tenancy.roles import Capability
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import NO_BODY, NoBody
 from entrypoints.http.machinery.callers import able

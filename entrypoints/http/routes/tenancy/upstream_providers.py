@@ -35,14 +35,12 @@ from core.domain.identity.upstream.ldap.settings import (
     LdapScope,
     LdapSettings,
 )
-from core.domain.identity.upstream.saml.mappings import DirectoryPreset
-from core.domain.outbound.destinations import LONGEST_URL
-from core.domain.saml.certificates import CertificateNotMade
-from core.domain.saml.messages import SamlBinding
+from core.domain.identity.upstream.saml.assertions import DirectoryPreset
+from core.domain.outbound import LONGEST_URL
+from core.domain.saml import CertificateNotMade, SamlBinding
 from core.domain.tenancy.members import Member
-from core.domain.tenancy.oauth_credentials import LONGEST
 from core.domain.tenancy.roles import Capability
-from core.domain.tenancy.upstream_providers import LONGEST_ISSUER, UpstreamProvider, UpstreamProviderChange
+from core.domain.tenancy.upstream_providers import LONGEST_ISSUER, LONGEST_OAUTH_CREDENTIAL, UpstreamProvider, UpstreamProviderChange
 from core.frozen import names_of
 from core.usecases.tenancy.upstream_providers import NO_FACTOR_BY_LDAP
 from entrypoints.bootstrap import Postern
@@ -61,7 +59,7 @@ _MANAGE = able(Capability.SETTINGS_MANAGE, impersonated=True)
 # An upstream provider lets people in, and outlasts an impersonation.
 _IN_PERSON = able(Capability.SETTINGS_MANAGE, impersonated=False)
 
-_Length = msgspec.Meta(extra_json_schema={"minLength": 1, "maxLength": LONGEST})
+_Length = msgspec.Meta(extra_json_schema={"minLength": 1, "maxLength": LONGEST_OAUTH_CREDENTIAL})
 _Issuer = Annotated[
     str, msgspec.Meta(extra_json_schema={"maxLength": LONGEST_ISSUER, "format": "uri"}, examples=["https://login.acme.example"])
 ]

@@ -11,7 +11,7 @@ from core.domain.errors import BadRequest
 from core.domain.identifiers import WebhookDeliveryId, WebhookId
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
-from core.domain.tenancy.webhook_deliveries import RULES, Delivery
+from core.domain.tenancy.webhooks import WEBHOOK_DELIVERY_RULES, Delivery
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.callers import able
 from entrypoints.http.machinery.calls import Call
@@ -22,7 +22,7 @@ from entrypoints.http.machinery.limits import CREDENTIALS
 from entrypoints.http.machinery.paging import Paging, page_of
 from entrypoints.http.routes.record.audit import DetailedPagination
 from entrypoints.http.routes.tenancy.webhooks import WebhookPath
-from ports.tenancy.webhook_deliveries import WantedDeliveries
+from ports.tenancy.receivers import WantedDeliveries
 
 _TAGS = ("webhooks",)
 _WEBHOOK = "/api/organizations/{org_slug}/webhooks/{webhook_id}"
@@ -184,6 +184,6 @@ _record = shown(
         "delivery_error": "error",
     },
     payload=lambda delivery: delivery.happened.payload(),
-    max_attempts=lambda _delivery: RULES.most_attempts,
+    max_attempts=lambda _delivery: WEBHOOK_DELIVERY_RULES.most_attempts,
     delivered=lambda delivery: delivery.delivered_at is not None,
 )

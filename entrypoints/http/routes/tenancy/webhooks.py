@@ -9,8 +9,8 @@ import msgspec
 
 from core.domain.errors import BadRequest
 from core.domain.identifiers import WebhookId
-from core.domain.outbound.destinations import LONGEST_URL
-from core.domain.record.event_data import EVENT_DATA
+from core.domain.outbound import LONGEST_URL
+from core.domain.record.event_types import EVENT_DATA
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
 from core.domain.tenancy.webhooks import Webhook, WebhookChange, WebhookSettings

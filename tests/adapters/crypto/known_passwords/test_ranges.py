@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from adapters.crypto.known_passwords.ranges import PasswordRanges
-from core.domain.outbound.destinations import NotADestination, OutboundDestination
+from core.domain.outbound import NotADestination, OutboundDestination
 from core.domain.secrets import Password
 from ports.outbound import NO_HEADERS, Failure, OutboundAnswer, OutboundFailed, OutboundRequest
 from tests.conftest import CapturedLog

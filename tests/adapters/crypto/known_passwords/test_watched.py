@@ -6,7 +6,7 @@ from pathlib import Path
 
 from adapters.crypto.known_passwords.watched import NoBreachedPasswords, WatchedFilter
 from core.domain.secrets import Password
-from ports.passwords import ListedPasswords
+from ports.crypto import ListedPasswords
 from tests.adapters.crypto.known_passwords.lists import built
 from tests.conftest import CapturedLog
 

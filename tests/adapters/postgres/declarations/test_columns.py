@@ -15,8 +15,8 @@ import adapters.postgres
 from adapters.postgres import columns
 from adapters.postgres.columns import Columns, page_of
 from adapters.postgres.driver.connection import Connection
-from core.domain.json import Json
-from core.domain.pages import Listed
+from core.domain.formats import Json
+from core.domain.requests import Listed
 from core.frozen import Frozen, replace
 
 PlanetId = NewType("PlanetId", UUID)

@@ -10,7 +10,7 @@ import trio
 
 from adapters.postgres.federation.authorization_refusals import PostgresAuthorizationRefusals
 from core.domain.federation.authorization_refusals import MOST_REFUSALS, AuthorizationRefusal, RefusingEndpoint
-from core.domain.federation.refusal_reasons import RefusalReason
+from core.domain.federation.oauth.refusals import RefusalReason
 from core.domain.identifiers import AuthorizationRefusalId, ClientId
 from tests.adapters.postgres.conftest import Store
 from tests.adapters.postgres.tenants import StoredTenants

@@ -8,8 +8,8 @@ import psycopg
 from adapters.postgres.federation.saml import configurations as statements
 from adapters.postgres.federation.saml import lookup
 from core.domain.identifiers import SamlSessionId, ServiceId, first_id
-from core.domain.saml.messages import NameIdFormat
-from ports.federation.saml.configurations import MOST_PARTICIPANTS, Participant
+from core.domain.saml import NameIdFormat
+from ports.federation.saml import MOST_PARTICIPANTS, Participant
 from tests.adapters.postgres.conftest import Store
 
 _APP, _WIKI = ServiceId(UUID(int=1)), ServiceId(UUID(int=2))

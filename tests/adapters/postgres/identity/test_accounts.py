@@ -4,9 +4,9 @@ import pytest
 import trio
 
 from adapters.postgres import transaction
-from core.domain.email import Email
 from core.domain.errors import Unavailable
 from core.domain.identifiers import UserId
+from core.domain.mail import Email
 from tests.adapters.postgres.conftest import Store
 
 

@@ -10,10 +10,10 @@ import psycopg
 import pytest
 
 from adapters.postgres.identity.addresses import is_proved, is_unproved, is_verified_for, is_vouched, nobody_knows
-from core.domain.email import Email
 from core.domain.identifiers import OrganizationId, UserId
 from core.domain.identity.accounts import Account
-from core.domain.identity.upstream.vouching import VOUCHED_COUNTS, AddressUse, Voucher
+from core.domain.identity.upstream.claims import VOUCHED_COUNTS, AddressUse, Voucher
+from core.domain.mail import Email
 
 HERE: Final = OrganizationId(UUID(int=1))
 ELSEWHERE: Final = OrganizationId(UUID(int=2))

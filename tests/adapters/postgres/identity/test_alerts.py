@@ -10,18 +10,18 @@ import pytest
 from adapters.postgres.identity.proofs.alerts import _ALERTS, _RULES, PostgresSuspiciousActivity
 from core.domain.identifiers import UserId
 from core.domain.identity.accounts import Account
-from core.domain.identity.alerts import (
-    BACKUP_CODES,
-    GUESSES,
+from core.domain.identity.login_events import (
+    ALERTING_BACKUP_CODES,
+    ALERTING_GUESSES,
+    ALERTING_MFA_FAILURES,
+    ALERTS_LOOKED_BACK,
     IMPOSSIBLE_WITHIN,
-    LOOKED_BACK,
-    MFA_FAILURES,
     MOST_ALERTS,
     SIGN_IN_FAILURES,
     Alert,
     AlertType,
+    LoginFailure,
 )
-from core.domain.identity.login_events import LoginFailure
 from tests.adapters.postgres.conftest import Store
 from tests.adapters.postgres.services.test_end_users import nodes
 
@@ -46,7 +46,7 @@ class Day:
         return account.id
 
     async def alerts(self) -> list[Alert]:
-        found = await self._activity.alerts(self.now - LOOKED_BACK)
+        found = await self._activity.alerts(self.now - ALERTS_LOOKED_BACK)
         assert found.of_nobody == []
         return list(found.of_people)
 
@@ -107,7 +107,7 @@ async def test_a_quiet_day_has_no_alerts(day: Day) -> None:
 async def test_repeated_failures_to_sign_in(day: Day) -> None:
     user = await day.person()
     for number in range(SIGN_IN_FAILURES.count - 1):
-        await day.failure(user, 40 * MINUTE - number * MINUTE, GUESSES[number % len(GUESSES)], f"192.0.2.{number % 3}")
+        await day.failure(user, 40 * MINUTE - number * MINUTE, ALERTING_GUESSES[number % len(ALERTING_GUESSES)], f"192.0.2.{number % 3}")
     assert await day.alerts() == []
     await day.failure(user, 5 * MINUTE, "throttled", "2001:db8::1")
     (alert,) = await day.alerts()
@@ -132,7 +132,7 @@ async def test_failures_spread_over_the_day_raise_no_alert(day: Day) -> None:
 
 async def test_failures_without_guessing_raise_no_alert(day: Day) -> None:
     user = await day.person()
-    others = [reason for reason in LoginFailure if reason not in GUESSES]
+    others = [reason for reason in LoginFailure if reason not in ALERTING_GUESSES]
     assert set(others) == {
         *("unknown_account", "deactivated", "email_not_verified", "provider_required", "wrong_code", "wrong_passkey"),
         # Whoever gives a stolen password gives the right one.
@@ -153,9 +153,9 @@ async def test_the_failures_of_different_people_or_of_nobody_are_not_added_up(da
 
 async def test_repeated_failures_of_the_second_factor(day: Day) -> None:
     user = await day.person()
-    for number in range(MFA_FAILURES.count - 1):
+    for number in range(ALERTING_MFA_FAILURES.count - 1):
         await day.code(user, HOUR - number * MINUTE, "mfa_verify_failed", None)
-    for _ in range(MFA_FAILURES.count):
+    for _ in range(ALERTING_MFA_FAILURES.count):
         await day.code(user, MINUTE, "mfa_verify_attempt")
     assert await day.alerts() == []
     await day.code(user, MINUTE, "mfa_verify_failed", None)
@@ -167,7 +167,7 @@ async def test_repeated_failures_of_the_second_factor(day: Day) -> None:
 async def test_an_hour_and_a_second_is_no_hour(day: Day) -> None:
     user = await day.person()
     await day.code(user, HOUR + timedelta(seconds=1), "mfa_verify_failed")
-    for _ in range(MFA_FAILURES.count - 1):
+    for _ in range(ALERTING_MFA_FAILURES.count - 1):
         await day.code(user, timedelta(0), "mfa_verify_failed")
     assert await day.alerts() == []
     await day.code(user, HOUR, "mfa_verify_failed")
@@ -176,7 +176,7 @@ async def test_an_hour_and_a_second_is_no_hour(day: Day) -> None:
 
 async def test_a_burst_of_backup_codes(day: Day) -> None:
     user = await day.person()
-    for number in range(BACKUP_CODES.count - 1):
+    for number in range(ALERTING_BACKUP_CODES.count - 1):
         await day.code(user, (20 - 8 * number) * HOUR, "backup_code_used")
     assert await day.alerts() == []
     await day.code(user, HOUR, "backup_code_used")
@@ -245,12 +245,12 @@ async def test_a_sign_in_of_high_risk_that_nothing_stopped(day: Day) -> None:
 
 async def test_what_is_older_than_a_day_raises_no_alert(day: Day) -> None:
     user = await day.person()
-    for ago, count in ((LOOKED_BACK, 1), (LOOKED_BACK - timedelta(seconds=1), MFA_FAILURES.count - 1)):
+    for ago, count in ((ALERTS_LOOKED_BACK, 1), (ALERTS_LOOKED_BACK - timedelta(seconds=1), ALERTING_MFA_FAILURES.count - 1)):
         for _ in range(count):
             await day.code(user, ago, "mfa_verify_failed")
-    await day.sign_in(user, LOOKED_BACK, flagged=True)
+    await day.sign_in(user, ALERTS_LOOKED_BACK, flagged=True)
     assert await day.alerts() == []
-    await day.code(user, LOOKED_BACK - timedelta(seconds=1), "mfa_verify_failed")
+    await day.code(user, ALERTS_LOOKED_BACK - timedelta(seconds=1), "mfa_verify_failed")
     assert await day.types() == [AlertType.REPEATED_MFA_FAILURES]
 
 
@@ -258,9 +258,9 @@ async def test_one_person_can_have_an_alert_of_each_kind_and_the_latest_is_first
     user = await day.person()
     for number in range(SIGN_IN_FAILURES.count):
         await day.failure(user, 10 * HOUR - number * MINUTE)
-    for number in range(MFA_FAILURES.count):
+    for number in range(ALERTING_MFA_FAILURES.count):
         await day.code(user, 8 * HOUR - number * MINUTE, "mfa_verify_failed")
-    for number in range(BACKUP_CODES.count):
+    for number in range(ALERTING_BACKUP_CODES.count):
         await day.code(user, 6 * HOUR - number * MINUTE, "backup_code_used")
     await day.sign_in(user, 4 * HOUR, country="CH", risk_factors=["unusual_time", "new_device"])
     await day.sign_in(user, 3 * HOUR, country="NZ")
@@ -283,7 +283,7 @@ async def test_one_person_can_have_an_alert_of_each_kind_and_the_latest_is_first
 
 async def test_people_who_are_gone_have_no_alerts(day: Day, store: Store) -> None:
     user = await day.person()
-    for _ in range(MFA_FAILURES.count):
+    for _ in range(ALERTING_MFA_FAILURES.count):
         await day.code(user, HOUR, "mfa_verify_failed")
     await store.query("delete from users")
     assert await day.alerts() == []
@@ -307,7 +307,7 @@ async def test_the_list_is_bounded_and_reads_no_table_as_a_whole(fresh_store: St
     )
     await fresh_store.settle("users", "login_events", "mfa_events")
     assert len(await day.alerts()) == MOST_ALERTS
-    parameters = {**_RULES, "since": day.now - LOOKED_BACK}
+    parameters = {**_RULES, "since": day.now - ALERTS_LOOKED_BACK}
     (row,) = await fresh_store.query(f"explain (analyze, format json) {_ALERTS}", parameters)
     seen = list(nodes(row["QUERY PLAN"][0]["Plan"]))
     # The alerts of guesses are a day's alone.

@@ -8,8 +8,8 @@ import trio
 
 from adapters.postgres.identity.proofs.alerts import PostgresSuspiciousActivity
 from core.domain.identifiers import UserId
-from core.domain.identity.alerts import AlertType
 from core.domain.identity.guards.guesses import FailedGuess, GuessAlert, GuessCount, GuessKind, GuessOrigin, GuessPlace
+from core.domain.identity.login_events import AlertType
 from tests.adapters.postgres.conftest import Store
 from tests.patience import PATIENCE
 

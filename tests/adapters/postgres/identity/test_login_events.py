@@ -76,7 +76,7 @@ async def test_a_statement_writes_what_the_domain_makes(store: Store, way: Calla
 PLACES: Final[Mapping[str, tuple[str, ...]]] = {
     "user.login.success": (
         "core/domain/identity/login_events.py",
-        "core/domain/record/event_data.py",
+        "core/domain/record/event_types.py",
         "core/domain/record/event_types.py",
     ),
     " LoginEvent(": ("core/domain/identity/login_events.py",),

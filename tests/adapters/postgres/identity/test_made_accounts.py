@@ -7,7 +7,7 @@ from uuid import UUID
 
 from adapters.postgres.identity.privacy.holding import is_the_makers
 from core.domain.identifiers import OrganizationId
-from core.domain.identity.makers.made_accounts import MadeAccount
+from core.domain.identity.made_accounts import MadeAccount
 from tests.adapters.postgres.conftest import Store
 
 MAKER, OTHER = (OrganizationId(UUID(int=number)) for number in (1, 2))

@@ -9,8 +9,8 @@ from adapters.postgres.branding import PostgresBrandings
 from adapters.postgres.upkeep.housekeeping import sweep
 from core.domain.branding import Branding
 from core.domain.identifiers import UserId
+from core.domain.identity.account_mails import CHOOSES_PASSWORD, PROVES_ADDRESS, MailedToken, MailedTokenPurpose, mailed_token
 from core.domain.identity.accounts import Account
-from core.domain.identity.mailed_tokens import CHOOSES_PASSWORD, PROVES_ADDRESS, MailedToken, MailedTokenPurpose, mailed_token
 from core.domain.secrets import Token
 from core.frozen import replace
 from tests.adapters.postgres.conftest import Store

@@ -12,12 +12,12 @@ from adapters.postgres.driver.pool import Pool
 from adapters.postgres.identity.sessions.presence import PostgresPresence
 from adapters.postgres.presence import WRITTEN_AT_ONCE
 from adapters.postgres.tenancy.callers import PostgresCallers
-from core.domain.email import Email
 from core.domain.errors import Unavailable
 from core.domain.identifiers import OrganizationId, SessionId, UserId
 from core.domain.identity.accounts import Account
 from core.domain.identity.callers import Caller
 from core.domain.identity.sessions import IDLE_LIFETIME
+from core.domain.mail import Email
 from core.frozen import replace
 from tests.adapters.postgres.conftest import Store
 from tests.steps import watched_steps

@@ -16,15 +16,14 @@ from adapters.postgres.federation.given_sessions import PostgresGivenSessions
 from adapters.postgres.identity.proofs.sign_in_policy import admits
 from adapters.postgres.identity.sessions.refresh_tokens import PostgresRefreshTokens
 from adapters.postgres.tenancy.callers import PostgresCallers
-from core.domain.email import Email
 from core.domain.errors import Forbidden
 from core.domain.federation.oauth.authorization_steps import AuthorizationStep, Progress, next_step, require_open
-from core.domain.federation.oauth.authorizations import AuthorizationRequest
-from core.domain.federation.oauth.redirects import Recipient
-from core.domain.federation.oauth.scopes import OPENID
+from core.domain.federation.oauth.authorizations import AuthorizationRequest, Recipient
+from core.domain.federation.oauth.resources import OPENID
 from core.domain.identity.callers import Caller, require_admitted
 from core.domain.identity.refresh_tokens import Holder, RefreshOutcome, refresh_outcome
 from core.domain.identity.sign_in import LastLook, open_context
+from core.domain.mail import Email
 from core.domain.record.events import SYSTEM
 from core.domain.services.services import SignInPolicy
 from core.domain.tenancy.sign_in_rules import grace_is_over

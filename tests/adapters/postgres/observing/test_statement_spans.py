@@ -6,7 +6,7 @@ from adapters.postgres.observing.statement_spans import _named
 from adapters.postgres.statements import Statements, ask, ask_for_many, tell
 from adapters.postgres.transaction import Transaction
 from core.frozen import Frozen
-from ports.record.spans import SpanKind, Trace, TraceSpan
+from ports.record import SpanKind, Trace, TraceSpan
 from tests.adapters.postgres.conftest import Store
 
 

@@ -11,8 +11,8 @@ from adapters.postgres.platform.governance import _LISTS, PostgresOrganizationRe
 from adapters.postgres.platform.platform_users import _METRICS, _MFA, _NEWEST, _OF_PART, _OF_USER, PostgresUserDirectory, containing
 from adapters.postgres.tenancy.tiers import PostgresTiers
 from core.domain.identifiers import TierId
-from core.domain.pages import MOST_COUNTED
 from core.domain.platform.governance import OrganizationFilter
+from core.domain.requests import MOST_ROWS_COUNTED
 from core.domain.tenancy.organizations import OrganizationStatus
 from core.domain.tenancy.tiers import FREE
 from tests.adapters.postgres.conftest import Store
@@ -75,7 +75,7 @@ async def test_the_questions_about_organizations(grown: Store) -> None:
     lists = PostgresOrganizationRegister(grown.pool)
     living = ORGANIZATIONS * 49 // 50
     everything = await lists.list(OrganizationFilter(), 50, 0)
-    assert everything.total == MOST_COUNTED < living
+    assert everything.total == MOST_ROWS_COUNTED < living
     assert (everything.items[0].organization.slug, everything.items[0].members) == ("o-1", 1)
     assert (await lists.list(OrganizationFilter(), 50, living)).items == []
     assert len((await lists.list(OrganizationFilter(), 50, living - 1)).items) == 1
@@ -93,7 +93,7 @@ async def test_the_questions_about_organizations(grown: Store) -> None:
     # A page far down is found in an index alone, and what is read of the table is what is on the page.
     for (by_status, by_tier), offset in product(_LISTS, (0, 5_000)):
         statement = _LISTS[by_status, by_tier]
-        parameters = {"status": "active", "tier": FREE, "limit": 50, "offset": offset, "most": MOST_COUNTED}
+        parameters = {"status": "active", "tier": FREE, "limit": 50, "offset": offset, "most": MOST_ROWS_COUNTED}
         seen = await _plan(grown, statement, **parameters)
         assert _read_as_a_whole(seen) == set(), (by_status, by_tier)
         assert any(node.get("Index Name", "").startswith("organizations_") for node in seen)

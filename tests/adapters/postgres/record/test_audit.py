@@ -14,9 +14,9 @@ from adapters.postgres.driver.pool import Pool
 from adapters.postgres.record.audit import NEWEST, PostgresAuditLog, matching
 from adapters.postgres.record.audit_chains import LINKS, UNCHAINED, UNCHAINED_OF_ORGANIZATION, UNCHAINED_OF_PLATFORM
 from core.domain.identifiers import OrganizationId, UserId
-from core.domain.pages import MOST_COUNTED, Page
 from core.domain.record.audit import AuditFilter
 from core.domain.record.events import TargetType
+from core.domain.requests import MOST_ROWS_COUNTED, Page
 from tests.adapters.postgres.conftest import Store, make_store
 from tests.adapters.postgres.questions import generic_plan
 from tests.conftest import fresh_database
@@ -143,7 +143,7 @@ SINGLE: Final = {
 
 async def asked(store: Store, wanted: AuditFilter, offset: int = 0) -> list[dict[str, Any]]:
     parameters = {name: getattr(wanted, name) for name in ("action", "target_type", "target_id", "actor", "since", "until")}
-    return await plan(store, matching(wanted), **parameters, organization=ACME, most=MOST_COUNTED, offset=offset, limit=50)
+    return await plan(store, matching(wanted), **parameters, organization=ACME, most=MOST_ROWS_COUNTED, offset=offset, limit=50)
 
 
 @pytest.mark.parametrize("names", [names for size in (1, 2, 6) for names in combinations(ALL, size)], ids="+".join)
@@ -153,7 +153,7 @@ async def test_a_filtered_list_reads_an_index_and_no_more_than_is_counted(grown:
     for offset in (0, 5000):
         steps = await asked(grown, wanted, offset)
         assert read_whole(steps) == set()
-        assert most_rows(steps) <= MOST_COUNTED
+        assert most_rows(steps) <= MOST_ROWS_COUNTED
         assert indexes(steps) & meant
     assert read_whole(await generic_plan(grown.url, matching(wanted))) == set()
 

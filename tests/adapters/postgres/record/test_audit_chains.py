@@ -16,10 +16,10 @@ from adapters.postgres.server_secrets import PostgresServerSecrets
 from core.domain.causes import caused_by
 from core.domain.errors import Unavailable
 from core.domain.identifiers import AuditEntryId, OrganizationId, UserId
-from core.domain.record.audit_chains import PLATFORM_CHAIN, ChainFinding, ChainHead, Fault, PersonalPart, StoredLink
+from core.domain.record.audit import PLATFORM_CHAIN, ChainFinding, ChainHead, Fault, PersonalPart, StoredLink
 from core.domain.record.events import SYSTEM, Actor, Event, Target
-from core.usecases.record import audit as audit_usecase
-from core.usecases.record.audit import Audit, CheckedChain
+from core.usecases import record as audit_usecase
+from core.usecases.record import Audit, CheckedChain
 from tests.adapters.postgres.conftest import Store
 from tests.steps import watched_steps
 

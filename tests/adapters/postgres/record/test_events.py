@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from core.domain.formats import Json
 from core.domain.identifiers import OrganizationId, UserId
-from core.domain.json import Json
 from core.domain.record.events import SYSTEM, Actor, Event, Target
 from tests.adapters.postgres.conftest import Store
 

@@ -9,7 +9,7 @@ import pytest
 from adapters.postgres.services.end_users import GET, LISTS, EndUserRows
 from adapters.postgres.statements import Statements
 from core.domain.identifiers import OrganizationId
-from core.domain.pages import MOST_COUNTED, Page
+from core.domain.requests import MOST_ROWS_COUNTED, Page
 from tests.adapters.postgres.conftest import Store
 from tests.adapters.postgres.questions import generic_plan
 
@@ -59,7 +59,7 @@ def nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 async def plan(store: Store, statement: str, **parameters: Any) -> list[dict[str, Any]]:
-    values = {"organization": ACME, "service": SHOP, "search": "u7", "offset": 0, "limit": 50, "most": MOST_COUNTED, **parameters}
+    values = {"organization": ACME, "service": SHOP, "search": "u7", "offset": 0, "limit": 50, "most": MOST_ROWS_COUNTED, **parameters}
     (row,) = await store.query(f"explain (analyze, format json) {statement}", values)
     return list(nodes(row["QUERY PLAN"][0]["Plan"]))
 
@@ -85,7 +85,7 @@ async def test_no_question_reads_a_table_from_end_to_end_or_more_than_is_counted
         assert read_whole(steps) == set(), (search, in_service)
         assert read_whole(await generic_plan(grown.url, statement)) == set(), (search, in_service)
         # A search by address looks among all of the organization's people, and nobody else's.
-        assert most_rows(steps) <= (USERS if search else MOST_COUNTED), (search, in_service)
+        assert most_rows(steps) <= (USERS if search else MOST_ROWS_COUNTED), (search, in_service)
     of_all = await plan(grown, LISTS[False, False])
     assert "service_users_of_organization" in index_only(of_all)
     # Whether a service is being removed is asked once, and the users of those that stay are gathered only if one is.
@@ -113,9 +113,9 @@ async def test_no_question_reads_a_table_from_end_to_end_or_more_than_is_counted
         beyond = await lookup.list(organization, Page(120, 100), search=typed, service=None)
         assert first is not None
         assert beyond is not None
-        assert (first.total, len(first.items)) == (MOST_COUNTED, 100)
+        assert (first.total, len(first.items)) == (MOST_ROWS_COUNTED, 100)
         # More than are counted are there to be read all the same.
-        assert (beyond.total, [str(one.email) for one in beyond.items][-1]) == (MOST_COUNTED, "u1@example.org")
+        assert (beyond.total, [str(one.email) for one in beyond.items][-1]) == (MOST_ROWS_COUNTED, "u1@example.org")
     found = await lookup.list(organization, Page(1, 100), search="u11999@", service=None)
     assert found is not None
     assert (found.total, [str(one.email) for one in found.items]) == (1, ["u11999@example.org"])

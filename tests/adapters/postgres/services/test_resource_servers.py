@@ -19,9 +19,9 @@ from core.domain.services.resource_servers import (
     made,
 )
 from core.domain.services.services import ServiceType
-from core.domain.signing_keys import TokenAlgorithm
+from core.domain.tokens import TokenAlgorithm
 from core.frozen import replace
-from ports.services.resource_servers import Given
+from ports.services.services import Given
 from tests.adapters.postgres.conftest import Store
 from tests.adapters.postgres.tenants import StoredTenants
 

@@ -14,7 +14,7 @@ from adapters.postgres.driver.connection import Connection
 from adapters.postgres.services.subscriptions import CURRENT, EXPIRE_DUE, LISTS, OWN, SubscriptionRows
 from adapters.postgres.statements import Statements
 from core.domain.identifiers import ServiceId
-from core.domain.services.subscriptions import SubscriptionStatus
+from core.domain.services.plans import SubscriptionStatus
 from tests.adapters.postgres.conftest import Store
 
 ACME: Final = UUID("01900000-0000-7000-8000-00000000000a")

@@ -26,8 +26,7 @@ from adapters.postgres.tables.declaring import (
 from adapters.postgres.tables.every import TABLES
 from adapters.postgres.tables.moving import Moved
 from adapters.postgres.upkeep import deleted_organizations, deleted_services
-from core.domain.identity.endings.endings import CredentialKind
-from core.domain.identity.endings.sealed import SEALED
+from core.domain.identity.endings import SEALED, CredentialKind
 from tests.adapters.postgres.conftest import Store
 
 _TABLES = "select relname as name from pg_class where relkind in ('r', 'p') and relnamespace = 'public'::regnamespace"

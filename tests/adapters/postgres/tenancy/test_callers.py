@@ -5,8 +5,8 @@ from typing import Any
 import trio
 
 from adapters.postgres.tenancy.callers import PostgresCallers
-from core.domain.email import Email
 from core.domain.identifiers import OrganizationId
+from core.domain.mail import Email
 from tests.adapters.postgres.conftest import Store
 from tests.adapters.postgres.tenants import StoredTenants
 

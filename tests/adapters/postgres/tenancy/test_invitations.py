@@ -10,11 +10,11 @@ import pytest
 from adapters.postgres.statements import Statements
 from adapters.postgres.tenancy import invitations as statements
 from adapters.postgres.tenancy.invitations import InvitationRows
-from core.domain.email import Email
 from core.domain.identifiers import InvitationId, OrganizationId, UserId, first_id
-from core.domain.pages import Page
+from core.domain.mail import Email
+from core.domain.requests import Page
 from core.domain.tenancy.invitations import WITHIN, Invitation, InvitationStatus
-from ports.tenancy.invitations import ById, ByToken
+from ports.tenancy.members import ById, ByToken
 from tests.adapters.postgres.conftest import Store
 
 FILL = """

@@ -12,7 +12,7 @@ from adapters.postgres.statements import Statements
 from adapters.postgres.tenancy import members
 from adapters.postgres.tenancy.members import MemberRows
 from core.domain.identifiers import OrganizationId, SessionId, UserId
-from core.domain.pages import MOST_COUNTED, Page
+from core.domain.requests import MOST_ROWS_COUNTED, Page
 from core.domain.tenancy.roles import Assignable, BuiltInRole, Capability, built_in
 from core.domain.tenancy.tiers import LimitSource, UserLimit
 from tests.adapters.postgres.conftest import Store
@@ -213,7 +213,7 @@ async def test_the_list_of_one_organization_among_many_is_found_in_an_index_and_
     large = OrganizationId(row["id"])
     for statement in (members._LIST, members._LIST_OF_ROLE):
         for offset in (0, 1_000):
-            values = {"organization": large, "role": "admin", "limit": 50, "offset": offset, "most_counted": MOST_COUNTED}
+            values = {"organization": large, "role": "admin", "limit": 50, "offset": offset, "most_counted": MOST_ROWS_COUNTED}
             async with fresh_store.pool.connection() as connection:
                 cursor = await connection.execute(f"explain (analyze, format json) {statement}".encode(), values)
                 found = await cursor.fetchone()
@@ -230,7 +230,7 @@ async def test_the_list_of_one_organization_among_many_is_found_in_an_index_and_
                 assert max(node["Actual Rows"] for node in nodes if node["Node Type"] == "Sort") <= 50
     listed = MemberRows(Statements(fresh_store.pool))
     everybody, plain = await listed.list(large, Page(), None, ""), await listed.list(large, Page(), "member", "")
-    assert (everybody.total, plain.total) == (11_000, MOST_COUNTED)
+    assert (everybody.total, plain.total) == (11_000, MOST_ROWS_COUNTED)
     assert (await listed.list(large, Page(), None, "")).limit == UserLimit(50_000, LimitSource.CUSTOM)
 
 

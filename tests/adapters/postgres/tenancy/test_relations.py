@@ -7,13 +7,12 @@ from adapters.postgres.arrays import array, array_of_texts
 from adapters.postgres.tenancy import callers
 from adapters.postgres.tenancy.callers import PostgresCallers
 from adapters.postgres.tenancy.relations import PostgresRelations
-from core.domain.email import Email
 from core.domain.identifiers import OrganizationId, RoleId, TeamId
 from core.domain.identity.accounts import Account
 from core.domain.identity.sessions import Session
-from core.domain.tenancy.access import Related
+from core.domain.mail import Email
 from core.domain.tenancy.members import OrganizationStanding
-from core.domain.tenancy.organizations import OrganizationStatus
+from core.domain.tenancy.organizations import OrganizationStatus, Related
 from core.domain.tenancy.roles import BuiltInRole, Capability, capabilities_of
 from core.domain.tenancy.teams import Team
 from core.frozen import replace

@@ -6,7 +6,7 @@ from uuid import UUID
 
 import trio
 
-from ports.deleted_rows import DeletedRows
+from ports.database import DeletedRows
 from tests.adapters.postgres.conftest import Store
 from tests.patience import PATIENCE
 

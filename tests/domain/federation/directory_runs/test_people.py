@@ -6,7 +6,6 @@ from uuid import UUID
 
 import pytest
 
-from core.domain.email import Email
 from core.domain.federation.directory_runs.people import (
     KnownPerson,
     MetAccount,
@@ -23,8 +22,9 @@ from core.domain.federation.directory_runs.people import (
 )
 from core.domain.identifiers import OrganizationId, UserId
 from core.domain.identity.accounts import Account
-from core.domain.identity.upstream.ldap.reading import LdapMarks, LdapPerson, later_marks
 from core.domain.identity.upstream.ldap.settings import LdapIdentity, LdapSettings
+from core.domain.identity.upstream.ldap.surveys import LdapMarks, LdapPerson, later_marks
+from core.domain.mail import Email
 from core.frozen import replace
 
 NOW: Final = datetime(2026, 11, 27, tzinfo=UTC)

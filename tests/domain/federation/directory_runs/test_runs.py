@@ -29,8 +29,8 @@ from core.domain.federation.directory_runs.runs import (
 )
 from core.domain.identifiers import DirectoryRunId, UpstreamProviderId, UserId
 from core.domain.identity.upstream.connections import ProviderKind
-from core.domain.identity.upstream.ldap.reading import LdapMarks
 from core.domain.identity.upstream.ldap.settings import LdapSettings
+from core.domain.identity.upstream.ldap.surveys import LdapMarks
 from core.domain.tenancy.upstream_providers import UpstreamProvider
 from core.frozen import replace
 from tests.domain.federation.directory_runs.test_people import ACME, NOW, person

@@ -2,7 +2,6 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from core.domain.email import Email
 from core.domain.identity.devices import Client
 from core.domain.identity.guards.guesses import (
     LONGEST_DELAY,
@@ -19,6 +18,7 @@ from core.domain.identity.guards.guesses import (
     origin_of,
     spread_of,
 )
+from core.domain.mail import Email
 from core.domain.secrets import Password
 
 NOW = datetime(2026, 11, 27, 5, 30, tzinfo=UTC)

@@ -7,9 +7,8 @@ import msgspec
 import pytest
 
 from adapters.widgets.presets import widget_presets
-from core.domain.identity.guards.puzzles import LIFETIME, PuzzlePurpose
-from core.domain.identity.guards.widgets import AWAY_FOR, THERE_FOR, KeptForm, MakerSeen, WidgetVerdict, answer_id
-from core.domain.outbound.destinations import destination
+from core.domain.identity.guards.puzzles import AWAY_FOR, LIFETIME, THERE_FOR, KeptForm, MakerSeen, PuzzlePurpose, WidgetVerdict, answer_id
+from core.domain.outbound import destination
 from entrypoints.http.pages.puzzle.puzzles import PuzzleForm
 from entrypoints.http.pages.puzzle.widget_page import policy_of
 from entrypoints.settings import DECLARATIONS

@@ -2,10 +2,9 @@
 
 import pytest
 
-from core.domain.email import Email
 from core.domain.errors import BadRequest
-from core.domain.identity.passwords.at_sign_in import AtSignIn, strictest
-from core.domain.identity.passwords.standing import require_acceptable
+from core.domain.identity.passwords import AtSignIn, require_acceptable, strictest
+from core.domain.mail import Email
 from core.domain.secrets import Password
 
 EMAIL = Email("ada.lovelace@engines.example")

@@ -4,10 +4,9 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from core.domain.email import Email
 from core.domain.errors import BadRequest
-from core.domain.identity.registering.mail_budgets import (
-    HOUR,
+from core.domain.identity.registering import (
+    BUDGET_HOUR,
     MOST_HOURS,
     AskedFrom,
     BudgetScope,
@@ -19,6 +18,7 @@ from core.domain.identity.registering.mail_budgets import (
     hour_of,
     require_end,
 )
+from core.domain.mail import Email
 
 NOW = datetime(2026, 11, 27, 10, 15, tzinfo=UTC)
 SIZES = BudgetSizes(20, 60, 300, 3000)
@@ -56,16 +56,16 @@ def test_a_budget_of_nought_is_none() -> None:
 
 
 def test_what_was_asked_for_earlier_goes_out_earlier_within_the_first_minute_of_its_hour() -> None:
-    ten, eleven = hour_of(NOW), hour_of(NOW) + HOUR
+    ten, eleven = hour_of(NOW), hour_of(NOW) + BUDGET_HOUR
     moments = [held_until(at, 1) for at in (ten, NOW, eleven - timedelta(microseconds=1))]
     assert moments == sorted(moments)
     assert moments[0] == eleven
     assert moments[-1] <= eleven + timedelta(minutes=1)
-    assert held_until(NOW, 3) == moments[1] + 2 * HOUR
+    assert held_until(NOW, 3) == moments[1] + 2 * BUDGET_HOUR
 
 
 def test_what_has_no_hour_of_the_day_is_told_from_what_waits() -> None:
-    for at in (hour_of(NOW), NOW, hour_of(NOW) + HOUR - timedelta(microseconds=1)):
+    for at in (hour_of(NOW), NOW, hour_of(NOW) + BUDGET_HOUR - timedelta(microseconds=1)):
         assert not comes_from_reserve_alone(held_until(at, MOST_HOURS), at)
         assert comes_from_reserve_alone(held_until(at, MOST_HOURS + 1), at)
 

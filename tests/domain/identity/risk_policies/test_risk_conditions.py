@@ -8,8 +8,7 @@ import pytest
 
 from core.domain.identifiers import UserId
 from core.domain.identity.devices import Spot
-from core.domain.identity.risk_policies import facts
-from core.domain.identity.risk_policies.facts import LastSeen, SignInFacts, cannot_have_travelled, deciding, kilometres, leaves_out
+from core.domain.identity.risk_policies import verdicts
 from core.domain.identity.risk_policies.policies import (
     ExceptionKind,
     RiskAction,
@@ -18,7 +17,8 @@ from core.domain.identity.risk_policies.policies import (
     RiskPolicy,
     SignInWay,
 )
-from core.domain.identity.risk_policies.ways import way_of
+from core.domain.identity.risk_policies.shadow import way_of
+from core.domain.identity.risk_policies.verdicts import LastSeen, SignInFacts, cannot_have_travelled, deciding, kilometres, leaves_out
 from core.frozen import replace
 
 FRANKFURT, MUNICH, STRASBOURG, NEW_YORK = (501, 87), (481, 116), (486, 77), (407, -740)
@@ -167,6 +167,6 @@ def test_ways_have_names() -> None:
 
 
 def test_a_test_of_networks_forgets_addresses_and_answers_alike(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(facts, "_MOST_KNOWN", 1)
-    inside = facts.within(("192.0.2.0/24",))
+    monkeypatch.setattr(verdicts, "_MOST_KNOWN", 1)
+    inside = verdicts.within(("192.0.2.0/24",))
     assert [inside(one) for one in ("192.0.2.1", "198.51.100.1", "192.0.2.1", None, "none")] == [True, False, True, False, False]

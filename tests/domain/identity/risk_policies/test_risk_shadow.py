@@ -6,9 +6,8 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from core.domain.email import Email
 from core.domain.identifiers import DeviceId, OrganizationId, UserId
-from core.domain.identity.risk_policies.facts import SignInFacts
+from core.domain.identity.risk_policies.owner_mails import WAY_BACK_LIFETIME, NotAWayBack, WayBack
 from core.domain.identity.risk_policies.policies import (
     ExceptionKind,
     RiskAction,
@@ -19,7 +18,8 @@ from core.domain.identity.risk_policies.policies import (
     SignInWay,
 )
 from core.domain.identity.risk_policies.shadow import MOST_NAMED, PastPerson, PastSignIn, ShadowReport, own_outcome
-from core.domain.identity.risk_policies.ways_back import WAY_BACK_LIFETIME, NotAWayBack, WayBack
+from core.domain.identity.risk_policies.verdicts import SignInFacts
+from core.domain.mail import Email
 from core.frozen import replace
 
 NOW: Final = datetime(2026, 11, 27, 12, tzinfo=UTC)

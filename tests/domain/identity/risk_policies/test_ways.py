@@ -3,7 +3,7 @@
 import pytest
 
 from core.domain.identity.risk_policies.policies import SignInWay
-from core.domain.identity.risk_policies.ways import way_by
+from core.domain.identity.risk_policies.shadow import way_by
 
 
 @pytest.mark.parametrize(

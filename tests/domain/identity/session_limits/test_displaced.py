@@ -5,10 +5,10 @@ from uuid import UUID
 
 import pytest
 
-from core.domain.email import Email
+from core.domain.formats import Json
 from core.domain.identifiers import SessionId, UserId
-from core.domain.identity.session_limits.displaced import DisplacedPerson, Displacement, NoDisplacement, sessions_displaced
-from core.domain.json import Json
+from core.domain.identity.session_limits import DisplacedPerson, Displacement, NoDisplacement, sessions_displaced
+from core.domain.mail import Email
 from core.frozen import replace
 
 BY, ENDED = UUID(int=1), UUID(int=2)

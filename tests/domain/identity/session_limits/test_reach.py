@@ -2,7 +2,7 @@
 
 import pytest
 
-from core.domain.identity.session_limits.reach import SessionLimits, reaches_anybody
+from core.domain.identity.session_limits import SessionLimits, reaches_anybody
 
 NOTHING = SessionLimits(None, None, None)
 

@@ -8,7 +8,7 @@ import pytest
 
 from core.domain.errors import BadRequest
 from core.domain.identifiers import OrganizationId
-from core.domain.identity.upstream.directory_factors import (
+from core.domain.identity.upstream.directory_visits import (
     METHODS_OF_MICROSOFT,
     DirectoryFactor,
     methods_of_assertion,

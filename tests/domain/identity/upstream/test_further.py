@@ -6,10 +6,9 @@ from uuid import UUID
 
 import pytest
 
-from core.domain.email import Email
 from core.domain.errors import BadRequest, Conflict
 from core.domain.identifiers import FlowId, FurtherProviderId, OrganizationId
-from core.domain.identity.profile.profiles import StatedProfile
+from core.domain.identity.profiles import StatedProfile
 from core.domain.identity.upstream.claims import Asserted, NotVouched, of_further_openid, of_further_profile, require_claims
 from core.domain.identity.upstream.further import (
     FurtherChange,
@@ -28,29 +27,35 @@ from core.domain.identity.upstream.further import (
     sealing_context,
     short_name,
 )
-from core.domain.identity.upstream.further_settings import ClientSecretKind, FurtherKind, FurtherSettings, profile_place, restored_settings
-from core.domain.identity.upstream.identities import Encounter, Linking, linking
-from core.domain.identity.upstream.newcomers import (
+from core.domain.identity.upstream.further_sign_ins import (
     MOST_TRIES,
     WaitingNewcomer,
+    answer_context,
     code_digest,
     restored_word,
     stored_word,
+    with_stated,
     word_context,
 )
-from core.domain.identity.upstream.posted_answers import answer_context, with_stated
+from core.domain.identity.upstream.identities import Encounter, Linking, linking
 from core.domain.identity.upstream.providers import (
     RESERVED_NAMES,
+    ClientSecretKind,
+    FurtherKind,
+    FurtherSettings,
     OfferedFurther,
     ProviderOff,
     ProviderOrigin,
     UnknownProvider,
     origin_of,
     own_provider_of,
+    profile_place,
     provider_key,
+    restored_settings,
 )
 from core.domain.identity.upstream.sign_in import ConfiguredFurther, ConfiguredProvider, SealedClient, WayThrough, client_kept, upstream_of
 from core.domain.languages import Language
+from core.domain.mail import Email
 from core.domain.record.events import SYSTEM
 from core.domain.secrets import Secret
 from core.frozen import replace

@@ -5,8 +5,8 @@ from base64 import urlsafe_b64encode
 
 import pytest
 
-from core.domain.federation.refusal_reasons import RefusalReason
-from core.domain.federation.refusal_reasons import in_words as refusal_in_words
+from core.domain.federation.oauth.refusals import RefusalReason
+from core.domain.federation.oauth.refusals import reason_in_words as refusal_in_words
 from core.domain.identity.upstream.identity_assertions import (
     AssertionUse,
     IdentityAssertionFault,

@@ -5,11 +5,11 @@ from uuid import UUID
 
 import pytest
 
-from core.domain.email import Email
 from core.domain.identifiers import SessionId, UserId
 from core.domain.identity.callers import Caller
 from core.domain.identity.flows import FlowOver
-from core.domain.identity.upstream.link_requests import LIFETIME, may_leave_at_once, request_of, session_in
+from core.domain.identity.upstream.identities import LINK_REQUEST_LIFETIME, may_leave_at_once, request_of, session_in
+from core.domain.mail import Email
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 SESSION = SessionId(UUID(int=7))
@@ -19,9 +19,9 @@ REQUEST = request_of("websuite", SESSION, NOW, KEY)
 
 def test_it_names_the_session_for_a_quarter_of_an_hour() -> None:
     assert session_in(REQUEST, "websuite", NOW, KEY) == SESSION
-    assert session_in(REQUEST, "websuite", NOW + LIFETIME - timedelta(seconds=1), KEY) == SESSION
+    assert session_in(REQUEST, "websuite", NOW + LINK_REQUEST_LIFETIME - timedelta(seconds=1), KEY) == SESSION
     with pytest.raises(FlowOver):
-        session_in(REQUEST, "websuite", NOW + LIFETIME, KEY)
+        session_in(REQUEST, "websuite", NOW + LINK_REQUEST_LIFETIME, KEY)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from uuid import UUID
 import pytest
 
 from core.domain.identifiers import IdentityId, ServiceId
-from core.domain.identity.upstream.provider_tokens import LEEWAY, GrantReadiness, IdentityGrant, expiry, grant_id, readiness
+from core.domain.identity.upstream.identities import LEEWAY, GrantReadiness, IdentityGrant, expiry, grant_id, readiness
 from core.domain.identity.upstream.sign_in import ReceivedTokens
 from core.domain.secrets import Secret
 from core.frozen import replace

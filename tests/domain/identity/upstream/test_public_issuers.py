@@ -3,7 +3,7 @@
 import pytest
 
 from core.domain.identity.upstream.claims import of_openid, of_own_openid
-from core.domain.identity.upstream.public_issuers import is_public
+from core.domain.identity.upstream.providers import is_public_issuer
 
 
 @pytest.mark.parametrize(
@@ -15,7 +15,7 @@ from core.domain.identity.upstream.public_issuers import is_public
     ],
 )
 def test_a_public_issuer_vouches_for_nothing(issuer: str) -> None:
-    assert is_public(issuer)
+    assert is_public_issuer(issuer)
     claims = {"iss": issuer, "sub": "1", "email": "ada@acme.example", "email_verified": True}
     assert of_openid(claims).email_is_verified
     assert not of_own_openid(claims).email_is_verified
@@ -30,7 +30,7 @@ def test_a_public_issuer_vouches_for_nothing(issuer: str) -> None:
     ],
 )
 def test_any_other_issuer_vouches_as_before(issuer: str) -> None:
-    assert not is_public(issuer)
+    assert not is_public_issuer(issuer)
     assert of_own_openid({"iss": issuer or "x", "sub": "1", "email": "ada@acme.example", "email_verified": True}).email_is_verified
 
 

@@ -27,10 +27,9 @@ from core.domain.identity.upstream.refreshes import (
     taken,
     way_taken,
 )
-from core.domain.identity.upstream.saml.metadata import DirectoryCertificate, DirectoryEndpoint, DirectoryMetadata
-from core.domain.identity.upstream.saml.requests import MOST_CERTIFICATES
-from core.domain.outbound.destinations import destination
-from core.domain.saml.messages import SamlBinding
+from core.domain.identity.upstream.saml.assertions import MOST_CERTIFICATES, DirectoryCertificate, DirectoryEndpoint, DirectoryMetadata
+from core.domain.outbound import destination
+from core.domain.saml import SamlBinding
 from core.frozen import replace
 
 NOW: Final = datetime(2026, 6, 1, 12, tzinfo=UTC)

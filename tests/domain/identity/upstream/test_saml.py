@@ -10,11 +10,21 @@ import pytest
 
 from core.domain.identifiers import UpstreamProviderId
 from core.domain.identity.upstream.claims import NotVouched
+from core.domain.identity.upstream.connection_tests import CheckName, CheckState, Examination
+from core.domain.identity.upstream.connection_tests import restored_examination as restored_check
+from core.domain.identity.upstream.directories import asserted_by
 from core.domain.identity.upstream.directory_visits import name_digest
 from core.domain.identity.upstream.saml import faults
-from core.domain.identity.upstream.saml.assertions import ReceivedAttribute, restored
-from core.domain.identity.upstream.saml.examinations import CheckName, CheckState, Examination
-from core.domain.identity.upstream.saml.examinations import restored as restored_check
+from core.domain.identity.upstream.saml.assertions import (
+    NAME_ID,
+    PRESETS,
+    TOLERANCE,
+    AttributeMapping,
+    DirectoryPreset,
+    Expected,
+    ReceivedAttribute,
+    restored,
+)
 from core.domain.identity.upstream.saml.faults import AnswerFault, malformed, shown
 from core.domain.identity.upstream.saml.judgements import (
     examination,
@@ -24,7 +34,6 @@ from core.domain.identity.upstream.saml.judgements import (
     judge_response,
     judged,
 )
-from core.domain.identity.upstream.saml.mappings import NAME_ID, PRESETS, AttributeMapping, DirectoryPreset
 from core.domain.identity.upstream.saml.received import (
     AnswerProof,
     ReceivedAssertion,
@@ -33,9 +42,7 @@ from core.domain.identity.upstream.saml.received import (
     ReceivedResponse,
     ReceivedStatement,
 )
-from core.domain.identity.upstream.saml.requests import TOLERANCE, Expected
-from core.domain.identity.upstream.saml.sign_in import asserted_by
-from core.domain.saml.messages import DirectoryNameId, NameIdFormat, Status
+from core.domain.saml import DirectoryNameId, NameIdFormat, Status
 from core.frozen import replace
 
 _NOW: Final = datetime(2026, 6, 1, 12, tzinfo=UTC)

@@ -4,7 +4,7 @@ from datetime import timedelta
 from typing import Any, Final
 from uuid import UUID
 
-from core.domain.federation.afar.afar_requests import AfarNotice
+from core.domain.federation.afar_requests import AfarNotice
 from core.domain.identifiers import AfarRequestId
 from core.domain.mail import Mail
 from tests.http.client import Received

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import pytest
 
-from core.domain.federation.afar.afar_requests import LONGEST_EXPIRY, SHORTEST_EXPIRY
+from core.domain.federation.afar_requests import LONGEST_EXPIRY, SHORTEST_EXPIRY
 from core.domain.identifiers import AfarRequestId, ServiceId, UserId
 from core.domain.record.events import Actor
 from tests.http.cast import all_at_once

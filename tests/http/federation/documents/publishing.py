@@ -13,7 +13,7 @@ import trio
 from adapters.outbound.client import GuardedClient
 from adapters.outbound.client_documents import GuardedDocuments
 from adapters.outbound.dialer import Dialer
-from core.domain.outbound.addresses import Address
+from core.domain.outbound import Address
 from core.frozen import replace
 from entrypoints.bootstrap import Postern
 from ops.stand_ins.mail_server import make_certificates

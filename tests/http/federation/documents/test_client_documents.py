@@ -361,7 +361,7 @@ async def _not_placed(clients: PublishingClients, words: str, address: str) -> N
 
 
 async def test_documents_without_a_client_are_not_kept(clients: PublishingClients, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("core.usecases.federation.unplaced_clients.MOST_CLIENTS", 1)
+    monkeypatch.setattr("core.usecases.federation.consents.MOST_CLIENTS", 1)
     clients.both_let_in()
     clients.publish()
     await clients.code_of()
@@ -614,7 +614,7 @@ def _unused(clients: PublishingClients) -> None:
 
 async def test_unused_clients_give_way(clients: PublishingClients, monkeypatch: pytest.MonkeyPatch) -> None:
     assert MOST_CLIENTS == 500
-    monkeypatch.setattr("core.usecases.federation.unplaced_clients.MOST_CLIENTS", 2)
+    monkeypatch.setattr("core.usecases.federation.consents.MOST_CLIENTS", 2)
     clients.both_let_in()
     addresses = [f"https://app{number}.client.example/client/{number}" for number in range(4)]
     for address in addresses:
@@ -637,7 +637,7 @@ async def test_unused_clients_give_way(clients: PublishingClients, monkeypatch: 
 async def test_clients_that_an_owner_decided_about_stay(
     clients: PublishingClients, monkeypatch: pytest.MonkeyPatch, change: dict[str, Any]
 ) -> None:
-    monkeypatch.setattr("core.usecases.federation.unplaced_clients.MOST_CLIENTS", 1)
+    monkeypatch.setattr("core.usecases.federation.consents.MOST_CLIENTS", 1)
     clients.both_let_in()
     clients.publish()
     await clients.code_of()

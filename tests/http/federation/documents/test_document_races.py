@@ -10,7 +10,7 @@ import trio.testing
 from adapters.shared_fetches import MOST_OF_ONE, SharedWork
 from core.domain.errors import Overloaded
 from core.domain.federation.oauth.client_documents import ClientRefused
-from core.domain.federation.oauth.unplaced_clients import ArrivedClient
+from core.domain.federation.oauth.consents import ArrivedClient
 from core.domain.identifiers import ClientId, UserId
 from core.domain.record.events import Actor
 from core.frozen import replace

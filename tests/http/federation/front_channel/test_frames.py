@@ -9,7 +9,7 @@ from uuid import UUID
 import pytest
 
 from core.domain.identifiers import OrganizationId, SessionId
-from core.domain.identity.signing_out.frames import MOST_FRAMES, FrameAddress, frames, origin_of, origins
+from core.domain.identity.browser_sessions import MOST_FRAMES, FrameAddress, frames, origin_of, origins
 from tests.http.browsing import Tabs
 from tests.http.client import Received
 from tests.http.federation.arriving import CALLBACK, VERIFIER, Arriving, told

@@ -9,10 +9,10 @@ import jwt
 import pytest
 import trio
 
-from core.domain.email import Email
-from core.domain.federation.oauth.oauth_errors import InvalidGrant
+from core.domain.federation.oauth.refusals import InvalidGrant
 from core.domain.identifiers import SessionId, UserId
 from core.domain.identity.callers import Caller
+from core.domain.mail import Email
 from core.domain.record.events import Actor
 from core.domain.secrets import Token
 from core.domain.services.user_keys import WantedUserKey

@@ -6,7 +6,7 @@ import pytest
 import trio
 
 from core.domain.identifiers import SessionId, UserId
-from core.domain.pages import Page
+from core.domain.requests import Page
 from entrypoints.bootstrap import Postern
 from tests.conftest import CapturedLog
 from tests.http.federation.relying import INTROSPECT, claims_of, oauth

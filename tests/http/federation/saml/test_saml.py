@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, load_pem_priv
 from lxml import etree
 
 from actors.sweepers.due_sweepers import saml_certificate_watcher
-from core.domain.federation.saml.certificates import sealing_context
+from core.domain.federation.saml.configurations import saml_certificate_context
 from core.domain.identifiers import SamlCertificateId
 from ops.stand_ins.saml import Pair, pair
 from tests.http.client import refused
@@ -209,7 +209,7 @@ async def test_a_certificate_is_valid_for_three_years_and_its_key_is_sealed(prov
     assert certificate.public_key().key_size == 2048  # type: ignore[union-attr]
     (kept,) = provider.people.rows("select * from saml_certificates")
     assert b"PRIVATE KEY" not in bytes(kept["sealed_private_key"])
-    context = sealing_context(SamlCertificateId(kept["id"]))
+    context = saml_certificate_context(SamlCertificateId(kept["id"]))
     assert b"PRIVATE KEY" in provider.postern.foundation.keyring.open(bytes(kept["sealed_private_key"]), context)
     again = await provider.certificate()
     assert again["public_key"] != made["public_key"]

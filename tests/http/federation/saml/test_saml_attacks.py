@@ -27,8 +27,7 @@ from adapters.saml import reading
 from adapters.saml.canonical import worded
 from adapters.saml.writing import write_assertion, write_response
 from core.domain.federation.saml.messages import Response, SamlAssertion
-from core.domain.saml.entities import KeyPair
-from core.domain.saml.messages import Envelope, MessageRefused, NameId, NameIdFormat, RequestDeclined, SamlBinding, Status
+from core.domain.saml import Envelope, KeyPair, MessageRefused, NameId, NameIdFormat, RequestDeclined, SamlBinding, Status
 from core.domain.secrets import Secret
 from entrypoints.http.pages.saml import messages
 from ops.stand_ins.saml import DS, SAML, SAMLP, pair

@@ -18,7 +18,7 @@ from core.frozen import replace
 from core.usecases.federation.saml import sign_in as use_case
 from entrypoints.checks import Finding, Verdict, saml_certificates
 from ops.stand_ins.saml import pair
-from ports.federation.saml.configurations import Entering
+from ports.federation.saml import Entering
 from tests.http.federation.arriving import is_page
 from tests.http.federation.providing import (
     SLO,

@@ -8,7 +8,7 @@ import pytest
 from core.domain.federation.scim import groups as rules
 from core.domain.tenancy.roles import Capability
 from core.domain.tenancy.teams import MOST_TEAMS
-from core.usecases.federation.scim import teams as usecase
+from core.usecases.federation.scim import groups as usecase
 from entrypoints.bootstrap import Postern
 from tests.http.cast import all_at_once
 from tests.http.client import Client, Received, refused

@@ -21,7 +21,7 @@ from core.domain.tenancy.roles import BuiltInRole, Capability
 from core.usecases.federation.scim import users as scim_users
 from core.usecases.federation.scim.users import Search
 from entrypoints.bootstrap import Postern
-from ports.federation.scim.users import Order
+from ports.federation.scim import Order
 from tests.conftest import CapturedLog
 from tests.http.client import Client, Received
 from tests.http.federation.scim.directories import BASE, GROUPS, PATCH_OP, USER, USERS, Directory, refusal

@@ -4,7 +4,7 @@ from uuid import uuid4
 
 import pytest
 
-from core.domain.email import Email
+from core.domain.mail import Email
 from core.domain.secrets import Token
 from ops.browser.page_reader import PageReader
 from tests.http.browsing import choices

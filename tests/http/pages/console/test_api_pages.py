@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 from core.domain.identity.sessions import TWO_FACTORS
-from core.domain.services.resource_documents import forbidden, metadata_address, unauthorized
+from core.domain.services.resource_identifiers import forbidden, metadata_address, unauthorized
 from core.domain.tenancy.roles import Capability
 from tests.http.browsing import Tab
 from tests.http.pages.console.conftest import ConsoleScene

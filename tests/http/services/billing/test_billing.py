@@ -12,7 +12,7 @@ import trio
 
 from adapters.postgres.services.billing import BillingRows
 from core.domain.errors import Unavailable
-from core.domain.services.billing.billing_news import NewsType
+from core.domain.services.billing_news import NewsType
 from tests.changed_fields import answer_by, put
 from tests.conftest import CapturedLog
 from tests.http.cast import all_at_once

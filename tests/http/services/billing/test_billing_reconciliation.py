@@ -17,7 +17,7 @@ from adapters.postgres.upkeep.forgotten_people import PostgresForgottenPeople
 from core.domain.identifiers import UserId
 from core.domain.identity.privacy import PrivacyRequester, forget_job
 from core.domain.record.events import SYSTEM
-from core.usecases.purge import Purge
+from core.usecases.jobs import Purge
 from tests.changed_fields import answer_by
 from tests.conftest import CapturedLog
 from tests.http.services.paying import Counter, beside, counter_on, send

@@ -14,7 +14,7 @@ from adapters.postgres.platform.platform_owners import PlatformOwnerRows
 from adapters.postgres.upkeep.housekeeping import sweep
 from core.domain.rate_limits import RateLimit
 from core.domain.secrets import Token
-from core.domain.tenancy.keys.management_keys import MOST_KEYS, PlatformCapability
+from core.domain.tenancy.management_keys import MOST_KEYS, PlatformCapability
 from core.domain.tenancy.roles import Capability
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery import callers

@@ -8,10 +8,10 @@ import pytest
 import trio
 
 from core.domain.errors import BadRequest
-from core.domain.tenancy.keys.trusted_issuers import MOST_OF_ONE
-from core.usecases.tenancy.keys import trusted_issuers as usecase
+from core.domain.tenancy.trusted_issuers import MOST_OF_ONE
+from core.usecases.tenancy import trusted_issuers as usecase
 from entrypoints.bootstrap import Postern
-from ports.tenancy.keys.trusted_issuers import ExistingTrustedIssuers
+from ports.tenancy.members import ExistingTrustedIssuers
 from tests.conftest import CapturedLog
 from tests.http.cast import all_at_once
 from tests.http.client import refused

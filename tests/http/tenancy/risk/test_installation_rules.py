@@ -8,13 +8,13 @@ import pytest
 
 from adapters.postgres.identity.proofs.risk_rules import asked_rules
 from core.domain.errors import Forbidden
-from core.domain.identity.mailed_tokens import LinkRefused, LinkUnknown
-from core.domain.identity.risk_policies import ways_back
-from core.domain.identity.risk_policies.owner_notices import OWNER_NOTICE_JOB
+from core.domain.identity.account_mails import LinkRefused, LinkUnknown
+from core.domain.identity.risk_policies import owner_mails
+from core.domain.identity.risk_policies.owner_mails import OWNER_NOTICE_JOB
 from core.domain.record.events import Actor
 from core.domain.secrets import Token
 from core.frozen import replace
-from core.usecases.tenancy.risk import reports
+from core.usecases.tenancy import risk
 from entrypoints.bootstrap import Postern
 from tests.conftest import CapturedLog
 from tests.http.browsing import Tabs
@@ -223,7 +223,7 @@ async def test_who_is_no_platform_owner_any_more_lifts_nothing(scene: Installati
         await way_back.look(token)
     with pytest.raises(LinkUnknown):
         await way_back.look(Token("A" * 40))
-    monkeypatch.setattr(ways_back, "WAY_BACK_LIFETIME", timedelta(0))
+    monkeypatch.setattr(owner_mails, "WAY_BACK_LIFETIME", timedelta(0))
     with pytest.raises(LinkRefused):
         await way_back.look(token)
     assert scene.counting() == ["Not from here"]
@@ -263,8 +263,8 @@ async def test_a_link_of_an_organization_opens_nothing_here(scene: InstallationR
 
 
 async def test_the_report_takes_the_newest_where_there_are_more(scene: RiskScene, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reports, "_BATCH", 1)
-    monkeypatch.setattr(reports, "_MOST_BATCHES", 2)
+    monkeypatch.setattr(risk, "_BATCH", 1)
+    monkeypatch.setattr(risk, "_MOST_BATCHES", 2)
     await scene.put(policy("refuse"))
     grace = await scene.people.with_password(PASSWORD, "grace@home.example")
     assert (await scene.enter(grace)).status == 200

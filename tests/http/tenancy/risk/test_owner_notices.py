@@ -9,11 +9,11 @@ import pytest
 from actors.job_worker import JobRefused, Workplace
 from actors.tellers.owner_notices import owner_notifier
 from core.domain.identifiers import JobId, LoginEventId, OrganizationId, UserId
-from core.domain.identity.risk_policies.owner_notices import OWNER_NOTICE_JOB, OwnerNotice
+from core.domain.identity.risk_policies.owner_mails import OWNER_NOTICE_JOB, OwnerNotice
 from core.domain.jobs import Job
 from core.domain.rate_limits import RateLimit
 from core.frozen import replace
-from core.usecases.tenancy.risk import owner_notices
+from core.usecases.tenancy import risk
 from entrypoints.bootstrap import Postern
 from tests.conftest import CapturedLog
 from tests.http.people import People
@@ -83,7 +83,7 @@ async def test_once_an_hour_for_each_rule_and_person(scene: NoticeScene) -> None
 
 
 async def test_a_crowd_does_not_fill_the_mailbox(scene: NoticeScene, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(owner_notices, "OWNER_NOTICES_OF_RULE", RateLimit("risk_owner_notices_of_rule", burst=1, seconds_per_request=3600))
+    monkeypatch.setattr(risk, "OWNER_NOTICES_OF_RULE", RateLimit("risk_owner_notices_of_rule", burst=1, seconds_per_request=3600))
     await scene.count(policy("tell_owners"))
     grace = await scene.people.with_password("correct horse battery", "grace@home.example")
     assert (await scene.enter()).status == 200

@@ -6,7 +6,7 @@ from uuid import uuid4
 
 import pytest
 
-from core.usecases.tenancy.risk import reports
+from core.usecases.tenancy import risk
 from entrypoints.bootstrap import Postern
 from tests.conftest import CapturedLog
 from tests.http.cast import Shops
@@ -290,8 +290,8 @@ async def test_the_report_says_whom_a_rule_in_shadow_would_have_met(scene: RiskS
 async def test_the_report_reads_in_batches_and_only_so_many(
     scene: RiskScene, most: int, judged: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reports, "_BATCH", 1)
-    monkeypatch.setattr(reports, "_MOST_BATCHES", most)
+    monkeypatch.setattr(risk, "_BATCH", 1)
+    monkeypatch.setattr(risk, "_MOST_BATCHES", most)
     await scene.put(policy("refuse"))
     for _ in range(3):
         assert (await scene.enter()).status == 200

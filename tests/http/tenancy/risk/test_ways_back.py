@@ -8,8 +8,8 @@ import pytest
 
 from core.domain.errors import Forbidden
 from core.domain.identifiers import OrganizationId, UserId
-from core.domain.identity.risk_policies import ways_back
-from core.domain.identity.risk_policies.ways_back import WAY_BACK_MAILS
+from core.domain.identity.risk_policies import owner_mails
+from core.domain.identity.risk_policies.owner_mails import WAY_BACK_MAILS
 from core.domain.secrets import Token
 from core.frozen import replace
 from entrypoints.bootstrap import Postern
@@ -101,7 +101,7 @@ async def test_a_link_that_is_old_and_one_of_another_person_are_refused(scene: W
     await tab.send(email=scene.ada.email)
     await tab.send(password=PASSWORD)
     assert "not valid" in (await tab.open(link)).page.text
-    monkeypatch.setattr(ways_back, "WAY_BACK_LIFETIME", timedelta(0))
+    monkeypatch.setattr(owner_mails, "WAY_BACK_LIFETIME", timedelta(0))
     assert "expired" in (await scene.tab.open(link)).page.text
     assert scene.counting() == ["Not from here", "New devices"]
 

@@ -9,8 +9,8 @@ import pytest
 
 from adapters.postgres.upkeep.sealed_columns import PostgresSealedColumns
 from core.domain.secrets import Token
-from core.domain.tenancy.domain_routes import MOST_ROUTES, TOO_MANY
-from core.domain.tenancy.setup.setup_drafts import MOST_DOMAINS
+from core.domain.tenancy.domains import MOST_ROUTES, TOO_MANY
+from core.domain.tenancy.setup import MOST_DOMAINS
 from entrypoints.bootstrap import Postern
 from tests.conftest import CapturedLog
 from tests.http.browsing import Tab

@@ -9,7 +9,7 @@ import pytest
 
 from adapters.postgres.upkeep import housekeeping
 from core.domain.tenancy.roles import Capability
-from core.domain.tenancy.setup.setup_links import LIFETIME, MOST_LINKS
+from core.domain.tenancy.setup import MOST_LINKS, SETUP_LINK_LIFETIME
 from entrypoints.bootstrap import Postern
 from tests.conftest import CapturedLog
 from tests.http.browsing import Tabs
@@ -30,7 +30,9 @@ async def scene(postern: Postern, people: People, log: CapturedLog, tmp_path: Pa
 async def test_a_link_is_shown_once_and_kept_as_a_digest(scene: SetupScene) -> None:
     made = (await scene.make("scim", "domain", name=" Night ")).ok(201)
     assert (made["name"], made["purposes"], made["activates"], made["mailed_to"]) == ("Night", ["domain", "scim"], False, None)
-    assert datetime.fromisoformat(made["expires_at"]) - datetime.fromisoformat(made["created_at"]) == LIFETIME == timedelta(days=7)
+    assert (
+        datetime.fromisoformat(made["expires_at"]) - datetime.fromisoformat(made["created_at"]) == SETUP_LINK_LIFETIME == timedelta(days=7)
+    )
     token = made["url"].removeprefix(f"{BASE_URL}/ui/setup/")
     assert token.startswith("pts_")
     (listed,) = (await scene.request("GET", LINKS)).ok()["setup_links"]

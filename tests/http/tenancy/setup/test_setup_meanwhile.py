@@ -11,7 +11,7 @@ from adapters.postgres.tenancy.setup.setup_links import SetupLinkRows
 from core.domain.errors import NotFound
 from core.domain.identifiers import SetupDraftId, SetupLinkId
 from core.domain.secrets import Token
-from core.domain.tenancy.setup.setup_links import KnownSetupLink
+from core.domain.tenancy.setup import KnownSetupLink
 from entrypoints.bootstrap import Postern
 from tests.conftest import CapturedLog
 from tests.http.browsing import Tab, Tabs

@@ -2,7 +2,7 @@
 
 import pytest
 
-from core.domain.email import Email
+from core.domain.mail import Email
 from entrypoints.bootstrap import Postern
 from tests.conftest import CapturedLog
 from tests.http.browsing import Tab, Tabs

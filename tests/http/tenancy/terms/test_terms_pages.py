@@ -6,7 +6,7 @@ from typing import Final
 import pytest
 
 from core.domain.identifiers import SessionId
-from core.domain.identity.terms.terms import MOST_VERSIONS
+from core.domain.identity.terms import MOST_VERSIONS
 from entrypoints.bootstrap import Postern
 from tests.conftest import CapturedLog
 from tests.http.browsing import Tab, Tabs

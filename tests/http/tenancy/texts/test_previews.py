@@ -6,9 +6,9 @@ import pytest
 
 from core.domain.languages import Language
 from core.domain.tenancy.mail_servers import ORGANIZATION_MAIL_JOB
-from core.domain.tenancy.texts.mail_previews import MAILS
-from core.domain.texts.open_texts import OPEN
-from core.domain.texts.reading import PLACEHOLDER
+from core.domain.tenancy.texts import MAILS
+from core.domain.texts.own_texts import OPEN_TEXTS
+from core.domain.texts.rules import PLACEHOLDER
 from entrypoints.bootstrap import Postern
 from entrypoints.http.pages import previews
 from tests.conftest import CapturedLog
@@ -19,7 +19,7 @@ from tests.http.postbox import Postbox
 from tests.http.signing_in import unlimited
 from tests.http.tenancy.texts.written_texts import write_texts
 
-PAGES = tuple(dict.fromkeys(text.page for text in OPEN.values() if not text.place.is_mail))
+PAGES = tuple(dict.fromkeys(text.page for text in OPEN_TEXTS.values() if not text.place.is_mail))
 
 
 class Previewing(Neighbours):
@@ -83,7 +83,7 @@ async def test_a_notice_can_be_looked_at_before_it_stands_and_afterwards(scene: 
 
 async def test_each_text_of_an_organization_is_seen_where_it_leads(scene: Previewing) -> None:
     ours = scene.postern.foundation.shipped_words.written(Language.POLISH)
-    keys = [key for key, one in OPEN.items() if one.is_of_organizations]
+    keys = [key for key, one in OPEN_TEXTS.items() if one.is_of_organizations]
     own = {key: f"Own{at:03} {' '.join(PLACEHOLDER.findall(ours.get(key, '')))}" for at, key in enumerate(keys)}
     own = {key: re.sub(r"(?<= )(\w+)", r"{\1}", text) for key, text in own.items()}
     write_texts(scene.people, "acme", {"pl": own})

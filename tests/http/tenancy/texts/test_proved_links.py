@@ -8,7 +8,7 @@ import pytest
 
 from core.domain.tenancy.domains import MOST_MISSES
 from core.frozen import replace
-from core.usecases.tenancy.domains.domain_proofs import DomainProofs
+from core.usecases.tenancy.domains import DomainProofs
 from entrypoints.bootstrap import Postern
 from tests.conftest import CapturedLog
 from tests.http.people import People

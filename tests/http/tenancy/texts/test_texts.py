@@ -7,7 +7,7 @@ from typing import Any, Final
 import pytest
 
 from actors.sweepers.due_sweepers import own_text_comparer
-from core.domain.texts.open_texts import OPEN
+from core.domain.texts.own_texts import OPEN_TEXTS
 from entrypoints.bootstrap import Postern
 from tests.conftest import CapturedLog
 from tests.http.cast import Shops, all_at_once
@@ -68,7 +68,7 @@ async def test_texts_are_set_language_by_language_and_taken_back(scene: TextsSce
     scene.log.remember("Willkommen bei", "High Street")
     everything = await scene.listed()
     assert (everything["version"], everything["outdated"], everything["gone"]) == (None, [], [])
-    assert [one["key"] for one in everything["texts"]] == [key for key, one in OPEN.items() if one.is_of_organizations]
+    assert [one["key"] for one in everything["texts"]] == [key for key, one in OPEN_TEXTS.items() if one.is_of_organizations]
     title = next(one for one in everything["texts"] if one["key"] == "sign_in.title_to")
     assert title == {
         "key": "sign_in.title_to",
@@ -104,7 +104,7 @@ async def test_texts_are_set_language_by_language_and_taken_back(scene: TextsSce
 
 
 async def test_a_text_that_no_page_of_an_organization_has_is_the_installations_alone(scene: TextsScene) -> None:
-    kept_back = [key for key, one in OPEN.items() if not one.is_of_organizations]
+    kept_back = [key for key, one in OPEN_TEXTS.items() if not one.is_of_organizations]
     assert {"enter_code.title", "choose_password.title_reset", "mail_reset.text", "stale.text"} < set(kept_back)
     refused = await scene.change(dict.fromkeys(kept_back, "Ours"))
     assert refused.status == 400

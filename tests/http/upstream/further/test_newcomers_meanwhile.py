@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from core.domain.email import Email
-from core.domain.identity.mailed_tokens import MAILED_CODES
-from core.domain.identity.registering.registration_rules import RegistrationPolicy
+from core.domain.identity.account_mails import MAILED_CODES
+from core.domain.identity.registering import RegistrationPolicy
 from core.domain.identity.sign_in import account_key
-from core.domain.identity.upstream.newcomers import MOST_CODES
+from core.domain.identity.upstream.further_sign_ins import MOST_CODES
+from core.domain.mail import Email
 from core.frozen import replace
 from ops.browser.page_reader import PageReader
 from tests.changed_fields import put

@@ -6,11 +6,11 @@ import psycopg
 import pytest
 import trio
 
-from core.domain.email import Email
 from core.domain.errors import NotFound
 from core.domain.identifiers import SessionId, UserId
 from core.domain.identity.callers import Caller
 from core.domain.identity.upstream.providers import Provider
+from core.domain.mail import Email
 from core.domain.record.events import Actor
 from core.frozen import replace
 from tests.http.browsing import Tabs

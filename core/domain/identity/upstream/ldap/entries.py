@@ -5,10 +5,9 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 from core.domain.identity.upstream.ldap.answers import LdapEntry, NotRecognised, identity_of, shown
-from core.domain.identity.upstream.ldap.credentials import is_credential
-from core.domain.identity.upstream.ldap.filters import ComparedFilter, EveryFilter, LdapComparison, LdapFilter, is_attribute
-from core.domain.identity.upstream.ldap.reading import MOST_PEOPLE, LdapMarks, LdapPerson
+from core.domain.identity.upstream.ldap.filters import ComparedFilter, EveryFilter, LdapComparison, LdapFilter, is_attribute, is_credential
 from core.domain.identity.upstream.ldap.settings import LdapIdentity
+from core.domain.identity.upstream.ldap.surveys import MOST_PEOPLE, LdapMarks, LdapPerson
 
 STANDING: Final = ("userAccountControl", "pwdAccountLockedTime", "nsAccountLock")
 """The attributes by which directories say that somebody is disabled."""

@@ -9,10 +9,9 @@ from ipaddress import ip_address
 from typing import Any, Final
 
 from core.domain.errors import BadRequest
+from core.domain.formats import Json
 from core.domain.identifiers import UpstreamProviderId
-from core.domain.identity.upstream.ldap.credentials import require_no_credential
-from core.domain.identity.upstream.ldap.filters import LdapFilter, is_attribute, named, person_filter, read_filter
-from core.domain.json import Json
+from core.domain.identity.upstream.ldap.filters import LdapFilter, is_attribute, named, person_filter, read_filter, require_no_credential
 from core.frozen import Frozen, names_of, replace
 
 MOST_HOSTS: Final = 3

@@ -1,17 +1,24 @@
-"""What a test finds in a directory by LDAP, and its lines in words."""
+"""What is read of a whole directory by LDAP: by a run, as far as it has come, and by a test, with what it finds in words."""
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import takewhile
 from typing import Final
 
-from core.domain.identity.upstream.connection_tests import TestedCheck
-from core.domain.identity.upstream.ldap.answers import BindOutcome, LdapEntry, NotRecognised, shown, subject_of
-from core.domain.identity.upstream.ldap.failures import LdapFailed, LdapFault, LdapStep
+from core.domain.identity.upstream.connection_tests import CheckState, TestedCheck
+from core.domain.identity.upstream.ldap.answers import (
+    BindOutcome,
+    LdapEntry,
+    LdapFailed,
+    LdapFault,
+    LdapStep,
+    NotRecognised,
+    shown,
+    subject_of,
+)
 from core.domain.identity.upstream.ldap.settings import LONGEST_WINDOW_SECONDS, LdapSettings, can_lock_anybody
-from core.domain.identity.upstream.saml.examinations import CheckState
-from core.frozen import Frozen
+from core.frozen import Frozen, replace
 
 MOST_SURVEYED: Final = 1000
 """A test looks at so many people, and tells that there are more."""
@@ -264,3 +271,51 @@ def _failed(step: LdapStep, told: str, mend: str, *, came: str = "", expected: s
         came=shown(came, _LONGEST_SHOWN),
         expected=shown(expected, _LONGEST_SHOWN),
     )
+
+
+MODIFIED: Final = "modifyTimestamp"
+MOST_PEOPLE: Final = 100_000
+"""So many people a directory may have here, and so many members a group."""
+# The shortest time, as directories write it.
+_TIME: Final = "20261127000000Z"
+
+
+class LdapMarks(Frozen):
+    """How far a run has come."""
+
+    controller: str | None
+    """Active Directory: the controller's `invocationId`."""
+    usn: int | None
+    """Its `highestCommittedUSN` at the start of the run."""
+    modified: str | None
+    """Elsewhere: the greatest `modifyTimestamp` seen, as the server writes it."""
+
+
+class LdapPerson(Frozen):
+    identity: bytes
+    """The value of the attribute of identity: 16 bytes of a GUID, otherwise the text in lower case. `subject_from` makes the subject."""
+    dn: str
+    is_disabled: bool
+    values: Mapping[str, Sequence[str]]
+    """Of the asked attributes, by their names in lower case. What is no text, or holds a credential, is left out."""
+
+
+class LdapGroup(Frozen):
+    identity: bytes
+    dn: str
+    name: str
+    members: frozenset[bytes]
+    """Identities of people, also of those in groups of the group."""
+    is_cut: bool
+    """There are more members than are read of a group."""
+
+
+def later_marks(marks: LdapMarks, people: Sequence[LdapPerson]) -> LdapMarks:
+    """The marks after these people were read with `MODIFIED`."""
+    times = [value for one in people for value in one.values.get(MODIFIED.lower(), ())[:1] if len(value) >= len(_TIME)]
+    return replace(marks, modified=max([*([] if marks.modified is None else [marks.modified]), *times], key=_comparable, default=None))
+
+
+def _comparable(time: str) -> str:
+    """Without the letter of the zone, which would come after a fraction of a second."""
+    return time.rstrip("Z")

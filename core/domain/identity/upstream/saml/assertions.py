@@ -1,12 +1,20 @@
-"""What a directory has said about a person. It exists only for an answer that passed every check."""
+"""What a directory has said about a person. It exists only for an answer that passed every check.
+
+Where a directory says who a person is: the mapping of a connection, and the presets for directories that many organizations have.
+
+The request that Postern, as a service provider, sends to a directory, and what the answer must say.
+
+The metadata of a directory, as far as a connection needs them.
+"""
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
-from typing import Any
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Any, Final
 
-from core.domain.json import Json
-from core.domain.saml.messages import DirectoryNameId
-from core.frozen import Frozen
+from core.domain.formats import Json
+from core.domain.saml import DirectoryNameId, KeyPair, NameIdFormat, RequestedContext, SamlBinding
+from core.frozen import Frozen, replace
 
 
 class ReceivedAttribute(Frozen, kw_only=True):
@@ -130,3 +138,222 @@ def restored(kept: Mapping[str, Any]) -> Asserting:
             fields={key: tuple(values) for key, values in person["fields"].items()},
         ),
     )
+
+
+NAME_ID: Final = "name_id"
+"""A source that is the subject's NameID, and no attribute."""
+
+
+class AttributeMapping(Frozen, kw_only=True):
+    """Each source is `NAME_ID` or the exact name of an attribute. Several are tried in order, and the first one that the directory sent
+    counts; the subject has exactly one source, since a person must not get another subject when the directory sends more or less.
+    """
+
+    subject: str = NAME_ID
+    email: Sequence[str] = ()
+    given_name: Sequence[str] = ()
+    family_name: Sequence[str] = ()
+    name: Sequence[str] = ()
+    groups: Sequence[str] = ()
+    fields: Mapping[str, str] = {}
+    """The keys of the organization's fields, by the attributes that go into them."""
+
+
+class DirectoryPreset(StrEnum):
+    """Directories for which a mapping is known. Any other is set up by hand."""
+
+    ENTRA_ID = "entra_id"
+    OKTA = "okta"
+    GOOGLE = "google"
+    AD_FS = "ad_fs"
+    PING = "ping"
+    SHIBBOLETH = "shibboleth"
+    KEYCLOAK = "keycloak"
+
+
+class Preset(Frozen, kw_only=True):
+    """The sources of each are in docs/guides/directories/saml-directories.md."""
+
+    name: str
+    """The product's name for people."""
+    mapping: AttributeMapping
+    name_id_format: str | None = None
+    """The format to ask for. None where the directory's own setting decides."""
+    encrypts_weakly: bool = False
+    """The product encrypts with CBC as soon as our metadata publish a key for encryption, whatever methods they name."""
+
+
+_SOAP: Final = "http://schemas.xmlsoap.org/ws/2005/05/identity/claims"
+_ENTRA: Final = "http://schemas.microsoft.com/identity/claims"
+_WINDOWS: Final = "http://schemas.microsoft.com/ws/2008/06/identity/claims"
+# Directories that leave the names to whoever sets them up. The set-up tells these.
+_OURS: Final = AttributeMapping(
+    email=("email",), given_name=("firstName",), family_name=("lastName",), name=("displayName",), groups=("groups",)
+)
+
+PRESETS: Final[Mapping[DirectoryPreset, Preset]] = {
+    DirectoryPreset.ENTRA_ID: Preset(
+        name="Microsoft Entra ID",
+        mapping=AttributeMapping(
+            # The NameID is the user principal name at first, which changes with a marriage.
+            subject=f"{_ENTRA}/objectidentifier",
+            email=(f"{_SOAP}/emailaddress",),
+            given_name=(f"{_SOAP}/givenname",),
+            family_name=(f"{_SOAP}/surname",),
+            name=(f"{_ENTRA}/displayname",),
+            groups=(f"{_WINDOWS}/groups",),
+        ),
+    ),
+    DirectoryPreset.OKTA: Preset(name="Okta", mapping=_OURS),
+    # It has no name that never changes, unless the organization keeps one in a custom attribute: its NameID is the address.
+    DirectoryPreset.GOOGLE: Preset(name="Google Workspace", mapping=replace(_OURS, email=("email", NAME_ID), name=())),
+    DirectoryPreset.AD_FS: Preset(
+        name="AD FS",
+        mapping=AttributeMapping(
+            subject=f"{_WINDOWS}/primarysid",
+            email=(f"{_SOAP}/emailaddress",),
+            given_name=(f"{_SOAP}/givenname",),
+            family_name=(f"{_SOAP}/surname",),
+            name=(f"{_SOAP}/name",),
+            groups=("http://schemas.xmlsoap.org/claims/Group",),
+        ),
+        encrypts_weakly=True,
+    ),
+    DirectoryPreset.PING: Preset(name="PingOne", mapping=_OURS),
+    DirectoryPreset.SHIBBOLETH: Preset(
+        name="Shibboleth",
+        mapping=AttributeMapping(
+            email=("urn:oid:0.9.2342.19200300.100.1.3",),
+            given_name=("urn:oid:2.5.4.42",),
+            family_name=("urn:oid:2.5.4.4",),
+            name=("urn:oid:2.16.840.1.113730.3.1.241",),
+            groups=("urn:oid:1.3.6.1.4.1.5923.1.5.1.1",),
+        ),
+        name_id_format=NameIdFormat.PERSISTENT.value,
+    ),
+    DirectoryPreset.KEYCLOAK: Preset(
+        name="Keycloak",
+        mapping=AttributeMapping(
+            email=("urn:oid:1.2.840.113549.1.9.1",),
+            given_name=("urn:oid:2.5.4.42",),
+            family_name=("urn:oid:2.5.4.4",),
+            groups=("member",),
+        ),
+        name_id_format=NameIdFormat.PERSISTENT.value,
+    ),
+}
+
+
+TOLERANCE: Final = timedelta(seconds=60)
+"""How far the directory's clock may be from ours."""
+LONGEST_RESPONSE: Final = 256 << 10
+"""In bytes, without base64. An answer with a thousand groups has about 100 KiB."""
+LONGEST_PACKED_RESPONSE: Final = LONGEST_RESPONSE * 4 // 3 + LONGEST_RESPONSE // 32
+"""In base64, whose lines may have ends."""
+MOST_CERTIFICATES: Final = 10
+MOST_DECRYPTION_KEYS: Final = 4
+
+
+class OurAuthnRequest(Frozen, kw_only=True):
+    """A sign-in that we ask for. The answer repeats `id`, and comes by POST to `acs_url`."""
+
+    id: str
+    """An xs:ID: `_` and hexadecimal digits, which nobody can guess."""
+    issuer: str
+    """Our entity id for this connection."""
+    destination: str
+    """The directory's address for requests by redirect. It may have a query of its own."""
+    acs_url: str
+    issued_at: datetime
+    force: bool = False
+    """The person must prove again who they are (`ForceAuthn`)."""
+    passive: bool = False
+    """The directory may not show anything to the person (`IsPassive`)."""
+    name_id_format: str | None = None
+    """The URI of the format. None leaves the choice to the directory, which is what most directories want."""
+    context: RequestedContext | None = None
+
+
+class Expected(Frozen, kw_only=True):
+    """What an answer must say to be the answer to one request of one connection."""
+
+    entity_id: str
+    """Ours, which must be among the audience."""
+    acs_url: str
+    """The address at which the answer arrived, exactly as our metadata name it."""
+    issuer: str
+    """The directory's entity id."""
+    certificates: Sequence[str]
+    """The directory's certificates for signatures, in PEM. A signature by any of them counts, while the certificate is valid."""
+    decryption_keys: Sequence[KeyPair] = ()
+    """Our keys for encrypted assertions, the present one first."""
+    request_id: str | None
+    """The id of the request. None when the browser brought none: then the answer is unsolicited, and nothing behind that is looked at."""
+    mapping: AttributeMapping
+    now: datetime
+    authenticated_since: datetime | None = None
+    """The person must have signed in at the directory since then: for `ForceAuthn` and `max_age`. None when any sign-in will do."""
+    contexts: Sequence[str] = ()
+    """The authentication contexts that the connection asks for. Empty when any will do."""
+    compares_contexts: bool = True
+    """Whether another context is refused, and not only told."""
+
+
+class ServiceProviderMetadata(Frozen, kw_only=True):
+    """Our metadata for one connection."""
+
+    id: str
+    entity_id: str
+    acs_url: str
+    slo_url: str
+    signing_certificates: Sequence[str]
+    """The certificate that signs requests, and the next one, if there is one."""
+    encryption_certificates: Sequence[str]
+    """Directories encrypt for the first. While a certificate changes, both keys must open."""
+    name_id_formats: Sequence[str] = ()
+    valid_until: datetime | None = None
+
+
+class DirectoryCertificate(Frozen, kw_only=True):
+    """A certificate of the directory: an RSA key of 2048 bits or more, or an elliptic curve of 256 bits or more."""
+
+    pem: str
+    fingerprint: str
+    """SHA-256, in hexadecimal digits."""
+    subject: str
+    """For people, to tell certificates apart. Nothing trusts it."""
+    valid_from: datetime
+    valid_until: datetime
+
+
+class DirectoryEndpoint(Frozen):
+    binding: SamlBinding
+    url: str
+    response_url: str | None = None
+    """The address for answers to a sign-out, if it is another one."""
+
+
+class DirectoryMetadata(Frozen, kw_only=True):
+    entity_id: str
+    sign_in: Sequence[DirectoryEndpoint]
+    """At least one, and at most one of each binding."""
+    sign_out: Sequence[DirectoryEndpoint] = ()
+    signing_certificates: Sequence[DirectoryCertificate]
+    """At least one. Ended ones are among them: the caller tells of them."""
+    encryption_certificates: Sequence[DirectoryCertificate] = ()
+    name_id_formats: Sequence[str] = ()
+    wants_requests_signed: bool = False
+    valid_until: datetime | None = None
+    """The earliest end that the document names."""
+    cache_for: timedelta | None = None
+    """`cacheDuration`: the document should be read again after this time."""
+    signed_by: str | None = None
+    """The fingerprint of the known certificate that verifies the document's own signature. None when the document is unsigned, or none of
+    the known certificates verifies it.
+    """
+    is_signed: bool = False
+    """The document has a signature, whether or not a known certificate verifies it."""
+
+    def address(self, binding: SamlBinding) -> str | None:
+        """Where requests for a sign-in go by this binding."""
+        return next((one.url for one in self.sign_in if one.binding is binding), None)

@@ -5,7 +5,7 @@ know SAML by heart. The standard's own word stands in brackets, since the direct
 from collections.abc import Mapping
 from typing import Final
 
-from core.domain.identity.upstream.saml.examinations import Check, CheckName, CheckState
+from core.domain.identity.upstream.connection_tests import Check, CheckName, CheckState
 from core.frozen import Frozen
 
 _LONGEST_SHOWN: Final = 300

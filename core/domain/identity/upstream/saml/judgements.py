@@ -4,25 +4,20 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
-from core.domain.identity.upstream.directory_factors import METHODS_OF_MICROSOFT
+from core.domain.identity.upstream.connection_tests import Check, CheckName, CheckState, Examination
+from core.domain.identity.upstream.directory_visits import METHODS_OF_MICROSOFT
 from core.domain.identity.upstream.saml import faults
-from core.domain.identity.upstream.saml.assertions import (
-    Asserting,
-    DirectoryAssertion,
-    SigningCertificate,
-)
-from core.domain.identity.upstream.saml.examinations import Check, CheckName, CheckState, Examination
+from core.domain.identity.upstream.saml.assertions import TOLERANCE, Asserting, DirectoryAssertion, Expected, SigningCertificate
 from core.domain.identity.upstream.saml.faults import passed, shown
-from core.domain.identity.upstream.saml.people import read_person
 from core.domain.identity.upstream.saml.received import (
     AnswerProof,
     ReceivedAssertion,
     ReceivedConfirmation,
     ReceivedProxying,
     ReceivedResponse,
+    read_person,
 )
-from core.domain.identity.upstream.saml.requests import TOLERANCE, Expected
-from core.domain.saml.messages import Status, moment
+from core.domain.saml import Status, moment
 
 Checks = Mapping[CheckName, Check]
 # The context of two factors, by the word of research and education that directories agree on.

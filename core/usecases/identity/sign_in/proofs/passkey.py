@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import structlog
 
 from core.domain.errors import Unauthorized
+from core.domain.formats import Json
 from core.domain.identifiers import UserId
 from core.domain.identity.devices import Client
 from core.domain.identity.login_events import LoginFailure
@@ -30,16 +31,14 @@ from core.domain.identity.proofs import ProofMethod
 from core.domain.identity.risk import Approach
 from core.domain.identity.sessions import PLATFORM, Context
 from core.domain.identity.sign_in import NamedAccount, ServiceName, context_in
-from core.domain.json import Json
 from core.frozen import Frozen, replace
 from core.usecases.identity.devices import Devices
 from core.usecases.identity.login_events import LoginEvents
 from core.usecases.identity.passkeys import Passkeys
 from core.usecases.identity.realms import HomeRealms
 from core.usecases.identity.sign_in.proofs.proof import Arrival, EmailNotVerified, Proof
-from ports.identity.passkeys import Authenticators, PasskeyStore
-from ports.identity.sign_in import Destinations
-from ports.mail_templates import MailTemplates
+from ports.identity.sign_in import Authenticators, Destinations, PasskeyStore
+from ports.mail import MailTemplates
 from ports.system import System
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 

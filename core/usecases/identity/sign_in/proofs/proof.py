@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Final
 
 from core.domain.errors import Refusal, Unauthorized
+from core.domain.formats import Json
 from core.domain.identifiers import DeviceId, FlowId, IdentityId, OrganizationId, ServiceId
 from core.domain.identity.flows import FlowOver
 from core.domain.identity.proofs import ProofMethod
@@ -12,9 +13,7 @@ from core.domain.identity.realms import OUR_OWN, Realm, Word
 from core.domain.identity.risk import Approach
 from core.domain.identity.sessions import Context
 from core.domain.identity.sign_in import Confirmed, LastLook, NamedAccount
-from core.domain.identity.upstream.directory_factors import DirectoryFactor
-from core.domain.identity.upstream.directory_visits import DirectoryVisit
-from core.domain.json import Json
+from core.domain.identity.upstream.directory_visits import DirectoryFactor, DirectoryVisit
 from core.frozen import Frozen
 from ports.unit_of_work import UnitOfWork
 

@@ -4,7 +4,6 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 from uuid import UUID
 
-from core.domain.email import Email, mail_domain
 from core.domain.errors import BadRequest, Unavailable
 from core.domain.identifiers import FlowId, IdentityId, UserId
 from core.domain.identity.accounts import opened_by_proof, signed_up, unverified_account
@@ -16,8 +15,9 @@ from core.domain.identity.realms import Realm, Word
 from core.domain.identity.risk import NOTHING_KNOWN, Approach
 from core.domain.identity.sessions import PLATFORM, Context
 from core.domain.identity.sign_in import LastLook, NamedAccount
-from core.domain.identity.upstream.claims import Asserted
-from core.domain.identity.upstream.directory_factors import stated_factor
+from core.domain.identity.upstream.claims import Asserted, Voucher
+from core.domain.identity.upstream.directory_visits import stated_factor
+from core.domain.identity.upstream.further_sign_ins import AddressNeeded
 from core.domain.identity.upstream.identities import (
     ADDRESS_TAKEN,
     DEACTIVATED,
@@ -32,7 +32,6 @@ from core.domain.identity.upstream.identities import (
     is_elsewhere,
     linking,
 )
-from core.domain.identity.upstream.newcomers import AddressNeeded
 from core.domain.identity.upstream.providers import Upstream
 from core.domain.identity.upstream.sign_in import (
     FEDERATED,
@@ -41,22 +40,22 @@ from core.domain.identity.upstream.sign_in import (
     UpstreamRefused,
     WayThrough,
 )
-from core.domain.identity.upstream.vouching import Voucher
+from core.domain.mail import Email, mail_domain
 from core.domain.record.events import Actor, Event, Target
 from core.frozen import Frozen, replace
-from core.usecases.identity.account_access import hand_over
+from core.usecases.identity.account_endings import hand_over
 from core.usecases.identity.devices import Devices
 from core.usecases.identity.login_events import LoginEvents
 from core.usecases.identity.profiles import Profiles
 from core.usecases.identity.realms import HomeRealms
-from core.usecases.identity.registering.registrations import Registrations
+from core.usecases.identity.registering import Registrations
 from core.usecases.identity.sign_in.proofs.proof import Arrival, Proof, StatedFields
-from core.usecases.identity.upstream.identity_grants import IdentityGrants
+from core.usecases.identity.upstream.further_sign_ins import NewcomerWords
+from core.usecases.identity.upstream.identities import LOOKS, LinkedIdentities
 from core.usecases.identity.upstream.journeys import Vouched
-from core.usecases.identity.upstream.linked_identities import LOOKS, LinkedIdentities
-from core.usecases.identity.upstream.newcomers import NewcomerWords
+from core.usecases.identity.upstream.provider_tokens import IdentityGrants
 from ports.identity.accounts import EmailSyntax
-from ports.identity.upstream.sign_in import UpstreamLookup
+from ports.identity.upstream import UpstreamLookup
 from ports.metrics import Metrics
 from ports.system import System
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory

@@ -8,10 +8,9 @@ from uuid import UUID
 import msgspec
 
 from core.domain.errors import BadRequest, Forbidden, NotFound, ReauthenticationRequired, Refusal, SecondFactorRequired
-from core.domain.federation.afar.afar_requests import PAGE
-from core.domain.federation.oauth.agents import DAYS_OFFERED, USUAL_DAYS, grant_end
-from core.domain.federation.oauth.consents import ConsentChoice
-from core.domain.federation.oauth.scopes import OFFLINE_ACCESS
+from core.domain.federation.afar_requests import PAGE
+from core.domain.federation.oauth.consents import DAYS_OFFERED, USUAL_DAYS, ConsentChoice, grant_end
+from core.domain.federation.oauth.resources import OFFLINE_ACCESS
 from core.domain.identifiers import AfarRequestId, ServiceId
 from core.domain.identity.proofs import StepUp
 from core.usecases.federation.afar_requests import AnsweredRequest

@@ -5,11 +5,10 @@ from typing import Annotated, Final
 import msgspec
 
 from core.domain.errors import NotFound, Unauthorized
-from core.domain.identity.proofs import StepUp
+from core.domain.identity.proofs import LastWayIn, StepUp
 from core.domain.identity.upstream.identities import ConnectedIdentity
 from core.domain.identity.upstream.providers import ProviderOff, UnknownProvider
 from core.domain.identity.upstream.sign_in import OAuthError, UpstreamRefused
-from core.domain.identity.ways_in import LastWayIn
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer
 from entrypoints.http.machinery.browsers import BROWSER, BoundForm

@@ -11,7 +11,7 @@ from core.domain.identity.proofs import StepUp
 from core.domain.services.api_keys import LONGEST_LIFE
 from core.domain.services.resource_servers import LONGEST_SCOPE, MOST_SCOPES
 from core.domain.services.user_keys import MOST_KEYS, UserKeyPlace, WantedUserKey
-from core.domain.tenancy.keys.machine_keys import LONGEST_NAME
+from core.domain.tenancy.management_keys import LONGEST_KEY_NAME
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.accepts import Form
 from entrypoints.http.machinery.answers import Answer
@@ -162,6 +162,6 @@ def _form(
         action=f"{_address(place)}/new",
         back=_address(place),
         obstacle=_obstacle(place),
-        longest=LONGEST_NAME,
+        longest=LONGEST_KEY_NAME,
         errors=errors,
     )

@@ -10,7 +10,7 @@ from typing import Annotated, Final
 import msgspec
 
 from core.domain.errors import BadRequest, Refusal
-from core.domain.json import Json
+from core.domain.formats import Json
 from core.domain.tenancy.profile_fields import MOST_FIELDS, FieldKind, FieldValue, ProfileField, checked_value, is_empty
 from core.frozen import Frozen
 from entrypoints.http.machinery.accepts import Form

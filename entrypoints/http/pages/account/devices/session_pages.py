@@ -8,8 +8,8 @@ import msgspec
 
 from core.domain.errors import BadRequest, NotFound
 from core.domain.identifiers import SessionId
-from core.domain.identity.own_sessions import OwnSession
-from core.domain.pages import Page as Part
+from core.domain.identity.sessions import OwnSession
+from core.domain.requests import Page as Part
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import redirect
 from entrypoints.http.machinery.browsers import BROWSER, BoundForm

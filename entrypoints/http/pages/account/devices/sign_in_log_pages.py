@@ -5,7 +5,7 @@ from uuid import UUID
 
 import msgspec
 
-from core.domain.federation.afar.afar_requests import PROVIDER as AFAR_PROVIDER
+from core.domain.federation.afar_requests import PROVIDER as AFAR_PROVIDER
 from core.domain.federation.oauth.device_flow import PROVIDER as DEVICE_PROVIDER
 from core.domain.federation.saml.sign_in import PROVIDER as SAML_PROVIDER
 from core.domain.identifiers import LoginEventId

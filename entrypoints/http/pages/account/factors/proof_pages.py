@@ -7,10 +7,9 @@ from urllib.parse import quote
 import msgspec
 
 from core.domain.errors import BadRequest, Forbidden, Overloaded, RateLimited, Refusal, Unauthorized
-from core.domain.identity.account_mails import AccountMail, Onward
+from core.domain.identity.account_mails import LONGEST_TYPED_CODE, AccountMail, Onward, read_code
 from core.domain.identity.accounts import LONGEST_PASSWORD
 from core.domain.identity.flows import FlowOver
-from core.domain.identity.mailed_tokens import LONGEST_TYPED_CODE, read_code
 from core.domain.identity.mfa import LONGEST_CODE
 from core.domain.identity.passkeys import Ceremony, PasskeyChallengeOver, PasskeyRefused, bound_to_session
 from core.domain.identity.proofs import ProofMethod, StepUp

@@ -5,7 +5,7 @@ from typing import Final
 import msgspec
 
 from core.domain.errors import BadRequest, Forbidden, NotFound, RateLimited
-from core.domain.identity.mailed_tokens import LinkRefused
+from core.domain.identity.account_mails import LinkRefused
 from core.domain.identity.proofs import StepUp
 from core.domain.secrets import Token
 from core.domain.tenancy.roles import BuiltInRole

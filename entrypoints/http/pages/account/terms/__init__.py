@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from uuid import UUID
 
 from core.domain.identifiers import TermsId
-from core.domain.identity.terms.terms import PendingTerms, another_version
+from core.domain.identity.terms import PendingTerms, another_version
 
 
 def shown_in(pending: Sequence[PendingTerms]) -> str:

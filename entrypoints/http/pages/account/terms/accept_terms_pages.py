@@ -6,7 +6,7 @@ from typing import Final
 
 from core.domain.errors import Conflict, NotFound
 from core.domain.identity.flows import Flow, FlowOver
-from core.domain.identity.terms.terms import PendingTerms
+from core.domain.identity.terms import PendingTerms
 from core.frozen import replace
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer

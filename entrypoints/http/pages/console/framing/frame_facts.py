@@ -3,7 +3,7 @@
 It is asked before the page, in one statement. Who may not decide is shown no counts.
 """
 
-from core.domain.platform.frames import FrameFacts
+from core.domain.platform.todos import FrameFacts
 from core.domain.tenancy.members import Member
 from entrypoints.http.pages.console.visit import PageVisit
 from entrypoints.http.routes.platform.todos import list_todos

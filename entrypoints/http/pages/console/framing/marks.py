@@ -3,7 +3,7 @@
 from typing import Final
 from uuid import UUID
 
-from core.domain.identity.profile.pictures import SHADES, Portrait
+from core.domain.identity.profiles import SHADES, Portrait
 
 _NAMELESS: Final = "?"
 

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import msgspec
 
-from core.domain.tables import table_line
+from core.domain.formats import table_line
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer, Headers, Streamed
 from entrypoints.http.machinery.endpoints import Endpoint

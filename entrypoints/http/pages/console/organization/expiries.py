@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from core.domain.platform.expiries import ExpiryKind
+from core.domain.platform.todos import ExpiryKind
 from entrypoints.http.pages.console.cells import Column, Tone, linked, plain, state, when, words
 from entrypoints.http.pages.console.navigation import address
 from entrypoints.http.pages.console.organization.applications import application_tabs

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from core.domain.outbound.metadata_clients import MetadataClients, RegisteredClients
+from core.domain.outbound import MetadataClients, RegisteredClients
 from entrypoints.http.pages.console.cells import Column, Tone, listed, state
 from entrypoints.http.pages.console.forms import Asked, Choice
 from entrypoints.http.pages.console.visit import PageVisit

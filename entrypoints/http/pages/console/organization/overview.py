@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from datetime import date
 from typing import Final
 
-from core.domain.identity.profile.pictures import Portrait
+from core.domain.identity.profiles import Portrait
 from core.domain.platform.todos import Todo
 from core.domain.tenancy.members import Member
 from entrypoints.bootstrap import Postern

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from core.domain.federation.afar.afar_requests import PROVIDER as AFAR_PROVIDER
+from core.domain.federation.afar_requests import PROVIDER as AFAR_PROVIDER
 from core.domain.federation.oauth.device_flow import PROVIDER as DEVICE_PROVIDER
 from core.domain.federation.saml.sign_in import PROVIDER as SAML_PROVIDER
 from core.domain.identity.login_events import LoginFailure

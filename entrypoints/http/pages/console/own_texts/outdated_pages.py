@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from core.domain.errors import Refusal
 from core.domain.languages import Language
-from core.domain.texts.open_texts import OPEN
+from core.domain.texts.own_texts import OPEN_TEXTS
 from core.frozen import Frozen
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer, redirect
@@ -103,7 +103,7 @@ async def _both(pages: TextPages, visit: PageVisit, record: TextsRecord) -> Sequ
         ours |= {(language, one.key): one.ours for one in listed.texts}
     found = []
     for one in record.outdated:
-        language, place = Language(one.language), OPEN[one.key].place
+        language, place = Language(one.language), OPEN_TEXTS[one.key].place
         at = visit.here(pages.page, place=place.value, language=language.value)
         found.append(OutdatedText(one, name_of(language), place_name(visit, place), ours[language.value, one.key], at))
     return found

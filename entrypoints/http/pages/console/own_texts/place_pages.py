@@ -10,8 +10,7 @@ from core.domain.branding import POSTERN, Branding
 from core.domain.errors import Conflict, Refusal
 from core.domain.languages import Language
 from core.domain.tenancy.members import Member
-from core.domain.texts.open_texts import OPEN
-from core.domain.texts.places import TextPlace
+from core.domain.texts.own_texts import OPEN_TEXTS, TextPlace
 from core.frozen import Frozen
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer, redirect
@@ -166,7 +165,7 @@ def _preview_address(pages: TextPages, visit: PageVisit) -> str:
 async def _listed(pages: TextPages, visit: PageVisit, texts: PlaceTexts, sent: Mapping[str, Any]) -> Mapping[str, Any]:
     """What the list of places shows besides the texts that most organizations change."""
     counts = texts.record.counts
-    of_place = Counter(one.place for one in OPEN.values() if one.is_of_organizations or "org_slug" not in visit.path)
+    of_place = Counter(one.place for one in OPEN_TEXTS.values() if one.is_of_organizations or "org_slug" not in visit.path)
     rows = [PlaceRow(place, [(one.language, one.count) for one in counts if one.place is place]) for place in TextPlace if of_place[place]]
 
     def said(row: PlaceRow, text: Text) -> str:

@@ -7,7 +7,7 @@ from typing import Any, Final
 import msgspec
 
 from core.domain.errors import NotFound, Refusal
-from core.domain.texts.open_texts import OPEN
+from core.domain.texts.own_texts import OPEN_TEXTS
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer, redirect
 from entrypoints.http.machinery.browsers import BoundForm
@@ -23,7 +23,7 @@ from entrypoints.http.pages.declaring import PLAIN
 from entrypoints.http.routes.tenancy.texts.previews import OwnMail
 
 _SENT: Final = button("console.own_texts.send_to_me")
-_MAILS: Final = {one.page: one.place for one in OPEN.values() if one.place.is_mail}
+_MAILS: Final = {one.page: one.place for one in OPEN_TEXTS.values() if one.place.is_mail}
 # A preview is looked at, and does nothing.
 _SCRIPT: Final = re.compile(r"<script\b[^>]*></script>")
 

@@ -4,10 +4,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from core.domain.languages import Language
-from core.domain.texts.open_texts import OPEN
-from core.domain.texts.own_texts import NO_OWN_TEXTS
-from core.domain.texts.places import TextKind, TextPlace
-from core.domain.texts.reading import PLACEHOLDER, TextLink, paragraphs, parts
+from core.domain.texts.own_texts import NO_OWN_TEXTS, OPEN_TEXTS, TextKind, TextPlace
+from core.domain.texts.rules import PLACEHOLDER, TextLink, paragraphs, parts
 from core.frozen import Frozen
 from entrypoints.http.pages.console.own_texts.text_forms import COMMON, PlaceTexts, field_of, label_of
 from entrypoints.http.pages.console.visit import PageVisit
@@ -64,12 +62,12 @@ def grouped(visit: PageVisit, texts: PlaceTexts, sent: Mapping[str, Any]) -> Seq
 
 
 def _shown(visit: PageVisit, texts: PlaceTexts, one: OpenTextRecord, sent: Mapping[str, Any], place: str = "") -> ShownText:
-    kind = visit.text(label_of(OPEN[one.key]))
+    kind = visit.text(label_of(OPEN_TEXTS[one.key]))
     return ShownText(
         key=one.key,
         field=field_of(one.key),
         # Footer and notice stand everywhere, and their names say what they are.
-        label=visit.text("console.own_texts.of_place", place=place, kind=kind) if place and OPEN[one.key].has_ours else kind,
+        label=visit.text("console.own_texts.of_place", place=place, kind=kind) if place and OPEN_TEXTS[one.key].has_ours else kind,
         ours=beneath(visit, texts, one),
         text=sent[field_of(one.key)],
         is_own=one.own is not None,

@@ -7,8 +7,7 @@ import msgspec
 
 from core.domain.errors import BadRequest, NotFound
 from core.domain.languages import Language
-from core.domain.texts.open_texts import FOOTER, OPEN, OpenText
-from core.domain.texts.places import TextPlace
+from core.domain.texts.own_texts import FOOTER, OPEN_TEXTS, OpenText, TextPlace
 from core.domain.texts.rules import TextsRefused
 from core.frozen import Frozen
 from entrypoints.http.machinery.browsers import BoundForm
@@ -69,7 +68,7 @@ class PlaceTexts(Frozen):
 
 
 def text_shape(changing: Endpoint) -> Shape:
-    inputs = tuple(map(_input, OPEN.values()))
+    inputs = tuple(map(_input, OPEN_TEXTS.values()))
     fields = [(WAS, str, ""), (BACK, str, ""), *((one.field, str, "") for one in inputs)]
     form: Any = msgspec.defstruct("OwnTextsForm", fields, bases=(BoundForm,), frozen=True, kw_only=True)
     return Shape(changing, inputs, form)

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from core.domain.tenancy.setup.setup_links import SetupLinkState
+from core.domain.tenancy.setup import SetupLinkState
 from entrypoints.http.pages.console.forms import shape
 from entrypoints.http.pages.console.organization.connections.setup_links import ASKED, COLUMNS, FACTS, LINK_STATES
 from entrypoints.http.pages.console.platform.platform_tabs import ORGANIZATIONS, ORGANIZATIONS_ENTRY, ORGANIZATIONS_TAB, position

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from core.domain.languages import Language
-from core.domain.texts.open_texts import OPEN
+from core.domain.texts.own_texts import OPEN_TEXTS
 from entrypoints.http.pages.console.cells import Tone, number, plain, rows_of, sentence, state, when
 from entrypoints.http.pages.console.forms import Asked, shape
 from entrypoints.http.pages.console.own_texts.outdated_pages import outdated_pages
@@ -56,7 +56,7 @@ def _language(one: ComparedTextRecord, _text: Text) -> str:
 
 def _place(one: ComparedTextRecord, text: Text) -> str:
     """A text without a place is shown nowhere."""
-    opened = OPEN.get(one.key)
+    opened = OPEN_TEXTS.get(one.key)
     return one.key if opened is None else text(f"console.own_texts.place_{opened.place}")
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from core.domain.errors import Refusal
-from core.domain.identity.profile.pictures import LARGEST_PICTURE, MOST_PIXELS, PICTURE_TYPES
+from core.domain.identity.profiles import LARGEST_PICTURE, MOST_PIXELS, PICTURE_TYPES
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.accepts import FormWithFile
 from entrypoints.http.machinery.answers import Answer, redirect

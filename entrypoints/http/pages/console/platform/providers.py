@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from core.domain.identity.upstream.further import FurtherState, FurtherTest
-from core.domain.identity.upstream.further_settings import ClientSecretKind, FurtherKind
+from core.domain.identity.upstream.providers import ClientSecretKind, FurtherKind
 from entrypoints.http.pages.console.cells import Tone, code, copied, listed, number, plain, state, when, words
 from entrypoints.http.pages.console.forms import Asked, Choice, InputKind, shape
 from entrypoints.http.pages.console.platform.platform_tabs import PROVIDERS, PROVIDERS_ENTRY, PROVIDERS_TAB, position

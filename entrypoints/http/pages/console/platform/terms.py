@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from core.domain.services.billing.money import priced
+from core.domain.services.plans import priced
 from core.domain.tenancy.tiers import PRICE_CURRENCY
 from entrypoints.http.pages.console.cells import number, plain
 from entrypoints.http.pages.console.declared_fields import ASKED, BOUNDS, COLUMNS, FACTS, NEW

@@ -24,17 +24,17 @@ from core.domain.identity.risk_policies.policies import (
     SignInWay,
 )
 from core.domain.identity.risk_policies.shadow import PolicyReport
-from core.domain.pages import DEFAULT_LIMIT, LARGEST_LIMIT
+from core.domain.requests import DEFAULT_PAGE_LIMIT, LARGEST_PAGE_LIMIT
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
-from core.usecases.tenancy.risk.reports import RiskReport
+from core.usecases.tenancy.risk import RiskReport
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.callers import PLATFORM_OWNER, able
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.endpoints import Endpoints, endpoint
 from entrypoints.http.machinery.fields import Id, OrganizationPath, WayIn, example
 from entrypoints.http.machinery.limits import UNLIMITED
-from ports.tenancy.risk.risk_policies import MetSignIn
+from ports.tenancy.organizations import MetSignIn
 
 _TAGS = ("risk",)
 _TAGS_OF_INSTALLATION = ("installation",)
@@ -194,7 +194,7 @@ class RiskEventsQuery(msgspec.Struct, frozen=True, kw_only=True):
 
     after: UUID | None = None
     """The `next` of the page before."""
-    limit: Annotated[int, msgspec.Meta(ge=1, le=LARGEST_LIMIT)] = DEFAULT_LIMIT
+    limit: Annotated[int, msgspec.Meta(ge=1, le=LARGEST_PAGE_LIMIT)] = DEFAULT_PAGE_LIMIT
     """The largest number of entries in the answer. A number above the maximum is refused."""
 
 

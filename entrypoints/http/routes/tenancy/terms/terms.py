@@ -9,7 +9,7 @@ import msgspec
 
 from core.domain.errors import BadRequest
 from core.domain.identity.proofs import StepUp
-from core.domain.identity.terms.terms import LONGEST_ADDRESS, LONGEST_VERSION, KeptTerms, TermsChange, TermsVersion
+from core.domain.identity.terms import LONGEST_ADDRESS, LONGEST_VERSION, KeptTerms, TermsChange, TermsVersion
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
 from entrypoints.bootstrap import Postern

@@ -8,7 +8,7 @@ import msgspec
 from core.domain.errors import BadRequest
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
-from core.domain.tenancy.texts.notices import NoticeTimes
+from core.domain.tenancy.texts import NoticeTimes
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.callers import MEMBER, able
 from entrypoints.http.machinery.calls import Call

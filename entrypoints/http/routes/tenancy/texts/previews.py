@@ -10,7 +10,7 @@ from core.domain.identity.callers import Caller
 from core.domain.languages import DEFAULT, Language
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
-from core.domain.texts.open_texts import OPEN
+from core.domain.texts.own_texts import OPEN_TEXTS
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.callers import able
 from entrypoints.http.machinery.calls import Call
@@ -80,7 +80,7 @@ async def preview_texts(call: Call[None, TextPreviewQuery, OrganizationPath, Mem
 
 
 def preview_of(wanted: TextPreviewQuery, reader: Caller, branding: Branding, postern: Postern) -> TextPreview:
-    opened = OPEN.get(wanted.key)
+    opened = OPEN_TEXTS.get(wanted.key)
     mail, page = wanted.mail, wanted.on_page
     if opened is not None:
         mail, page = (opened.page, "") if opened.place.is_mail else ("", opened.page)

@@ -8,7 +8,7 @@ from core.domain.errors import BadRequest
 from core.domain.languages import Language
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
-from core.domain.tenancy.texts.spoken_languages import MOST_LANGUAGES, SpokenLanguages
+from core.domain.tenancy.texts import MOST_LANGUAGES, SpokenLanguages
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.callers import MEMBER, able
 from entrypoints.http.machinery.calls import Call

@@ -10,8 +10,8 @@ from core.domain.errors import BadRequest, Conflict
 from core.domain.languages import DEFAULT, Language
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
-from core.domain.tenancy.texts.own_texts import KeptText, ListedText, OwnCount, TextListing, TextsChange, WholeTexts
-from core.domain.texts.places import TextKind, TextPlace
+from core.domain.tenancy.texts import KeptText, ListedText, OwnCount, TextListing, TextsChange, WholeTexts
+from core.domain.texts.own_texts import TextKind, TextPlace
 from core.domain.texts.rules import LONGEST
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.callers import MEMBER, able

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from core.domain.errors import BadRequest
-from core.domain.identity.upstream.ldap.credentials import is_credential, is_readable, require_no_credential
-from core.domain.identity.upstream.ldap.people import readable
+from core.domain.identity.upstream.directories import readable
+from core.domain.identity.upstream.ldap.filters import is_credential, is_readable, require_no_credential
 from core.domain.identity.upstream.ldap.settings import NOTHING_DESCRIBED, LdapChange
 
 CREDENTIALS = [

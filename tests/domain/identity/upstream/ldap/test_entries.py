@@ -21,8 +21,8 @@ from core.domain.identity.upstream.ldap.entries import (
     sid_of,
 )
 from core.domain.identity.upstream.ldap.filters import ComparedFilter, EveryFilter, LdapComparison, PresentFilter
-from core.domain.identity.upstream.ldap.reading import MOST_PEOPLE, LdapMarks
 from core.domain.identity.upstream.ldap.settings import LdapIdentity
+from core.domain.identity.upstream.ldap.surveys import MOST_PEOPLE, LdapMarks
 
 PEOPLE = PresentFilter("objectClass")
 SID = bytes.fromhex("010500000000000515000000010000000200000003000000")

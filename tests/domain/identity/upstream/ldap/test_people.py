@@ -4,8 +4,7 @@ from datetime import UTC, datetime
 from uuid import UUID
 
 from core.domain.identifiers import UpstreamProviderId
-from core.domain.identity.upstream.ldap.answers import LdapEntry
-from core.domain.identity.upstream.ldap.people import (
+from core.domain.identity.upstream.directories import (
     asserted_by_entry,
     counted_person,
     read_attributes,
@@ -13,6 +12,7 @@ from core.domain.identity.upstream.ldap.people import (
     stored_word,
     surveyed_attributes,
 )
+from core.domain.identity.upstream.ldap.answers import LdapEntry
 from core.domain.identity.upstream.ldap.settings import LdapSettings
 
 PROVIDER = UpstreamProviderId(UUID(int=7))

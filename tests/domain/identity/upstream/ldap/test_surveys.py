@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from core.domain.identity.upstream.ldap.answers import BindOutcome, LdapEntry
-from core.domain.identity.upstream.ldap.failures import LdapFailed, LdapFault, LdapStep
+from core.domain.identity.upstream.connection_tests import CheckState
+from core.domain.identity.upstream.ldap.answers import BindOutcome, LdapEntry, LdapFailed, LdapFault, LdapStep
 from core.domain.identity.upstream.ldap.settings import LdapSettings
 from core.domain.identity.upstream.ldap.surveys import (
     LdapLockout,
@@ -16,7 +16,6 @@ from core.domain.identity.upstream.ldap.surveys import (
     strictest,
     words_of,
 )
-from core.domain.identity.upstream.saml.examinations import CheckState
 
 DOMAINS = frozenset({"example.org"})
 

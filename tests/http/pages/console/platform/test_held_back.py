@@ -2,11 +2,11 @@
 
 from datetime import UTC, datetime, timedelta
 
-from core.domain.email import Email
 from core.domain.errors import RateLimited
 from core.domain.identity.account_mails import AccountMail
 from core.domain.identity.devices import Client as Sender
-from core.domain.identity.registering.mail_budgets import BudgetSizes
+from core.domain.identity.registering import BudgetSizes
+from core.domain.mail import Email
 from core.frozen import replace
 from tests.http.pages.console.platform.conftest import PlatformScene
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from core.usecases.platform import platform_users
+from core.usecases.platform import account_administration
 from tests.http.pages.console.platform.conftest import HOME, PlatformScene
 from tests.security.pages.test_guesses import FAILURES, guess, set_up, stuff
 
@@ -169,7 +169,7 @@ async def test_the_platform_is_searched_for_people_organizations_applications_an
 
 async def test_pages_say_when_a_search_has_not_read_everybody(platform: PlatformScene, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "newest" not in (await platform.at("/search?q=a")).page.text
-    monkeypatch.setattr(platform_users, "MOST_READ", 1)
+    monkeypatch.setattr(account_administration, "MOST_READ", 1)
     assert "the search has read the newest people" in (await platform.at("/search?q=a")).page.text
     assert "The search has read the newest" in (await platform.at("/people?search=a")).page.text
 

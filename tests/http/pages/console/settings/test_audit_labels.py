@@ -18,7 +18,7 @@ import pytest
 
 import core.domain
 from core.domain.languages import CONSOLE_LANGUAGES, Language
-from core.domain.record.event_data import EVENT_DATA
+from core.domain.record.event_types import EVENT_DATA
 from core.domain.record.events import Actor, Event
 from core.domain.secrets import Secret
 from core.frozen import Frozen

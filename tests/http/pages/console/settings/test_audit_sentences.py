@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from core.domain.identifiers import OrganizationId, UserId
 from core.domain.languages import CONSOLE_LANGUAGES, Language
-from core.domain.record.event_data import EVENT_DATA
+from core.domain.record.event_types import EVENT_DATA
 from core.domain.record.events import Actor, Event, Target, TargetType
 from entrypoints.http.pages import shipped_pages
 from entrypoints.http.pages.console.organization import event_labels

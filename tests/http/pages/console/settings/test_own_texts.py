@@ -7,7 +7,7 @@ from typing import Any
 
 import trio
 
-from core.domain.texts.places import TextPlace
+from core.domain.texts.own_texts import TextPlace
 from tests.http.browsing import Tab
 from tests.http.cast import all_at_once
 from tests.http.pages.console.conftest import ConsoleScene

@@ -6,8 +6,7 @@ from typing import Any, cast
 
 import pytest
 
-from core.domain.platform.configuration.planning import PlannedAction
-from core.domain.platform.configuration.proposals import MOST_CHANGES
+from core.domain.platform.configuration.planning import MOST_CHANGES, PlannedAction
 from entrypoints.http.pages.console.organization.proposals.proposals import PROPOSALS
 from entrypoints.http.routes.configuration.documents import ChangedField, ConfigurationPlan, PlannedChange
 from tests.http.configuration.test_configuration_endpoints import ROLE, of_acme
@@ -97,7 +96,7 @@ async def test_a_value_that_turns_the_direction_of_text_is_written_out() -> None
     change = PlannedChange(act=PlannedAction.CHANGE, place="/organizations/acme", fields=[field])
     plan = ConfigurationPlan(digest="", changes=[change], losses=[], problems=[])
     assert PROPOSALS.more is not None
-    shown: Any = await PROPOSALS.more(cast(Any, None), SimpleNamespace(plan=plan, is_overtaken=False))
+    shown: Any = await PROPOSALS.more(cast("Any", None), SimpleNamespace(plan=plan, is_overtaken=False))
     assert shown["changes"][0][2] == [("support_email", ["null"], ['"a\\u202eb"', '"c\\u200bd"'])]
 
 

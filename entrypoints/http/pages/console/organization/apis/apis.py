@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from core.domain.federation.oauth.metadata import JWKS
+from core.domain.federation.oauth.oidc import JWKS
 from core.domain.identity.sessions import TWO_FACTORS
-from core.domain.services.resource_documents import (
+from core.domain.services.resource_identifiers import (
     forbidden,
     insufficient_authentication,
     metadata_address,
@@ -20,7 +20,7 @@ from core.domain.services.resource_servers import (
     Admits,
     ResourceState,
 )
-from core.domain.signing_keys import TokenAlgorithm
+from core.domain.tokens import TokenAlgorithm
 from entrypoints.http.pages.console.cells import Cell, Tone, code, copied, number, plain, state, when, words
 from entrypoints.http.pages.console.forms import Asked, Choice, InputKind, shape
 from entrypoints.http.pages.console.organization import metadata_clients

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from core.domain.services.client_ids import is_address
+from core.domain.services.clients import is_address
 from core.domain.services.services import ServiceType, SignInPolicy
 from entrypoints.http.machinery.endpoints import Endpoint
 from entrypoints.http.pages.console.cells import Tone, in_words, number, plain, signed, state, value_key, when, words

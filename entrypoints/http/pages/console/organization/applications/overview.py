@@ -7,7 +7,7 @@ from datetime import date
 from typing import Any, Final
 
 from core.domain.identifiers import ServiceId
-from core.domain.services.client_ids import is_open
+from core.domain.services.clients import is_open
 from core.domain.services.services import ServiceType
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer

@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from core.domain.services.billing.money import priced, written
+from core.domain.services.plans import priced, written
 from entrypoints.http.pages.console.cells import code, copied, listed, number, plain, when
 from entrypoints.http.pages.console.forms import Asked, shape
 from entrypoints.http.pages.console.organization.applications import application_tabs

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Final
 import msgspec
 
 from core.domain.federation.authorization_refusals import MOST_REFUSALS
-from core.domain.federation.refusal_reasons import RefusalReason
+from core.domain.federation.oauth.refusals import RefusalReason
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer
 from entrypoints.http.machinery.calls import Call

@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 from uuid import UUID
 
 from core.domain.errors import NotFound, Refusal
-from core.domain.saml.entities import LONGEST_METADATA
+from core.domain.saml import LONGEST_METADATA
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.accepts import FormWithFile
 from entrypoints.http.machinery.answers import Answer, redirect

@@ -5,7 +5,7 @@ from typing import Final
 
 from core.domain.identity.realms import LoginPolicy
 from core.domain.identity.upstream.providers import NAMES
-from core.domain.tenancy.domain_routes import JoinPolicy, faults_of
+from core.domain.tenancy.domains import JoinPolicy, faults_of
 from entrypoints.http.pages.console.cells import Tone, code, copied, plain, state, when, words
 from entrypoints.http.pages.console.forms import Asked, Choice, shape
 from entrypoints.http.pages.console.organization.organization_tabs import DIRECTORIES, DIRECTORIES_ENTRY, DOMAINS_TAB, position

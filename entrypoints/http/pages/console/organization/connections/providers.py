@@ -7,10 +7,10 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from core.domain.identity.upstream.connection_tests import ConnectionExchangeKind
 from core.domain.identity.upstream.connections import ConnectionState, ProviderKind
-from core.domain.identity.upstream.exchanges import ConnectionExchangeKind
 from core.domain.identity.upstream.ldap.settings import LDAP_PRESETS
-from core.domain.identity.upstream.saml.mappings import PRESETS
+from core.domain.identity.upstream.saml.assertions import PRESETS
 from entrypoints.http.pages.console.cells import Tone, code, copied, in_words, listed, number, plain, state, when, words
 from entrypoints.http.pages.console.forms import Asked, Choice, InputKind, shape
 from entrypoints.http.pages.console.lists import latest_of

@@ -4,8 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from core.domain.languages import Language
-from core.domain.tenancy.setup.setup_drafts import SetupDraftState
-from core.domain.tenancy.setup.setup_links import SetupLinkState, SetupPurpose
+from core.domain.tenancy.setup import SetupDraftState, SetupLinkState, SetupPurpose
 from core.domain.tenancy.siem import SiemProvider
 from entrypoints.http.pages.console.cells import Column, Tone, code, plain, state, when, words
 from entrypoints.http.pages.console.forms import Asked, Choice, shape

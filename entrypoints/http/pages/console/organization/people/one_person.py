@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from core.domain.errors import NotFound
-from core.domain.identity.profile.pictures import Portrait
+from core.domain.identity.profiles import Portrait
 from core.domain.tenancy.roles import BuiltInRole
 from core.domain.tenancy.sign_in_rules import AdminFactor, AllFactor, MfaPolicy
 from entrypoints.http.pages.console.cells import Cell, Tone, linked, rows_of, sentence, when

@@ -4,8 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from core.domain.platform.configuration.planning import PlannedAction
-from core.domain.platform.configuration.proposals import MOST_CHANGES, ProposalState
+from core.domain.platform.configuration.planning import MOST_CHANGES, PlannedAction, ProposalState
 from entrypoints.http.pages.console.cells import Tone, code, plain, state, when
 from entrypoints.http.pages.console.organization import organization_tabs as tabs
 from entrypoints.http.pages.console.resource_pages import pages

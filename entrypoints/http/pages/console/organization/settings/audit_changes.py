@@ -7,12 +7,12 @@ import msgspec
 
 from core.domain.claims import ClaimPlace, ClaimSource
 from core.domain.identity.realms import LoginPolicy
-from core.domain.services.billing.money import priced
+from core.domain.services.plans import priced
 from core.domain.services.services import AssertionAudience, SecurityProfile, ServiceType, SignInPolicy
-from core.domain.signing_keys import TokenAlgorithm
-from core.domain.tenancy.domain_routes import JoinPolicy
+from core.domain.tenancy.domains import JoinPolicy
 from core.domain.tenancy.roles import Capability
 from core.domain.tenancy.sign_in_rules import MfaPolicy
+from core.domain.tokens import TokenAlgorithm
 from core.frozen import Frozen
 from entrypoints.http.pages.console.cells import in_words, role_in_words
 from entrypoints.http.pages.console.organization.event_labels import event_in_words

@@ -6,15 +6,14 @@ from typing import Any, Final, cast
 
 import msgspec
 
+from core.domain.formats import table_line
 from core.domain.identifiers import OrganizationId
-from core.domain.pages import MOST_COUNTED, Page
-from core.domain.record.audit import AuditEntry, AuditFilter
-from core.domain.record.audit_chains import ChainFinding
+from core.domain.record.audit import AuditEntry, AuditFilter, ChainFinding
 from core.domain.record.events import UNDOES, TargetType
-from core.domain.tables import table_line
+from core.domain.requests import MOST_ROWS_COUNTED, Page
 from core.domain.tenancy.members import Member
 from core.frozen import Frozen, replace
-from core.usecases.record.audit import OwnCheck
+from core.usecases.record import OwnCheck
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer, Streamed
 from entrypoints.http.machinery.browsers import BoundForm
@@ -236,7 +235,7 @@ async def batches_of(postern: Postern, organization: OrganizationId, wanted: Aud
     if not wanted.is_empty:
         now = postern.foundation.clock.now()
         wanted = replace(wanted, until=now if wanted.until is None or wanted.until > now else wanted.until)
-    most, number, left = MOST_COUNTED // _AT_ONCE, 1, -1
+    most, number, left = MOST_ROWS_COUNTED // _AT_ONCE, 1, -1
     while wanted.is_empty or number <= most:
         found = await postern.record.audit.list(organization, wanted, Page(number, _AT_ONCE))
         left = found.total if left < 0 else left

@@ -6,10 +6,23 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from core.domain.branding import CORNERS, PLAIN, POSTERN, Branding, BrandLinks, Font, brand_color
+from core.domain.branding import (
+    CORNERS,
+    LIGHT,
+    PLAIN,
+    POSTERN,
+    Branding,
+    BrandLinks,
+    ColorUse,
+    Font,
+    PaleColor,
+    brand_color,
+    nearest_color,
+    pale_uses,
+    worst_contrast,
+)
 from core.domain.errors import Conflict, Refusal
-from core.domain.looks.colors import LIGHT, ColorUse, PaleColor, nearest_color, pale_uses, worst_contrast
-from core.domain.tenancy.look_pictures import LookPicture
+from core.domain.tenancy.branding import LookPicture
 from core.domain.tenancy.members import Member
 from core.frozen import replace
 from entrypoints.bootstrap import Postern

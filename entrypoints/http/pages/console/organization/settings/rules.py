@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from core.domain.identity.passwords.at_sign_in import BreachRule
-from core.domain.identity.registering.registration_rules import RegistrationPolicy
-from core.domain.pages import MOST_COUNTED
+from core.domain.identity.passwords import BreachRule
+from core.domain.identity.registering import RegistrationPolicy
+from core.domain.requests import MOST_ROWS_COUNTED
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.sign_in_rules import AdminFactor, AfarRule, AgentRule, AllFactor, MfaPolicy
 from entrypoints.bootstrap import Postern
@@ -104,7 +104,7 @@ async def _reach(visit: PageVisit, body: Any) -> Mapping[str, Any]:
     return {
         "effects": effects,
         "reaches": any(counts) or effects.due or effects.administrators_due or effects.members_due,
-        "at_least": MOST_COUNTED if MOST_COUNTED in counts else 0,
+        "at_least": MOST_ROWS_COUNTED if MOST_ROWS_COUNTED in counts else 0,
     }
 
 

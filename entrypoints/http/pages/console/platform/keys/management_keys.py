@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from core.domain.tenancy.keys.management_keys import PlatformCapability
+from core.domain.tenancy.management_keys import PlatformCapability
 from entrypoints.http.pages.console.cells import Tone, code, copied, plain, state, when, words, yes_or_no
 from entrypoints.http.pages.console.forms import Asked, shape
 from entrypoints.http.pages.console.platform.platform_tabs import KEYS, KEYS_ENTRY, KEYS_TAB, position

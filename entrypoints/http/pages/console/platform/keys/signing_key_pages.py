@@ -7,8 +7,8 @@ import trio
 from core.domain.errors import Conflict
 from core.domain.identity.proofs import StepUp
 from core.domain.record.events import Actor
-from core.domain.signing_keys import KeyPurpose, KeyState
-from core.usecases.encryption import queue_reencryption
+from core.domain.tokens import KeyPurpose, KeyState
+from core.usecases.keys import queue_reencryption
 from entrypoints.assembly.configured import key_file
 from entrypoints.bootstrap import Postern
 from entrypoints.encryption_keys import prepend_key

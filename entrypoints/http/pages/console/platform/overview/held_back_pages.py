@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from core.domain.identity.registering.mail_budgets import BudgetScope
+from core.domain.identity.registering import BudgetScope
 from entrypoints.http.pages.console.cells import copied, number, plain, when, words
 from entrypoints.http.pages.console.forms import Asked, shape
 from entrypoints.http.pages.console.platform.platform_tabs import HELD_BACK, HELD_BACK_TAB, OVERVIEW_ENTRY, position

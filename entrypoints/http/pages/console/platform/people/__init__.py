@@ -5,8 +5,8 @@ from uuid import UUID
 
 from core.domain.errors import NotFound
 from core.domain.identifiers import UserId
-from core.domain.platform.account_overviews import AccountOverview
 from core.domain.platform.governance import Authority
+from core.domain.platform.platform_users import AccountOverview
 from entrypoints.http.machinery.callers import PLATFORM_OWNER
 from entrypoints.http.pages.console.navigation import PagePosition, Tab
 from entrypoints.http.pages.console.platform.platform_tabs import PEOPLE, PEOPLE_ENTRY, PLATFORM

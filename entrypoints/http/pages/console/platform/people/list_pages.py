@@ -6,7 +6,7 @@ from uuid import UUID
 
 import msgspec
 
-from core.domain.identity.alerts import AlertType
+from core.domain.identity.login_events import AlertType
 from core.domain.platform.platform_users import LONGEST_SOUGHT, MOST_FOUND
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer

@@ -2,10 +2,10 @@
 
 from typing import Any, Final
 
-from core.domain.identity.mailed_tokens import MailedTokenPurpose
+from core.domain.identity.account_mails import MailedTokenPurpose
 from core.domain.identity.proofs import StepUp
 from core.domain.identity.upstream.providers import NAMES
-from core.domain.platform.account_overviews import AccountOverview
+from core.domain.platform.platform_users import AccountOverview
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer
 from entrypoints.http.machinery.callers import PLATFORM_OWNER

@@ -6,7 +6,7 @@ from uuid import UUID
 from core.domain.errors import NotFound
 from core.domain.identifiers import SessionId
 from core.domain.identity.proofs import StepUp
-from core.domain.pages import Page as Part
+from core.domain.requests import Page as Part
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer, redirect
 from entrypoints.http.machinery.browsers import BoundForm

@@ -7,9 +7,9 @@ from typing import Final
 import msgspec
 
 from core.domain.errors import BadRequest
-from core.domain.pages import MOST_COUNTED
 from core.domain.record.event_types import EVENT_TYPES, Audience
 from core.domain.record.events import TargetType
+from core.domain.requests import MOST_ROWS_COUNTED
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer
 from entrypoints.http.pages.console.cells import code, linked, plain, rows_of, sentence, state, when
@@ -31,7 +31,7 @@ from entrypoints.http.pages.console.visit import AnyCall, Head, Page, PageVisit
 from entrypoints.http.routes.platform.audit_log import PlatformAuditEntryRecord, get_platform_audit_entry, list_platform_audit_log
 
 _ONE: Final = f"{AUDIT_LOG}/{{entry_id}}"
-_LAST_PAGE: Final = MOST_COUNTED // ON_A_PAGE_OF_LOG
+_LAST_PAGE: Final = MOST_ROWS_COUNTED // ON_A_PAGE_OF_LOG
 _POSITION: Final = position(AUDIT_LOG_ENTRY, AUDIT_LOG_TAB)
 # The platform's log has the entries of everything that happens in no organization.
 _ACTIONS: Final = tuple(one for one in EVENT_TYPES if one.audited and one.audience is not Audience.ORGANIZATION)

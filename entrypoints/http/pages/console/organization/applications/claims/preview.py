@@ -7,7 +7,7 @@ from uuid import UUID
 import msgspec
 
 from core.domain.errors import NotFound, Refusal
-from core.domain.federation.oauth.scopes import SCOPES
+from core.domain.federation.oauth.resources import SCOPES
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer
 from entrypoints.http.machinery.endpoints import Endpoint

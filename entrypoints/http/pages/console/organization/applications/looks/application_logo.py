@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from core.domain.errors import Refusal
-from core.domain.tenancy.look_pictures import LOGO_BOUNDS
+from core.domain.tenancy.branding import LOGO_BOUNDS
 from core.domain.tenancy.members import Member
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.accepts import FormWithFile

@@ -2,13 +2,7 @@
 
 from collections.abc import Sequence
 
-from core.domain.federation.oauth.metadata import (
-    AUTHORIZATION_ENDPOINT,
-    END_SESSION_ENDPOINT,
-    JWKS,
-    TOKEN_ALIAS,
-    USERINFO_ENDPOINT,
-)
+from core.domain.federation.oauth.oidc import AUTHORIZATION_ENDPOINT, END_SESSION_ENDPOINT, JWKS, TOKEN_ALIAS, USERINFO_ENDPOINT
 from entrypoints.http.pages.console.cells import Cell
 from entrypoints.http.pages.console.organization.applications.making.lines import ApplicationValues
 from entrypoints.http.pages.console.visit import PageVisit

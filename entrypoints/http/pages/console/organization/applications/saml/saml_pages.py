@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from core.domain.errors import Conflict, NotFound, Refusal
-from core.domain.federation.saml.exchanges import ExchangeKind
-from core.domain.saml.entities import LONGEST_METADATA
-from core.domain.saml.messages import NameIdFormat
+from core.domain.federation.saml.messages import ExchangeKind
+from core.domain.saml import LONGEST_METADATA, NameIdFormat
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.accepts import FormWithFile
 from entrypoints.http.machinery.answers import Answer, redirect

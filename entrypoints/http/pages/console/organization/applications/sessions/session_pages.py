@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from core.domain.pages import MOST_COUNTED
+from core.domain.requests import MOST_ROWS_COUNTED
 from core.domain.tenancy.members import Member
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.calls import Call
@@ -72,7 +72,7 @@ async def _reach(visit: PageVisit, body: Any) -> Mapping[str, Any]:
     return {
         "reach": reach,
         "reaches": reach.outlasted_sessions or reach.people_beyond,
-        "at_least": MOST_COUNTED if MOST_COUNTED in {reach.outlasted_sessions, reach.people_beyond} else 0,
+        "at_least": MOST_ROWS_COUNTED if MOST_ROWS_COUNTED in {reach.outlasted_sessions, reach.people_beyond} else 0,
     }
 
 

@@ -1,1 +1,0 @@
-"""A yes from afar (OpenID CIBA)."""

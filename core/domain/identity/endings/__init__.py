@@ -1,1 +1,0 @@
-"""Accounts that organizations make for people."""

@@ -1,1 +1,0 @@
-"""What people say of themselves: their profile, their user name and their picture."""

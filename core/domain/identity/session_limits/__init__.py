@@ -1,1 +1,0 @@
-"""What organizations and services say about sessions."""

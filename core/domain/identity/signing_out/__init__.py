@@ -1,1 +1,0 @@
-"""What a browser is told when its person signs out."""

@@ -1,1 +1,0 @@
-"""Billing: what the payment provider sells and tells."""

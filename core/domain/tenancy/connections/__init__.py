@@ -1,1 +1,0 @@
-"""What an organization does with its own sign-in providers."""

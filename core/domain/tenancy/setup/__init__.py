@@ -1,1 +1,0 @@
-"""Set-up links: a customer's administrator, who has no account, sets up domain, connection, SCIM or SIEM of one organization."""

@@ -1,1 +1,0 @@
-"""What follows from what organizations and services say about sessions."""

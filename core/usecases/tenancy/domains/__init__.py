@@ -1,1 +1,0 @@
-"""The mail domains of an organization: their proofs, and where their people sign in."""

@@ -1,1 +1,0 @@
-"""Whoever says which terms people are asked to accept."""

@@ -1,1 +1,0 @@
-"""What use cases need to know about limits of sessions."""

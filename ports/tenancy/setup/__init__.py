@@ -1,1 +1,0 @@
-"""Set-up links, and who has started a test."""
