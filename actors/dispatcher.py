@@ -14,10 +14,7 @@ from typing import Final, Generic
 import structlog
 import trio
 
-from actors.failures import Mishaps
-from actors.heartbeats import turned
-from actors.mailbox import Mailbox
-from actors.outages import Outage
+from actors.foundation import Mailbox, Mishaps, Outage, turned
 from core.domain.causes import caused_by
 from core.domain.errors import Overloaded, Unavailable
 from core.domain.identifiers import OrganizationId

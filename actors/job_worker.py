@@ -14,10 +14,7 @@ from typing import Final
 import structlog
 import trio
 
-from actors.failures import Mishaps, outage_in, sole
-from actors.heartbeats import turned
-from actors.mailbox import Mailbox
-from actors.outages import Outage
+from actors.foundation import Mailbox, Mishaps, Outage, outage_in, sole, turned
 from core.domain.causes import caused_by
 from core.domain.errors import Overloaded, Unavailable
 from core.domain.jobs import CAN_WAIT, Job, Retry

@@ -10,9 +10,7 @@ from typing import Final, Protocol
 import structlog
 import trio
 
-from actors.failures import outage_in, sole, without_cancellation
-from actors.heartbeats import Heartbeat, heartbeat, turned
-from actors.outages import Outage, tell_up
+from actors.foundation import Heartbeat, Outage, heartbeat, outage_in, sole, tell_up, turned, without_cancellation
 from core.domain.jobs import Retry
 from core.frozen import Frozen
 from ports.metrics import Metrics

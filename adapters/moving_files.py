@@ -21,7 +21,7 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from adapters.crypto.sealed_files import OpeningFile, SealingFile
+from adapters.crypto.recipients import OpeningFile, SealingFile
 from core.domain.platform.moving import FORMAT, AuditProof, FileEnd, FileHead, FilePart, UnfitFile
 from core.frozen import Frozen
 from ports.crypto import CannotOpen

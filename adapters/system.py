@@ -1,7 +1,8 @@
-"""The clock, ids and randomness of the machine."""
+"""What the machine knows: the clock, ids, randomness, and the names of time zones (IANA)."""
 
 import os
 import random
+import re
 import secrets
 import string
 import time
@@ -9,6 +10,7 @@ from datetime import UTC, datetime
 from threading import Lock
 from typing import Final
 from uuid import UUID, uuid4
+from zoneinfo import ZoneInfo
 
 from core.domain.secrets import Password, Secret, Token
 
@@ -111,3 +113,19 @@ class SystemSecrets:
 
     def spread(self) -> float:
         return random.random()  # noqa: S311 - spreads retries; nobody gains by guessing the number
+
+
+# Directories of the database have further files, such as `posix/Europe/Vienna` and `localtime`. Their names begin with small letters.
+_NAME: Final = re.compile(r"[A-Z][A-Za-z0-9_+-]*(?:/[A-Za-z0-9_+-]+){0,2}")
+_NO_PLACE: Final = "Factory"
+
+
+def is_time_zone(name: str) -> bool:
+    """Whether the database has the zone. Reads one small file, and only the first time."""
+    if not _NAME.fullmatch(name) or name == _NO_PLACE:
+        return False
+    try:
+        ZoneInfo(name)
+    except (ValueError, OSError, KeyError):  # no such zone is a KeyError; a directory is an OSError
+        return False
+    return True

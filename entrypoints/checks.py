@@ -15,18 +15,17 @@ from urllib.parse import urlsplit
 import psycopg
 import trio
 
-from adapters.crypto.argon2_binding import binding
 from adapters.crypto.known_passwords.filters import FilterUnusable, filter_head
+from adapters.crypto.password_digests import binding
 from adapters.crypto.passwords import rate, usable_cores
 from adapters.mail.transports import MailSettingsError, mail_directory
-from adapters.postgres.backups.completeness import missing_parts, missing_rows
-from adapters.postgres.backups.held_work import held_kinds
+from adapters.postgres.backups.restored import held_kinds, missing_parts, missing_rows
 from adapters.postgres.backups.snapshots import Unreadable, attempt_reading
 from adapters.postgres.backups.tools import PostgresTools, ToolsUnusable
+from adapters.postgres.database import connection_limits
 from adapters.postgres.driver.connection import Connection
 from adapters.postgres.driver.lookout import HostState, seen_hosts
 from adapters.postgres.grants import Rights, rights
-from adapters.postgres.limits import connection_limits
 from adapters.postgres.migrate import SchemaMismatch, plan
 from core.domain.backups import BACKUP_CHECKED
 from core.domain.errors import BadRequest, Refusal

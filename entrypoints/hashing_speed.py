@@ -6,7 +6,7 @@ from typing import Final
 import structlog
 import trio
 
-from adapters.crypto.argon2_binding import binding
+from adapters.crypto.password_digests import binding
 from adapters.crypto.passwords import rate
 from entrypoints.assembly.configured import argon2_parameters
 from entrypoints.settings import Settings, SettingsError

@@ -13,8 +13,7 @@ import structlog
 import trio
 
 from adapters.postgres.driver.connection import Connection
-from adapters.postgres.driver.hosts import PATIENCE, refuses_for_good
-from adapters.postgres.driver.own_session import SharedSession
+from adapters.postgres.driver.hosts import HOST_PATIENCE, SharedSession, refuses_for_good
 from adapters.postgres.embedded import AlreadyServed, EmbeddedPostgres, EmbeddedPostgresError
 from adapters.postgres.grants import rights
 from adapters.postgres.migrate import SchemaMismatch, migrate, require_current
@@ -110,7 +109,7 @@ async def reachable_database(settings: Settings, *, may_be_new: bool = False) ->
         yield
 
 
-async def require_answer(settings: Settings, patience: float = PATIENCE) -> None:
+async def require_answer(settings: Settings, patience: float = HOST_PATIENCE) -> None:
     """Raises `StartFailed` unless the database answers within `patience` seconds, of which each host has its share, as with a server. An
     embedded database that is not running does not count as down.
     """
@@ -234,7 +233,7 @@ async def _keep_running(server: EmbeddedPostgres) -> None:
             log.warning("embedded_postgres_revived")
 
 
-async def _wait_for(target: str, patience: float, *, for_hosts: float = PATIENCE) -> None:
+async def _wait_for(target: str, patience: float, *, for_hosts: float = HOST_PATIENCE) -> None:
     """Returns once the database answers. Does not wait for a database that refuses us for a lasting reason."""
     deadline, pause = trio.current_time() + patience, _FIRST_PAUSE
     while True:

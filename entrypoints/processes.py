@@ -23,7 +23,7 @@ from typing import Final
 import structlog
 import trio
 
-from adapters.metrics.prometheus import forget_process
+from adapters.metrics import forget_process
 from entrypoints.failures import StartFailed
 from entrypoints.listening import release
 from entrypoints.settings import Settings

@@ -3,7 +3,7 @@ Postern, and the published wheel is made for processors of 2003.
 
 `make run` calls this script inside the virtual environment. The script never fails the set-up: if anything is missing, the wheel stays, and
 one line says why. Beside a build, the script writes a record of the processor features that the build needs.
-`adapters/crypto/argon2_binding.py` reads the record before it loads the build. An image names its baseline:
+`adapters/crypto/password_digests.py` reads the record before it loads the build. An image names its baseline:
 `build_argon2.py --baseline x86-64-v3`.
 """
 

@@ -16,7 +16,7 @@ import trio
 from adapters.postgres.driver.connection import Connection
 from adapters.postgres.embedded import EmbeddedPostgres
 from adapters.postgres.migrate import EFFECTS, Migration, migrate, remember, shipped
-from adapters.postgres.migrating.effects import Effect, written
+from adapters.postgres.migrating.forecast import Effect, written_effects
 from adapters.postgres.migrating.observation import observed
 
 FILE: Final = Path(__file__).resolve().parent.parent / "adapters" / "postgres" / "migrations" / EFFECTS
@@ -42,7 +42,7 @@ def main() -> int:
         Path(directory).chmod(0o711)
         with EmbeddedPostgres(Path(directory) / "data", settings={"fsync": "off"}) as server:
             server.prepare_application()
-            FILE.write_text(written(trio.run(effects_of, server.application_url, shipped())), encoding="utf-8")
+            FILE.write_text(written_effects(trio.run(effects_of, server.application_url, shipped())), encoding="utf-8")
     return 0
 
 

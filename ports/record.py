@@ -153,7 +153,7 @@ class SpanCollector(Protocol):
 
 
 Attributes = tuple[tuple[str, str | int], ...]
-"""Names and values. They leave the house, so they tell neither secrets nor anything about a person. `adapters/traces/attributes.py` has all
+"""Names and values. They leave the house, so they tell neither secrets nor anything about a person. `adapters/traces.py` has all
 names.
 """
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from copy import copy
 from typing import Any, Final
 
-from adapters.metrics.prometheus import PrometheusMetrics
+from adapters.metrics import PrometheusMetrics
 from entrypoints.assembly import foundation
 
 _kept: Final[list["KeptMetrics"]] = []

@@ -16,7 +16,7 @@ from urllib.parse import urljoin
 
 import httpx
 
-from adapters.saml import certificates
+from adapters.saml import signing
 from ops.browser.page_reader import PageReader
 from ops.free_ports import free_port
 from tests.patience import PATIENCE
@@ -126,7 +126,7 @@ def simplesamlphp(directory: Path) -> Iterator[SimpleSamlPhp]:
     pages = Path(place_of("pwgen.php")).parent.parent / "www"
     php = place_of("php")
     now = int(time.time())
-    certificate, key = certificates._made("directory", 1, now - 3600, now + 10_000_000)
+    certificate, key = signing._made("directory", 1, now - 3600, now + 10_000_000)
     port = free_port()
     running = SimpleSamlPhp(f"http://127.0.0.1:{port}/", directory, certificate)
     _configure(running, key.reveal())

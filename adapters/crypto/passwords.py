@@ -1,4 +1,8 @@
-"""Passwords: a few threads hash them with Argon2id, behind a queue with a limit.
+"""How long a password takes: its hash, and a refusal, which tells nothing by its pace.
+
+How long a refused password takes while hashes of other systems remain: for every address as long as for the slowest of them.
+
+Passwords: a few threads hash them with Argon2id, behind a queue with a limit.
 
 A password is hashed as it was typed, except that it is brought into Unicode's NFC form, as RFC 8265 (OpaqueString) asks: keyboards compose
 accented letters in different ways that people cannot see. Nothing else is changed: no compatibility mapping, no trimming, no truncation.
@@ -23,11 +27,8 @@ from typing import Any, Final, Generic, ParamSpec, TypeVar
 import structlog
 import trio
 
-from adapters.crypto.argon2_binding import binding, require_runnable
-from adapters.crypto.foreign_digests import digest_of
-from adapters.crypto.given_back import give_back
-from adapters.crypto.hashing_threads import HashingThreads
-from adapters.crypto.refusal_pace import RefusalPace
+from adapters.crypto.hashing_threads import HashingThreads, give_back
+from adapters.crypto.password_digests import binding, digest_of, require_runnable
 from core.domain.errors import Overloaded
 from core.domain.identity.foreign_hashes.hashes import ForeignHash, HashRefused, decoy_of, is_foreign, read_stored
 from core.domain.identity.sign_in import Priority
@@ -37,9 +38,53 @@ from ports.crypto import Examined
 from ports.metrics import Metrics
 from ports.record import NO_SPAN, SpanKind, current_span
 
+log = structlog.get_logger()
+T = TypeVar("T")
+
+
+# A check may take a little longer than any before it. If it takes longer still, its refusal comes after twice the time, so that its exact
+# duration never shows.
+_MARGIN: Final = 1.25
+# So many seconds are the most that one check counts for, however busy the machine was.
+_REFUSAL_PACE_LONGEST: Final = 4.0
+_OURS: Final = ""
+
+
+class RefusalPace:
+    """The longest checks of late, by what they checked. It knows only one process's checks; each process has measured its own."""
+
+    def __init__(self) -> None:
+        self._longest: dict[str, float] = {}
+
+    def keep(self, shapes: Collection[str]) -> None:
+        """Forgets the shapes that no stored hash has any more."""
+        self._longest = {shape: seconds for shape, seconds in self._longest.items() if shape in shapes or shape == _OURS}
+        if self._longest.keys() == {_OURS}:
+            self._longest.clear()
+
+    def knows(self, shape: str) -> bool:
+        return shape in self._longest
+
+    def end_of(self, began: float, seconds: float, shape: str | None) -> float | None:
+        """The moment before which a refusal is not told, for a check that began then. `shape` is None for a hash of ours, and for none.
+        Returns None when no other hashes remain.
+        """
+        if shape is None and not self._longest:
+            return None
+        if shape is not None and shape not in self._longest:
+            self._learn(shape, seconds)
+        step = _MARGIN * max(self._longest.values())
+        self._learn(_OURS if shape is None else shape, seconds)
+        return began + step * max(1, ceil(seconds / step))
+
+    def _learn(self, shape: str, seconds: float) -> None:
+        before = self._longest.get(shape, 0.0)
+        # What made one check slow passes, and so it is forgotten slowly.
+        self._longest[shape] = min(_REFUSAL_PACE_LONGEST, max(seconds, before - (before - seconds) / 64))
+
+
 __all__ = ["Argon2Parameters", "Argon2Passwords", "binding", "rate", "usable_cores"]
 
-log = structlog.get_logger()
 
 # The last in the queue waits about a second on two cores. A waiting password costs a few kilobytes, a running hash `memory_kib`.
 MOST_QUEUED: Final = 256
@@ -62,7 +107,6 @@ _MOST_LANES: Final = 64
 _LONGEST: Final = Password("\U0001f511" * 128)
 
 P = ParamSpec("P")
-T = TypeVar("T")
 
 
 class Argon2Parameters(Frozen):

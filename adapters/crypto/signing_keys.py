@@ -1,4 +1,10 @@
-"""Signing keys. This module makes key pairs, and keeps the stored keys in this process's memory for the signer and the verifier."""
+"""Signing keys: made, kept in memory for the signer and the verifier, and the key that signs the heads of exported chains.
+
+Signing keys. This module makes key pairs, and keeps the stored keys in this process's memory for the signer and the verifier.
+
+Signs the heads of exported chains. The key is derived from a random secret of the installation, so every process has the same key, and
+the key never changes. No token is signed with this key, so that a program that checks only a signature cannot take a head for a token.
+"""
 
 import hashlib
 import json
@@ -7,11 +13,21 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Final
 
+import msgspec
 import structlog
 import trio
-from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, EllipticCurvePrivateKey, EllipticCurvePublicKey, generate_private_key
+from cryptography.hazmat.primitives.asymmetric.ec import (
+    ECDSA,
+    SECP256R1,
+    EllipticCurvePrivateKey,
+    EllipticCurvePublicKey,
+    derive_private_key,
+    generate_private_key,
+)
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey, RSAPublicKey
 from cryptography.hazmat.primitives.asymmetric.rsa import generate_private_key as generate_rsa_private_key
+from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
+from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, load_der_private_key
 from jwt.algorithms import ECAlgorithm, RSAAlgorithm
 
@@ -20,9 +36,10 @@ from core.domain.formats import Json
 from core.domain.identifiers import KeyId
 from core.domain.tokens import KeyPurpose, KeyState, SigningKey, TokenAlgorithm, in_state, signing_key_context
 from core.frozen import Frozen
-from ports.crypto import CannotOpen, KeyRing
+from ports.crypto import CannotOpen, KeyRing, ServerSecrets
 
 log = structlog.get_logger()
+
 
 RSA_BITS: Final = 2048
 # In seconds. Known keys that are older than this are read again, so a rotation reaches every process within this time. Until then a process
@@ -238,3 +255,36 @@ def _understand(stored: Sequence[SigningKey]) -> _Known:
         group = access if key.purpose.is_access else id_tokens
         group[key.id] = VerificationKey(key.id, key.purpose.algorithm, public, key.retires_at)
     return _Known(tuple(stored), access, id_tokens)
+
+
+HEAD_PURPOSE: Final = "siem_heads"
+HEAD_TYPE: Final = "postern-head+jwt"
+# The number of points of P-256 (FIPS 186-5). A private key is at least 1, and less than this.
+_ORDER: Final = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551
+_ES256: Final = ECDSA(SHA256())
+_NUMBER: Final = 32
+
+
+class Es256HeadSigner:
+    """Implements `ports.crypto.HeadSigner`."""
+
+    def __init__(self, server_secrets: ServerSecrets) -> None:
+        self._server_secrets = server_secrets
+        self._key: EllipticCurvePrivateKey | None = None
+
+    async def sign(self, claims: Mapping[str, Json]) -> str:
+        key = await self._private_key()
+        header = {"alg": "ES256", "kid": thumbprint(public_jwk(key)), "typ": HEAD_TYPE}
+        signed = base64url(msgspec.json.encode(header)) + b"." + base64url(msgspec.json.encode(claims))
+        r, s = decode_dss_signature(key.sign(signed, _ES256))
+        return (signed + b"." + base64url(r.to_bytes(_NUMBER) + s.to_bytes(_NUMBER))).decode()
+
+    async def public_key(self) -> Mapping[str, Json]:
+        jwk = public_jwk(await self._private_key())
+        return {**jwk, "kid": thumbprint(jwk), "use": "sig", "alg": "ES256"}
+
+    async def _private_key(self) -> EllipticCurvePrivateKey:
+        if self._key is None:
+            secret = int.from_bytes(await self._server_secrets.get(HEAD_PURPOSE))
+            self._key = derive_private_key(secret % (_ORDER - 1) + 1, SECP256R1())
+        return self._key

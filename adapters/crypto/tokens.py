@@ -1,13 +1,19 @@
-"""Sign and verify JSON Web Tokens with the installation's own keys. Tokens that were verified lately are kept in memory.
+"""Sign and verify JSON Web Tokens with the installation's own keys, also what applications behind proxies are told.
+
+Sign and verify JSON Web Tokens with the installation's own keys. Tokens that were verified lately are kept in memory.
 
 The header of a token of ours has exactly `alg`, `kid` and `typ`. A header with anything else (`jwk`, `jku`, `x5u`, `x5c`, `crit`, `b64`,
 `zip`, …) is refused, so a token has no say in how it is verified. `kid` picks one of our keys, and the key, not the token, decides the
 algorithm (RFC 8725 sections 3.1, 3.5 and 3.10).
+
+What applications behind proxies are told, signed. A page of such an application makes dozens of requests at once, and each is told the
+same: an assertion that was made a moment ago is told again.
 """
 
 import json
 from base64 import urlsafe_b64decode
 from binascii import Error as NotBase64
+from collections import OrderedDict
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
@@ -28,6 +34,7 @@ from core.domain.formats import Json
 from core.domain.identifiers import KeyId
 from core.domain.tokens import KeyPurpose, TokenAlgorithm
 from core.frozen import Frozen
+from ports.crypto import TokenSigner
 from ports.system import Clock
 
 LARGEST_TOKEN: Final = 8 * 1024
@@ -263,3 +270,30 @@ def _frozen(value: Any) -> Json:
     if isinstance(value, list):
         return tuple(_frozen(inner) for inner in value)
     return value  # type: ignore[no-any-return]  # a scalar, by the rules of JSON
+
+
+# Of the sixty seconds that an assertion lives, the application has at least thirty.
+TOLD_AGAIN_FOR: Final = timedelta(seconds=30)
+_MOST: Final = 5_000
+_TIMES: Final = frozenset({"iat", "exp"})
+
+
+class RememberedAssertions:
+    """Implements `ports.federation.oauth.ProxyAssertions`."""
+
+    def __init__(self, signer: TokenSigner, most: int = _MOST) -> None:
+        self._signer = signer
+        self._most = most
+        self._signed: OrderedDict[bytes, tuple[str, datetime]] = OrderedDict()
+
+    async def signed(self, claims: Mapping[str, Json], now: datetime) -> str:
+        said = msgspec.json.encode({name: value for name, value in claims.items() if name not in _TIMES})
+        known = self._signed.get(said)
+        if known is not None and timedelta() <= now - known[1] < TOLD_AGAIN_FOR:
+            return known[0]
+        token = await self._signer.sign_proxy(claims)
+        self._signed[said] = token, now
+        self._signed.move_to_end(said)
+        if len(self._signed) > self._most:
+            self._signed.popitem(last=False)
+        return token

@@ -10,10 +10,8 @@ from typing import Any, Final, TextIO
 import yaml
 from yaml.composer import Composer
 
-from adapters.imports.broken_files import BrokenFile, of_another_kind
-from adapters.imports.documents import size_of
-from adapters.imports.files import BytesRead, FileSource, ImportFiles, digest_of, files_of, made, named_source
-from adapters.imports.notes_on_disk import NotesOnDisk
+from adapters.imports.documents import BrokenFile, of_another_kind, size_of
+from adapters.imports.files import BytesRead, FileSource, ImportFiles, NotesOnDisk, digest_of, files_of, made, named_source
 from core.domain.platform.imports import authentik
 from core.domain.platform.imports.records import Found, ImportedPerson, UnreadableRecord, shown
 from core.frozen import Frozen

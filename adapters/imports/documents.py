@@ -1,12 +1,20 @@
-"""Reads a JSON document of any size, one value at a time: the values of the top-level object, and the elements of the lists in it. Of a
+"""Reads a JSON document of any size, one value at a time, and says which files are broken.
+
+Reads a JSON document of any size, one value at a time: the values of the top-level object, and the elements of the lists in it. Of a
 value that is too large or too deep, only its fault is told, and the reading goes on behind it. At most one value stands in memory.
+
+Files that are not whole, or of another kind. Nobody is imported from them.
 """
 
 import json
 import re
 from collections.abc import Callable, Collection, Iterator
+from pathlib import Path
 from typing import Any, Final
 
+from core.domain.errors import BadRequest
+from core.domain.platform.imports.records import shown
+from core.domain.platform.imports.tables import BEGINNING, named_kind
 from core.frozen import Frozen
 
 LARGEST: Final = 8 << 20
@@ -249,3 +257,28 @@ def size_of(text: str) -> int:
 
 def _refuse(word: str) -> Any:
     raise _NoNumber(f"{word} is no number")
+
+
+class BrokenFile(BadRequest):
+    """The message names the file, the place of the fault, and the kind of the file, if the fault is in its beginning."""
+
+    def __init__(self, path: Path, why: str, line: int, byte: int) -> None:
+        self.file: Final = shown(path.name)
+        self.line: Final = line
+        self.byte: Final = byte
+        super().__init__(f"{self.file}, line {line}, byte {byte}: {why}{_kind(path) if byte < BEGINNING else ''}. Nobody was imported")
+
+
+def broken(path: Path, fault: BrokenDocument) -> BrokenFile:
+    return BrokenFile(path, str(fault), fault.line, fault.byte)
+
+
+def of_another_kind(path: Path, why: str) -> BadRequest:
+    """The refusal of a file that can be read, and holds something else."""
+    return BadRequest(f"{shown(path.name)}: {why}{_kind(path)}")
+
+
+def _kind(path: Path) -> str:
+    with path.open("rb") as file:
+        kind = named_kind(file.read(BEGINNING))
+    return f" (the file is {kind})" if kind else ""

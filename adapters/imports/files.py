@@ -1,24 +1,82 @@
-"""Files of other systems, as their readers need them: which they are, how large they are, and their records one after the other."""
+"""Files of other systems, as their readers need them: their lines, their records one after the other, and notes on disk.
+
+Files of other systems, as their readers need them: which they are, how large they are, and their records one after the other.
+"""
 
 import codecs
 import json
-from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
+import sqlite3
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from hashlib import sha256
+from hashlib import blake2b, sha256
 from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 import trio
 
-from adapters.imports.broken_files import BrokenFile, broken
-from adapters.imports.documents import BrokenDocument, JsonDocument, Value, size_of
-from adapters.imports.lines import Line, lines
+from adapters.imports.documents import BrokenDocument, BrokenFile, JsonDocument, Value, broken, size_of
 from core.domain.errors import BadRequest
 from core.domain.identity.foreign_hashes.sources import HashForm
 from core.domain.platform.imports.records import Found, ImportedPerson, LeftOut, UnreadableRecord, shown
 from core.frozen import Frozen
 from ports.jobs import Advance
+
+LONGEST_LINE: Final = 8 << 20
+
+
+class Line(Frozen):
+    number: int
+    place: int
+    """The byte at which the line begins."""
+    content: bytes | None
+    """None for a line that is too long."""
+
+
+def lines(file: BinaryIO, longest: int = LONGEST_LINE) -> Iterator[Line]:
+    """The lines that are not empty. Of a line that is too long, never more than `longest` bytes stand in memory."""
+    number, place = 0, file.tell()
+    while content := file.readline(longest + 1):
+        number += 1
+        begin, place = place, place + len(content)
+        if len(content) > longest and not content.endswith(b"\n"):
+            while rest := file.readline(longest):
+                place += len(rest)
+                if rest.endswith(b"\n"):
+                    break
+            yield Line(number, begin, None)
+        elif content.strip():
+            yield Line(number, begin, content)
+
+
+class NotesOnDisk:
+    """SQLite keeps them in a file without a name, which is gone with the process. Keys are kept as digests, so the file tells nobody whose
+    they are.
+    """
+
+    def __init__(self) -> None:
+        # Threads take turns with it: each part of a file is read in one of them.
+        self._database = sqlite3.connect("", isolation_level=None, check_same_thread=False)
+        self._database.execute("pragma journal_mode = off")
+        self._database.execute("pragma synchronous = off")
+        self._database.execute("create table notes (key blob primary key, note blob not null) without rowid")
+
+    def note(self, entries: Iterable[tuple[str, bytes]]) -> None:
+        self._database.execute("begin")
+        self._database.executemany("insert or ignore into notes values (?, ?)", ((_digest(key), note) for key, note in entries))
+        self._database.execute("commit")
+
+    def find(self, key: str) -> bytes | None:
+        row = self._database.execute("select note from notes where key = ?", (_digest(key),)).fetchone()
+        return None if row is None else row[0]
+
+    def close(self) -> None:
+        self._database.close()
+
+
+def _digest(key: str) -> bytes:
+    return blake2b(key.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
 
 _PART: Final = 1 << 20
 BATCH: Final = 500

@@ -5,10 +5,8 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any, Final
 
-from adapters.imports.broken_files import of_another_kind
-from adapters.imports.documents import Value
-from adapters.imports.files import BytesRead, FileSource, ImportFiles, digest_of, elements, files_of, values_of
-from adapters.imports.notes_on_disk import NotesOnDisk
+from adapters.imports.documents import Value, of_another_kind
+from adapters.imports.files import BytesRead, FileSource, ImportFiles, NotesOnDisk, digest_of, elements, files_of, values_of
 from core.domain.errors import BadRequest
 from core.domain.platform.imports import keycloak
 from core.domain.platform.imports.keycloak_clients import RealmParts

@@ -10,12 +10,13 @@ from typing import Any, Final
 import trio
 
 from adapters.imports.authentik_blueprints import open_authentik
-from adapters.imports.broken_files import BrokenFile, of_another_kind
-from adapters.imports.cognito_exports import open_cognito
+from adapters.imports.cloud_exports import open_cognito, open_firebase
+from adapters.imports.documents import BrokenFile, of_another_kind
 from adapters.imports.files import (
     BytesRead,
     FileSource,
     ImportFiles,
+    NotesOnDisk,
     count_elements,
     count_objects,
     digest_of,
@@ -23,15 +24,13 @@ from adapters.imports.files import (
     files_of,
     first_line,
     is_list,
+    lines,
     loaded,
     named_source,
     objects,
     require_json,
 )
-from adapters.imports.firebase_exports import open_firebase
 from adapters.imports.keycloak_realms import open_realm
-from adapters.imports.lines import lines
-from adapters.imports.notes_on_disk import NotesOnDisk
 from adapters.imports.tables import BrokenTable, EmptyTable, PeopleTable, count_rows, people_of_rows
 from adapters.imports.zitadel_exports import open_zitadel
 from core.domain.errors import BadRequest

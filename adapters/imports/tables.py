@@ -6,9 +6,8 @@ from os import SEEK_END
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from adapters.imports.broken_files import BrokenFile
-from adapters.imports.files import BytesRead, made
-from adapters.imports.lines import Line, lines
+from adapters.imports.documents import BrokenFile
+from adapters.imports.files import BytesRead, Line, lines, made
 from core.domain.platform.imports.records import Found, ImportedPerson, UnreadableRecord
 from core.frozen import Frozen
 from ports.jobs import Advance

@@ -6,10 +6,8 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any, Final
 
-from adapters.imports.broken_files import of_another_kind
-from adapters.imports.documents import Value
-from adapters.imports.files import BytesRead, FileSource, ImportFiles, digest_of, files_of, made, named_source, values_of
-from adapters.imports.notes_on_disk import NotesOnDisk
+from adapters.imports.documents import Value, of_another_kind
+from adapters.imports.files import BytesRead, FileSource, ImportFiles, NotesOnDisk, digest_of, files_of, made, named_source, values_of
 from core.domain.errors import BadRequest
 from core.domain.platform.imports import zitadel
 from core.domain.platform.imports.records import MOST_ITEMS, Found, ImportedPerson, LeftOut, UnreadableRecord, shown

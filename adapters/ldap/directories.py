@@ -10,9 +10,8 @@ from typing import Final
 import trio
 
 from adapters.ldap import messages
-from adapters.ldap.ber import MalformedMessage
 from adapters.ldap.connection import Dial, LdapConnection, dialled, in_tls, refused
-from adapters.ldap.messages import LdapResult, LdapResultCode, ReceivedEntry, SearchScope
+from adapters.ldap.messages import LdapResult, LdapResultCode, MalformedMessage, ReceivedEntry, SearchScope
 from core.domain.identifiers import UpstreamProviderId
 from core.domain.identity.upstream.ldap.answers import LdapAnswer, LdapEntry, LdapFailed, LdapFault, LdapSite, LdapStep
 from core.domain.identity.upstream.ldap.filters import PresentFilter, read_filter

@@ -8,10 +8,9 @@ from typing import Final
 
 import trio
 
-from adapters.ldap.connection import LdapConnection
+from adapters.ldap.connection import LdapConnection, PagedSearch
 from adapters.ldap.directories import ANYBODY, SCOPES, base_of, entry_of, in_time, root_of
 from adapters.ldap.messages import ORDINARY, MessageBounds, SearchScope
-from adapters.ldap.paging import PagedSearch
 from core.domain.identity.upstream.ldap.answers import LdapEntry, LdapFailed, LdapFault, LdapStep, NotRecognised, identity_of
 from core.domain.identity.upstream.ldap.entries import (
     GroupMembers,

@@ -6,11 +6,10 @@ from uuid import UUID
 
 import trio
 
-from adapters.ldap.connection import LdapConnection
+from adapters.ldap.connection import LdapConnection, PagedSearch
 from adapters.ldap.directories import ANYBODY, SCOPES, TALKED_WITHIN, TrioLdapDirectories, base_of, entry_of, in_time, number_in
 from adapters.ldap.groups import GroupReader
 from adapters.ldap.messages import SearchScope
-from adapters.ldap.paging import PagedSearch
 from core.domain.identity.upstream.ldap.answers import LdapEntry, LdapFailed, LdapFault, LdapSite, LdapStep
 from core.domain.identity.upstream.ldap.entries import STANDING, changed_since, later_modified, person_of, readable_names
 from core.domain.identity.upstream.ldap.filters import read_filter

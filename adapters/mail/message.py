@@ -1,9 +1,12 @@
-"""Turn a `Mail` into bytes for a mail server: headers that no value can break out of, a text part, an HTML part, and the envelope's two
+"""The form of a mail: the lines of its text, and its bytes for a mail server.
+
+Turn a `Mail` into bytes for a mail server: headers that no value can break out of, a text part, an HTML part, and the envelope's two
 addresses.
 """
 
 import re
 from binascii import b2a_qp
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from email.errors import MessageError
 from email.header import Header
@@ -11,13 +14,45 @@ from email.headerregistry import Address
 from email.policy import EmailPolicy
 from email.utils import format_datetime, parseaddr
 from functools import lru_cache
+from textwrap import TextWrapper
 from typing import Final, Self
 
 from adapters.mail_address import ENCODED_WORD, MailAddress, MalformedAddress
 from core.domain.identifiers import JobId
+from core.domain.languages import Language
 from core.domain.mail import Mail
 from core.frozen import Frozen
 from ports.mail import MailRefused
+
+_COLUMNS: Final = 79
+# Non-breaking spaces, as French uses them, are no places to break at.
+_wrapper: Final = TextWrapper(width=_COLUMNS, break_long_words=False, break_on_hyphens=False)
+# Japanese and Chinese have no spaces between words: a line may end behind each character, unless a mark follows that belongs to it. Each
+# takes two columns.
+_WIDE: Final = "\u3000-\u30ff\u3400-\u9fff\uff01-\uff60"
+_OPENING: Final = "「『（【《“‘"  # noqa: RUF001 - these very marks
+_CLOSING: Final = "、。，．！？：；」』）】》”’ー…々"  # noqa: RUF001
+_PART: Final = re.compile(rf"\s+|[{_OPENING}]*(?:[{_WIDE}]|[^\s{_WIDE}{_OPENING}{_CLOSING}]+)[{_CLOSING}]*|\S")
+_IS_WIDE: Final = re.compile(f"[{_WIDE}]")
+
+
+def _filled_closely(text: str) -> str:
+    lines, line, room = [], "", _COLUMNS
+    for part in _PART.findall(" ".join(text.split())):
+        width = len(part) + len(_IS_WIDE.findall(part))
+        if width > room and line:
+            lines.append(line.rstrip())
+            line, room = "", _COLUMNS
+        if line or not part.isspace():
+            line, room = line + part, room - width
+    return "\n".join([*lines, line.rstrip()])
+
+
+FILL: Final[Mapping[Language, Callable[[str], str]]] = {
+    **dict.fromkeys(Language, _wrapper.fill),
+    **dict.fromkeys((Language.JAPANESE, Language.CHINESE), _filled_closely),
+}
+
 
 _CONTROLS: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 _LONGEST_SUBJECT: Final = 500

@@ -1,4 +1,8 @@
-"""The HTTP client for destinations that tenants name: HTTP/1.1 on Trio. The dialer checks each connection, and connections are kept for a
+"""The HTTP client for destinations that tenants name, and the certificate authorities that it trusts.
+
+The certificate authorities that outbound calls trust: the machine's own authorities, and those that the operator adds.
+
+The HTTP client for destinations that tenants name: HTTP/1.1 on Trio. The dialer checks each connection, and connections are kept for a
 while. The client follows no redirects, uses no proxies of the environment and no compression, reads only short answers, and has one
 deadline for a whole call.
 """
@@ -15,11 +19,37 @@ import trio
 
 from adapters.outbound.connections import KeptConnections
 from adapters.outbound.dialer import Dialer
-from adapters.outbound.trust import Trust
 from core.domain.outbound import OutboundDestination
 from core.frozen import Frozen, replace
 from ports.outbound import NO_HEADERS, Failure, OutboundAnswer, OutboundFailed, OutboundRequest
 from ports.record import SpanKind, current_span
+
+
+class Trust:
+    """One TLS context for all connections of one protocol. Reading a few hundred certificates takes twenty milliseconds, so the context is
+    made once, in a thread, and does not hold up the event loop. Each protocol needs a `Trust` of its own: the HTTP client writes its
+    protocol into the context (ALPN), and a mail server would refuse that protocol.
+    """
+
+    def __init__(self, authorities: Path | None) -> None:
+        self._authorities = authorities
+        self._context: ssl.SSLContext | None = None
+        self._first = trio.Lock()
+
+    async def context(self) -> ssl.SSLContext:
+        async with self._first:
+            if self._context is None:
+                self._context = await trio.to_thread.run_sync(_context, self._authorities)
+        return self._context
+
+
+def _context(authorities: Path | None) -> ssl.SSLContext:
+    context = ssl.create_default_context()
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    if authorities is not None:
+        context.load_verify_locations(authorities)
+    return context
+
 
 LONGEST_ANSWER: Final = 64 << 10
 # The size of a page with a hundred objects.

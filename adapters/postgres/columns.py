@@ -1,4 +1,12 @@
-"""What the columns of a table have to do with the fields of a thing of the domain. A declaration says it once:
+"""Columns of tables and fields of the domain: how values are stored, and how rows are read.
+
+Text, JSON and network addresses in a form that PostgreSQL can store. Storing a text must never fail because of characters that a person
+typed or another server sent.
+
+Arrays as text in PostgreSQL's own form. A list would cost more time on the event loop's thread, because psycopg converts each element of
+a list separately.
+
+What the columns of a table have to do with the fields of a thing of the domain. A declaration says it once:
 
     SERVICE = Columns(Service, "services", named={"organization": "org_id"}, texts=("name",), prefix="service_")
 
@@ -12,10 +20,13 @@ of the field. A type that does not say it, and a name that leads nowhere, stop t
 Look-ups of every request take their columns in their order, by `ask_in_order`, and have no declaration.
 """
 
+import ipaddress
+import math
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import date, datetime, timedelta
 from enum import Enum
+from functools import lru_cache
 from operator import attrgetter
 from types import NoneType, UnionType
 from typing import Any, Final, Generic, LiteralString, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -24,13 +35,79 @@ from uuid import UUID
 import msgspec
 from psycopg.types.json import Jsonb
 
-from adapters.postgres.storable import storable, storable_text
+from core.domain.formats import Json
 from core.domain.mail import Email
 from core.domain.requests import Listed
 from core.frozen import Frozen, names_of
 
-Thing = TypeVar("Thing", bound=Frozen)
 Item = TypeVar("Item")
+
+
+def storable(value: Json) -> Json:
+    """The value, with replacements for everything that jsonb refuses."""
+    if isinstance(value, str):
+        return storable_text(value)
+    if isinstance(value, float):
+        return value if math.isfinite(value) else str(value)
+    if value is None or isinstance(value, int):
+        return value
+    if isinstance(value, Mapping):
+        return {storable_text(name): storable(inner) for name, inner in value.items()}
+    return [storable(inner) for inner in value]
+
+
+def storable_text(text: str) -> str:
+    """Without NUL, and without halves of surrogate pairs."""
+    if "\0" in text:
+        text = text.replace("\0", "\N{REPLACEMENT CHARACTER}")
+    if text.isascii():
+        return text
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+@lru_cache(maxsize=1024)
+def storable_address(text: str | None) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    """None for text that is not an address. The zone of a link-local address is dropped: it has a meaning only on its own machine, and inet
+    has no room for it.
+    """
+    if text is None:
+        return None
+    try:
+        return ipaddress.ip_address(text.partition("%")[0])
+    except ValueError:
+        return None
+
+
+def array(words: Iterable[str]) -> str:
+    """An array of words that need no quotes: numbers, times, ids, hexadecimal digits. The statement casts the array to its type."""
+    return "{" + ",".join(words) + "}"
+
+
+def array_of_texts(texts: Iterable[str]) -> str:
+    """An array of any texts. The function replaces characters that PostgreSQL cannot store."""
+    return "{" + ",".join([_quoted(text) for text in texts]) + "}"
+
+
+def _quoted(text: str) -> str:
+    escaped = storable_text(text).replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+class IdRow(Frozen):
+    """The row of `returning id`."""
+
+    id: UUID
+
+
+class CountRow(Frozen):
+    count: int
+
+
+class AnswerRow(Frozen):
+    yes: bool
+
+
+Thing = TypeVar("Thing", bound=Frozen)
 Turn = Callable[[Any], Any]
 
 _IDENTIFIER: Final = re.compile(r"[a-z][a-z0-9_]*")

@@ -1,20 +1,31 @@
-"""The job queue in PostgreSQL: rows that are claimed under a lease, by any number of workers in any number of processes."""
+"""The job queue: rows that are claimed under a lease by any number of workers, and the doorbell that wakes them.
+
+Claims whose answer got lost: the rows are leased, and nobody knows that it holds them.
+
+So a claim brings the id of its lease along. When its answer got lost, the next claim of the same work brings the same id again, and takes
+the rows that are leased under it already. Otherwise they would wait until the lease has run out: after a failover, each receiver of
+webhooks for a minute.
+
+The doorbell wakes tasks that wait for work of a kind: at once in this process, and through NOTIFY in the other processes.
+
+The job queue in PostgreSQL: rows that are claimed under a lease, by any number of workers in any number of processes.
+"""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from datetime import datetime, timedelta
 from typing import Any, Final, LiteralString
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import structlog
+import trio
 
-from adapters.postgres.driver.lost_claims import LostClaims
+from adapters.postgres.columns import IdRow, storable_text
+from adapters.postgres.driver.listener import APPLICATION_NAME, Listener
 from adapters.postgres.driver.pool import Pool
-from adapters.postgres.rows import IdRow
-from adapters.postgres.statements import ask, only, tell
-from adapters.postgres.storable import storable_text
-from adapters.postgres.transaction import Transaction
+from adapters.postgres.statements import CHANNEL, Transaction, ask, only, tell
 from core.domain.causes import causing_request
 from core.domain.formats import Json
 from core.domain.identifiers import JobId
@@ -24,6 +35,59 @@ from ports.crypto import CannotOpen, KeyRing
 from ports.system import Ids
 
 log = structlog.get_logger()
+
+
+class LostClaims:
+    """Of one queue in one process."""
+
+    __slots__ = ("_ids",)
+
+    def __init__(self) -> None:
+        self._ids: dict[Hashable, UUID] = {}
+
+    @contextmanager
+    def lease(self, work: Hashable) -> Iterator[UUID]:
+        """The id for a claim of this work. The block ends with an exception if the answer did not come."""
+        lease = self._ids.pop(work, None) or uuid4()
+        try:
+            yield lease
+        except BaseException:
+            self._ids[work] = lease
+            raise
+
+
+# A notification without a topic means that the listener has connected or reconnected, and may have missed other notifications.
+_ANYTHING: Final = ""
+
+
+class PostgresDoorbell:
+    """Implements `ports.jobs.Doorbell`."""
+
+    def __init__(self, conninfo: str, application_name: str = APPLICATION_NAME) -> None:
+        self._listener = Listener(conninfo, self._notified, on_lost=_lost, application_name=application_name)
+        self._posts: defaultdict[str, list[Callable[[], None]]] = defaultdict(list)
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Receives the notifications of the other processes until the task is cancelled."""
+        await self._listener.run([CHANNEL], task_status=task_status)
+
+    def connect(self, post: Callable[[], None], *topics: str) -> None:
+        for topic in topics:
+            self._posts[topic].append(post)
+
+    def ring(self, topic: str) -> None:
+        for post in self._posts.get(topic, ()):
+            post()
+
+    def _notified(self, _channel: str, topic: str) -> None:
+        for rung in self._posts if topic == _ANYTHING else [topic]:
+            self.ring(rung)
+
+
+def _lost(error: Exception, pause: float) -> None:
+    # The log has a warning and no error, because polling finds the work until the listener is connected again.
+    log.warning("doorbell_lost", error=str(error).partition("\n")[0], retry_in=round(pause, 1))
+
 
 # Highest first. The table's constraint allows no others. A claim looks under each priority separately, which keeps the claim cheap however
 # long the queue is.

@@ -1,7 +1,7 @@
 """Migrations: forward-only files `NNNN_name.sql`. One process at a time applies a migration, once. A migration is one transaction, unless
 its first line ends with `, in steps`: then it carries what would hold a table for long in one transaction (`migrating/steps.py`).
 
-After the migrations come the views and functions that stand in one file, `schema/replaceable.sql` (`migrating/replaceable.py`).
+After the migrations come the views and functions that stand in one file, `schema/replaceable.sql` (`migrating/schema.py`).
 
 The first line of each migration says which older processes may go on running beside it (docs/decisions/0022): `-- additive` for all, `--
 additive since NNNN` for those that carry migration NNNN, `-- breaking` for none.
@@ -25,13 +25,19 @@ from psycopg.rows import class_row
 
 from adapters.postgres import locks
 from adapters.postgres.driver.connection import Connection
-from adapters.postgres.migrating.beside import beside
-from adapters.postgres.migrating.effects import Effect, LockMode, read
-from adapters.postgres.migrating.first_schema import TAKEN_ON, is_former, is_whole, led_on
-from adapters.postgres.migrating.forecast import Forecast, forecast, rows_of
-from adapters.postgres.migrating.in_steps import BegunOtherwise, KeptBusy, Steps, done_of
-from adapters.postgres.migrating.obstacles import LongTransaction, obstacles
-from adapters.postgres.migrating.replaceable import Edition, NotReplaceable, Replaceable, edition_of, replaceable_of
+from adapters.postgres.migrating.forecast import Effect, Forecast, LockMode, LongTransaction, forecast, obstacles, read_effects, rows_of
+from adapters.postgres.migrating.in_steps import BegunOtherwise, KeptBusy, Steps, beside, done_of
+from adapters.postgres.migrating.schema import (
+    TAKEN_ON,
+    Edition,
+    NotReplaceable,
+    Replaceable,
+    edition_of,
+    is_former,
+    is_whole,
+    led_on,
+    replaceable_of,
+)
 from adapters.postgres.migrating.steps import NotAStep, Step, steps_of
 from core.frozen import Frozen
 from ports.jobs import ProgressDisplay, unseen
@@ -182,7 +188,7 @@ def _carried(migrations: Sequence[Migration] | None, replaceable: Replaceable | 
 
 def _effects(folder: Path) -> Mapping[str, Sequence[Effect]]:
     file = folder / EFFECTS
-    return read(file.read_text(encoding="utf-8")) if file.exists() else {}
+    return read_effects(file.read_text(encoding="utf-8")) if file.exists() else {}
 
 
 def _steps(file: str, sql: str) -> Sequence[Step]:

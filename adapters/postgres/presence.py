@@ -6,7 +6,7 @@ from itertools import islice
 from typing import Final, LiteralString, TypeVar
 from uuid import UUID
 
-from adapters.postgres.arrays import array
+from adapters.postgres.columns import array
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.statements import Parameters, tell
 

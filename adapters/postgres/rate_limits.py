@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 from typing import Final, LiteralString
 
-from adapters.postgres.statements import ask, tell
-from adapters.postgres.transaction import OnPool, Transaction
+from adapters.postgres.statements import OnPool, Transaction, ask, tell
 from core.domain.rate_limits import Place, RateLimit
 from core.frozen import Frozen
 

@@ -10,7 +10,7 @@ from typing import Final, Generic, TypeVar
 import trio
 
 from adapters.postgres.driver.connection import round_trips
-from adapters.postgres.observing.statement_spans import shared_lookup_span
+from adapters.postgres.statements import shared_lookup_span
 
 Key = TypeVar("Key")
 Found = TypeVar("Found")

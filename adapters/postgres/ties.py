@@ -4,7 +4,7 @@ consent, gives no rights over the person elsewhere, and brings no news of the pe
 
 Other statements read ties without asking who made them, for one of four reasons. Inside the organization and its services, every tie
 counts: `callers`, the sign-in policy, `second_factor_due`, `session_hours`. A tie holds the account against *other* tenants:
-`identity/privacy/holding`. The platform's owners see everything: `platform`. And the person sees where organizations list them.
+`identity/privacy/forgetting`. The platform's owners see everything: `platform`. And the person sees where organizations list them.
 """
 
 from typing import Final, LiteralString

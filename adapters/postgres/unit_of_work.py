@@ -7,98 +7,62 @@ from typing import Any, TypeVar, cast
 
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.failures import translated
-from adapters.postgres.federation.afar_requests import AfarRequestRows
 from adapters.postgres.federation.authorization_codes import AuthorizationCodeRows
-from adapters.postgres.federation.client_documents import DocumentServiceRows
+from adapters.postgres.federation.clients import DocumentServiceRows, RegistrationKeyRows
 from adapters.postgres.federation.consents import ConsentRows
-from adapters.postgres.federation.device_flow import DeviceCodeRows
-from adapters.postgres.federation.directory_runs.people import DirectoryPeopleRows
-from adapters.postgres.federation.directory_runs.runs import DirectoryRunRows
-from adapters.postgres.federation.exchanges import ExchangeRows
-from adapters.postgres.federation.registration_keys import RegistrationKeyRows
-from adapters.postgres.federation.saml.configurations import SamlRows
+from adapters.postgres.federation.directory_runs import DirectoryPeopleRows, DirectoryRunRows
+from adapters.postgres.federation.given_sessions import ExchangeRows
+from adapters.postgres.federation.polled_requests import AfarRequestRows, DeviceCodeRows
+from adapters.postgres.federation.saml import SamlRows
 from adapters.postgres.federation.scim.teams import DirectoryTeamRows
 from adapters.postgres.federation.scim.tokens import ScimTokenRows
 from adapters.postgres.federation.scim.users import ProvisionedUserRows
-from adapters.postgres.identity.accounts import AccountRows
-from adapters.postgres.identity.factors.devices import DeviceRows
-from adapters.postgres.identity.factors.mfa import MfaRows
+from adapters.postgres.identity.accounts import AccountRows, PictureRows, ProfileRows
+from adapters.postgres.identity.factors.mfa import DeviceRows, MfaRows
 from adapters.postgres.identity.factors.passkeys import PasskeyRows
-from adapters.postgres.identity.pictures import PictureRows
 from adapters.postgres.identity.privacy.privacy import PrivacyRows
-from adapters.postgres.identity.profiles import ProfileRows
-from adapters.postgres.identity.proofs.account_locks import AccountLockRows
-from adapters.postgres.identity.proofs.account_passwords import AccountPasswordRows
+from adapters.postgres.identity.proofs.account_passwords import AccountLockRows, AccountPasswordRows, GuessRows
 from adapters.postgres.identity.proofs.flows import FlowRows
-from adapters.postgres.identity.proofs.guesses import GuessRows
 from adapters.postgres.identity.proofs.login_events import LoginEventRows
-from adapters.postgres.identity.proofs.mailed_tokens import MailedTokenRows
+from adapters.postgres.identity.proofs.mailed_tokens import MailedTokenRows, SignInLinkRows
 from adapters.postgres.identity.proofs.sign_in import SignInRows
-from adapters.postgres.identity.proofs.sign_in_links import SignInLinkRows
-from adapters.postgres.identity.realms.providers import ProviderOutageRows
-from adapters.postgres.identity.registering.mail_budgets import MailBudgetRows
-from adapters.postgres.identity.sessions.browser_sessions import BrowserSessionRows
-from adapters.postgres.identity.sessions.impersonation import ImpersonationRows
-from adapters.postgres.identity.sessions.sessions import SessionRows
-from adapters.postgres.identity.terms.terms import TermsRows
+from adapters.postgres.identity.realms import ProviderOutageRows
+from adapters.postgres.identity.registering import MailBudgetRows
+from adapters.postgres.identity.sessions.sessions import BrowserSessionRows, ImpersonationRows, SessionRows
+from adapters.postgres.identity.terms import TermsRows
 from adapters.postgres.identity.upstream.connections import ConnectionTestRows, DirectorySessionRows
-from adapters.postgres.identity.upstream.further_providers import FurtherProviderRows
-from adapters.postgres.identity.upstream.identities import IdentityRows
-from adapters.postgres.identity.upstream.identity_assertions import IdentityAssertionRows
-from adapters.postgres.identity.upstream.newcomers import NewcomerRows
-from adapters.postgres.identity.upstream.provider_tokens import IdentityGrantRows
-from adapters.postgres.identity.upstream.vouched_accounts import VouchedAccountRows
+from adapters.postgres.identity.upstream.identities import IdentityRows, NewcomerRows, VouchedAccountRows
+from adapters.postgres.identity.upstream.providers import FurtherProviderRows, IdentityAssertionRows, IdentityGrantRows
 from adapters.postgres.jobs import JobRows
-from adapters.postgres.platform.configuration.proposals import ProposalRows
+from adapters.postgres.platform.configuration import ProposalRows
+from adapters.postgres.platform.governance import TextApprovalRows
 from adapters.postgres.platform.imports import ImportRows
-from adapters.postgres.platform.platform_owners import PlatformOwnerRows
-from adapters.postgres.platform.text_approvals import TextApprovalRows
+from adapters.postgres.platform.platform_users import PlatformOwnerRows
 from adapters.postgres.record.events import EventRows
-from adapters.postgres.services.api_keys import ApiKeyRows
-from adapters.postgres.services.assignments import AssignmentRows
+from adapters.postgres.server_secrets import SigningKeyRows
+from adapters.postgres.services.api_keys import ApiKeyRows, ClientSecretRows
 from adapters.postgres.services.billing import BillingRows
-from adapters.postgres.services.client_secrets import ClientSecretRows
-from adapters.postgres.services.end_users import EndUserRows
-from adapters.postgres.services.permissions import ServicePermissionRows
-from adapters.postgres.services.plans import PlanRows
-from adapters.postgres.services.proxies import ProxyRows
+from adapters.postgres.services.plans import PlanRows, SubscriptionRows
 from adapters.postgres.services.resource_servers import ResourceServerRows
-from adapters.postgres.services.service_claims import ServiceClaimRows
-from adapters.postgres.services.service_roles import ServiceRoleRows
-from adapters.postgres.services.service_users import ServiceUserRows
-from adapters.postgres.services.services import ServiceRows
-from adapters.postgres.services.subscriptions import SubscriptionRows
+from adapters.postgres.services.service_roles import AssignmentRows, ServicePermissionRows, ServiceRoleRows
+from adapters.postgres.services.service_users import EndUserRows, ServiceUserRows
+from adapters.postgres.services.services import ProxyRows, ServiceClaimRows, ServiceRows
 from adapters.postgres.services.user_keys import UserKeyRows
-from adapters.postgres.signing_keys import SigningKeyRows
-from adapters.postgres.statements import Statements
-from adapters.postgres.tenancy.branding import LookRows
-from adapters.postgres.tenancy.connection_refreshes import ConnectionRefreshRows
-from adapters.postgres.tenancy.domain_routes import DomainRouteRows
-from adapters.postgres.tenancy.domains import DomainRows
-from adapters.postgres.tenancy.fields.profile_fields import ProfileFieldRows
-from adapters.postgres.tenancy.fields.profile_values import ProfileValueRows
+from adapters.postgres.statements import Statements, Transaction
+from adapters.postgres.tenancy.branding import LookRows, NoticeRows, OwnTextRows, SpokenLanguageRows
+from adapters.postgres.tenancy.domains import DomainRouteRows, DomainRows
 from adapters.postgres.tenancy.invitations import InvitationRows
 from adapters.postgres.tenancy.join_requests import JoinRequestRows
-from adapters.postgres.tenancy.keys.management_keys import ManagementKeyRows
-from adapters.postgres.tenancy.keys.trusted_issuers import TrustedIssuerRows
-from adapters.postgres.tenancy.mail_servers import MailServerRows
-from adapters.postgres.tenancy.members import MemberRows
-from adapters.postgres.tenancy.oauth_credentials import OAuthCredentialRows
-from adapters.postgres.tenancy.organizations import OrganizationRows
-from adapters.postgres.tenancy.owners import OwnershipRows
-from adapters.postgres.tenancy.risk.risk_policies import RiskPolicyRows
-from adapters.postgres.tenancy.roles import RoleRows
-from adapters.postgres.tenancy.setup.setup_links import SetupLinkRows
+from adapters.postgres.tenancy.management_keys import ManagementKeyRows, TrustedIssuerRows
+from adapters.postgres.tenancy.members import MemberRows, OwnershipRows
+from adapters.postgres.tenancy.organizations import MailServerRows, OrganizationRows, SignInRulesRows
+from adapters.postgres.tenancy.profile_fields import ProfileFieldRows, ProfileValueRows
+from adapters.postgres.tenancy.risk import RiskPolicyRows
+from adapters.postgres.tenancy.roles import RoleRows, TeamRows
+from adapters.postgres.tenancy.setup import SetupLinkRows
 from adapters.postgres.tenancy.siem import SiemRows
-from adapters.postgres.tenancy.sign_in_rules import SignInRulesRows
-from adapters.postgres.tenancy.teams import TeamRows
-from adapters.postgres.tenancy.texts.notices import NoticeRows
-from adapters.postgres.tenancy.texts.own_texts import OwnTextRows
-from adapters.postgres.tenancy.texts.spoken_languages import SpokenLanguageRows
-from adapters.postgres.tenancy.upstream_providers import UpstreamProviderRows
-from adapters.postgres.tenancy.webhook_deliveries import WebhookDeliveryRows
-from adapters.postgres.tenancy.webhooks import WebhookRows
-from adapters.postgres.transaction import Transaction
+from adapters.postgres.tenancy.upstream_providers import ConnectionRefreshRows, OAuthCredentialRows, UpstreamProviderRows
+from adapters.postgres.tenancy.webhooks import WebhookDeliveryRows, WebhookRows
 from core.domain.identifiers import AuditEntryId, UserId
 from core.domain.record.events import Event
 from ports.crypto import KeyRing

@@ -1,23 +1,65 @@
-"""Read and write SAML documents. Our documents are signed on the event loop's thread, as tokens are (`adapters/crypto/tokens.py`), because
+"""Read and write SAML documents, as identity provider and as service provider of a directory.
+
+Threads that verify signatures of others, read long messages, and encrypt. Their long steps release the interpreter's lock, so two
+threads use two processors. More threads would take processor time from all other requests. lxml and xmlsec are imported when the first
+document needs them, since both together cost ten megabytes.
+
+Read and write SAML documents. Our documents are signed on the event loop's thread, as tokens are (`adapters/crypto/tokens.py`), because
 a signature takes a quarter of a millisecond. Documents of others are read in threads. The modules that use lxml and xmlsec are imported in
 a thread as well, with the first document.
+
+Read and write the documents of SAML where Postern is the service provider of a directory. Everything of others is read in threads.
 """
 
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from importlib import import_module
-from typing import Any
+from typing import Any, Final, TypeVar
 
-from adapters.saml.accepted import OF_SERVICE_PROVIDERS, Accepted
-from adapters.saml.canonical import Markup
-from adapters.saml.threads import XmlThreads
-from adapters.saml.writing import write_assertion, write_logout, write_metadata, write_response
+import trio
+
+from adapters.saml.signing import OF_DIRECTORIES, OF_SERVICE_PROVIDERS, Accepted, Markup
+from adapters.saml.writing import write_assertion, write_authn_request, write_logout, write_metadata, write_response, write_service_provider
+from core.domain.errors import Overloaded
 from core.domain.federation.saml.configurations import Understood
 from core.domain.federation.saml.messages import AuthnRequest, OurMetadata, Response
+from core.domain.identity.upstream.connection_tests import Examination
+from core.domain.identity.upstream.saml.assertions import (
+    DirectoryCertificate,
+    DirectoryMetadata,
+    Expected,
+    OurAuthnRequest,
+    ServiceProviderMetadata,
+)
 from core.domain.saml import Envelope, KeyPair, LogoutResponse, OurLogoutRequest, OurLogoutResponse, SamlLogoutRequest
 
+T = TypeVar("T")
+
+
+_THREADS: Final = 2
+# Each document takes some milliseconds, so a request behind this many would wait for more than a second.
+_MOST_APPROVALS: Final = 400
+
+
+class XmlThreads:
+    def __init__(self, *, threads: int = _THREADS, most_waiting: int = _MOST_APPROVALS) -> None:
+        self._limiter = trio.CapacityLimiter(threads)
+        self._most = threads + most_waiting
+        self._inside = 0
+
+    async def run(self, work: Callable[[], T]) -> T:
+        """Raises `Overloaded`, and the errors of `work`."""
+        if self._inside >= self._most:
+            raise Overloaded(retry_after=1, detail="too many SAML documents wait")
+        self._inside += 1
+        try:
+            return await trio.to_thread.run_sync(work, limiter=self._limiter)
+        finally:
+            self._inside -= 1
+
+
 _READING = f"{__package__}.reading"
-_SERVICE_PROVIDER_METADATA = f"{__package__}.service_provider_metadata"
+_SERVICE_PROVIDER_METADATA = f"{__package__}.metadata"
 _ENCRYPTION = f"{__package__}.encryption"
 
 
@@ -97,3 +139,35 @@ class XmlDocuments(XmlLogoutDocuments):
 def module(name: str) -> Any:
     # Python's import lock makes a second thread wait for the first.
     return import_module(name)
+
+
+_RESPONSES: Final = f"{__package__}.responses"
+_METADATA: Final = f"{__package__}.metadata"
+_CERTIFICATES: Final = f"{__package__}.metadata"
+
+
+class XmlServiceProviderDocuments(XmlLogoutDocuments):
+    """Implements `ports.identity.upstream.ServiceProviderDocuments`."""
+
+    def __init__(self, threads: XmlThreads, fair_turn: Callable[[], Awaitable[None]]) -> None:
+        super().__init__(threads, fair_turn, OF_DIRECTORIES)
+
+    async def write_authn_request(self, request: OurAuthnRequest, signer: KeyPair, *, relay_state: str | None) -> str:
+        await self._fair_turn()
+        return write_authn_request(request, signer, relay_state=relay_state)
+
+    async def read_response(self, packed: str, expected: Expected) -> Examination:
+        read: Examination = await self._threads.run(lambda: module(_RESPONSES).read_response(packed, expected))
+        return read
+
+    async def read_directory(self, document: bytes, known: Sequence[str] = ()) -> DirectoryMetadata:
+        read: DirectoryMetadata = await self._threads.run(lambda: module(_METADATA).read_directory(document, known))
+        return read
+
+    async def read_certificate(self, text: str) -> DirectoryCertificate:
+        read: DirectoryCertificate = await self._threads.run(lambda: module(_CERTIFICATES).pasted_certificate(text))
+        return read
+
+    async def write_service_provider(self, metadata: ServiceProviderMetadata, signer: KeyPair | None) -> bytes:
+        await self._fair_turn()
+        return write_service_provider(metadata, signer)

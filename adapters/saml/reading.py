@@ -2,10 +2,8 @@
 
 from typing import Any, Final
 
-from adapters.saml.accepted import OF_SERVICE_PROVIDERS, Accepted
-from adapters.saml.names import ASSERTION, PROTOCOL
-from adapters.saml.parsing import attribute_of, flag_of, only_child, parsed, text_of, unpacked
-from adapters.saml.signatures import is_signed, verified, verify_octets
+from adapters.saml.parsing import attribute_of, flag_of, is_signed, only_child, parsed, text_of, unpacked, verified, verify_octets
+from adapters.saml.signing import ASSERTION, OF_SERVICE_PROVIDERS, PROTOCOL, Accepted
 from core.domain.federation.saml.messages import AuthnRequest
 from core.domain.saml import Envelope, LogoutResponse, MessageHead, MessageRefused, RequestedContext, SamlBinding, SamlLogoutRequest, Status
 

@@ -7,12 +7,23 @@ from collections.abc import Iterator, Sequence
 from hashlib import sha256
 from typing import Any, Final
 
-from adapters.saml.accepted import OF_DIRECTORIES
-from adapters.saml.certificate_reading import TrustedCertificate, known_certificate
-from adapters.saml.decryption import NotOpened, opened
-from adapters.saml.names import ASSERTION, BEARER, DS, PROTOCOL, SIGNATURE_METHODS
-from adapters.saml.parsing import LONGEST_VALUE, attribute_of, only_child, parsed, text_of, unpacked_form
-from adapters.saml.signatures import SIGNATURE, FormRefused, MethodRefused, require_form, require_unique_ids, verifies
+from adapters.saml.encryption import NotOpened, opened
+from adapters.saml.metadata import TrustedCertificate, known_certificate
+from adapters.saml.parsing import (
+    LONGEST_VALUE,
+    SIGNATURE,
+    FormRefused,
+    MethodRefused,
+    attribute_of,
+    only_child,
+    parsed,
+    require_form,
+    require_unique_ids,
+    text_of,
+    unpacked_form,
+    verifies,
+)
+from adapters.saml.signing import ASSERTION, BEARER, DS, OF_DIRECTORIES, PROTOCOL, SIGNATURE_METHODS
 from core.domain.identity.upstream.connection_tests import Check, Examination
 from core.domain.identity.upstream.saml import faults
 from core.domain.identity.upstream.saml.assertions import LONGEST_RESPONSE, Expected, ReceivedAttribute

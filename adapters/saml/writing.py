@@ -1,4 +1,4 @@
-"""Writes SAML documents as text, in their canonical form."""
+"""Writes SAML documents as text, in their canonical form: an identity provider's, and a service provider's."""
 
 import re
 import zlib
@@ -9,10 +9,29 @@ from functools import lru_cache
 from typing import Final
 from urllib.parse import quote
 
-from adapters.saml.canonical import NOTHING, Markup, Mould, element, put_behind, worded
-from adapters.saml.names import BASIC_NAME, BEARER, POST_BINDING, PROTOCOL, REDIRECT_BINDING, RSA_SHA256, UNSPECIFIED_NAME, URI_NAME
-from adapters.saml.signing import key_info, sign_octets, signature
+from adapters.saml.signing import (
+    BASIC_NAME,
+    BEARER,
+    NOTHING,
+    POST_BINDING,
+    PROTOCOL,
+    REDIRECT_BINDING,
+    RSA_SHA256,
+    UNSPECIFIED_NAME,
+    URI_NAME,
+    XENC,
+    XENC11,
+    Markup,
+    Mould,
+    element,
+    key_info,
+    put_behind,
+    sign_octets,
+    signature,
+    worded,
+)
 from core.domain.federation.saml.messages import OurMetadata, Response, SamlAssertion
+from core.domain.identity.upstream.saml.assertions import OurAuthnRequest, ServiceProviderMetadata
 from core.domain.saml import ASSERTION_LIFETIME, SKEW, DirectoryNameId, KeyPair, NameId, OurLogoutRequest, OurLogoutResponse, Status
 
 
@@ -193,3 +212,49 @@ def endpoint(name: str, binding: str, location: str) -> Markup:
 
 def time_text(at: datetime) -> str:
     return at.astimezone(UTC).isoformat(timespec="seconds").removesuffix("+00:00") + "Z"
+
+
+# Directories take the first method that they know.
+_ENCRYPTION: Final = tuple(
+    element("md:EncryptionMethod", {"Algorithm": uri}) for uri in (f"{XENC11}aes256-gcm", f"{XENC11}aes128-gcm", f"{XENC}rsa-oaep-mgf1p")
+)
+
+
+def write_authn_request(request: OurAuthnRequest, signer: KeyPair, *, relay_state: str | None) -> str:
+    attributes = head_attributes(request.id, request.issued_at, request.destination, None) | {
+        "AssertionConsumerServiceURL": request.acs_url,
+        "ProtocolBinding": POST_BINDING,
+    }
+    # Some directories misread a false one.
+    if request.force:
+        attributes["ForceAuthn"] = "true"
+    if request.passive:
+        attributes["IsPassive"] = "true"
+    content = [issuer_element(request.issuer, declared=True)]
+    if request.name_id_format is not None:
+        content.append(element("samlp:NameIDPolicy", {"AllowCreate": "true", "Format": request.name_id_format}))
+    if request.context is not None:
+        classes = (worded("saml:AuthnContextClassRef", one, declared=True) for one in request.context.classes)
+        content.append(element("samlp:RequestedAuthnContext", {"Comparison": request.context.comparison}, *classes))
+    return signed_address(request.destination, "SAMLRequest", whole("samlp:AuthnRequest", attributes, content, None), relay_state, signer)
+
+
+def write_service_provider(metadata: ServiceProviderMetadata, signer: KeyPair | None) -> bytes:
+    attributes = {"entityID": metadata.entity_id, "ID": metadata.id}
+    if metadata.valid_until is not None:
+        attributes["validUntil"] = time_text(metadata.valid_until)
+    keys = [_key("signing", one) for one in metadata.signing_certificates]
+    keys += [_key("encryption", one, *_ENCRYPTION) for one in metadata.encryption_certificates]
+    logout = [endpoint("md:SingleLogoutService", binding, metadata.slo_url) for binding in (REDIRECT_BINDING, POST_BINDING)]
+    formats = [worded("md:NameIDFormat", one) for one in metadata.name_id_formats]
+    consumer = element(
+        "md:AssertionConsumerService",
+        {"Binding": POST_BINDING, "Location": metadata.acs_url, "index": "0", "isDefault": "true"},
+    )
+    wants = {"AuthnRequestsSigned": "true", "WantAssertionsSigned": "true", "protocolSupportEnumeration": PROTOCOL}
+    descriptor = element("md:SPSSODescriptor", wants, *keys, *logout, *formats, consumer)
+    return metadata_document(element("md:EntityDescriptor", attributes, descriptor, declared=True), metadata.id, signer)
+
+
+def _key(use: str, certificate: str, *methods: Markup) -> Markup:
+    return element("md:KeyDescriptor", {"use": use}, key_info(certificate, declared=True), *methods)

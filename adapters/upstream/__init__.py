@@ -1,26 +1,90 @@
-"""Upstream providers: the three of the installation, further ones that platform owners add, and organizations' own providers, which speak
+"""The code host: OAuth 2.0, and two calls to its API. The code host issues no ID tokens.
+
+The office suite: OpenID Connect, for people of many tenants and of none.
+
+The web suite: OpenID Connect, with a parameter of its own for refresh tokens (`access_type`).
+
+Upstream providers: the three of the installation, further ones that platform owners add, and organizations' own providers, which speak
 OpenID Connect, SAML or LDAP.
 """
 
-from typing import Final, Protocol
+from collections.abc import Mapping
+from typing import Any, Final, Protocol
 
 import trio
 
-from adapters.upstream.calls import Calls
-from adapters.upstream.client_secrets import made_secret
-from adapters.upstream.codehost import CodeHost
-from adapters.upstream.further import FurtherOAuth, FurtherOpenId, WaitingAnswers
-from adapters.upstream.ldap import LdapPasswordPages
-from adapters.upstream.officesuite import OfficeSuite
+from adapters.upstream.directories import LdapPasswordPages, SamlDirectories
+from adapters.upstream.further import FurtherOAuth, FurtherOpenId, WaitingAnswers, made_secret
+from adapters.upstream.keys import PublishedAnswers
+from adapters.upstream.oauth import Calls, authorization_url, redeemed, tokens_of
 from adapters.upstream.oidc import OpenId
-from adapters.upstream.saml import SamlDirectories
-from adapters.upstream.websuite import WebSuite
 from core.domain.errors import BadRequest
-from core.domain.identity.upstream.claims import Asserted, NotVouched
+from core.domain.identity.upstream.claims import Asserted, NotVouched, of_codehost, of_officesuite, of_websuite
 from core.domain.identity.upstream.providers import ClientAtProvider, FurtherKind, FurtherSettings, Provider, ProviderSite, Upstream
 from core.domain.identity.upstream.sign_in import OAuthError, ProviderAway, ProviderRequest, ReceivedTokens
 from core.domain.secrets import Secret, Token
 from ports.system import Clock
+
+CODEHOST_SCOPES: Final = ("read:user", "user:email")
+
+
+class CodeHost:
+    def __init__(self, calls: Calls) -> None:
+        self._calls = calls
+        self._reached = PublishedAnswers(self._reach)
+
+    async def authorization_url(self, upstream: Upstream, asked: ProviderRequest) -> str:
+        more = {"prompt": "select_account"} if asked.fresh or asked.choose else {}
+        scopes = (*CODEHOST_SCOPES, *asked.scopes)
+        return authorization_url(upstream.endpoints.authorization_url, upstream.client.client_id, asked, scopes, more)
+
+    async def look(self, site: ProviderSite, *, at_attempt: bool, is_away: bool) -> None:
+        """Call the API without a token. A refusal is answer enough. The code host publishes neither metadata nor keys that we could ask
+        for.
+        """
+        await self._reached.look(site.endpoints.userinfo_url, at_attempt=at_attempt, is_away=is_away)
+
+    async def redeem(self, upstream: Upstream, code: Token, asked: ProviderRequest) -> tuple[Asserted, ReceivedTokens]:
+        tokens, _ = await redeemed(self._calls, upstream.endpoints.token_url, upstream.client, code, asked)
+        bearer = {"authorization": f"Bearer {tokens.access_token.reveal()}"}
+        person = await self._calls.get(upstream.endpoints.userinfo_url, bearer)
+        emails = await self._calls.get(upstream.endpoints.emails_url, bearer)
+        if not isinstance(person, dict) or not isinstance(emails, list):
+            raise NotVouched("the API answers otherwise than documented")
+        return of_codehost(upstream.endpoints.issuer, person, emails), tokens
+
+    async def refresh(self, upstream: Upstream, refresh_token: Secret) -> ReceivedTokens:
+        form = {"grant_type": "refresh_token", "refresh_token": refresh_token.reveal()}
+        return (await tokens_of(self._calls, upstream.endpoints.token_url, upstream.client, form))[0]
+
+    async def _reach(self, url: str) -> bool:
+        await self._calls.reach(url)
+        return True
+
+
+class OfficeSuite(OpenId):
+    def wishes(self, asked: ProviderRequest) -> Mapping[str, str]:
+        return super().wishes(asked) or ({"prompt": "select_account"} if asked.choose else {})
+
+    def asserted(self, claims: Mapping[str, Any]) -> Asserted:
+        return of_officesuite(claims)
+
+
+class WebSuite(OpenId):
+    def wishes(self, asked: ProviderRequest) -> Mapping[str, str]:
+        """The web suite does not know `prompt=login`, so it gets `select_account`. A person who chooses an account there may have to sign
+        in.
+        """
+        words = (*(("select_account",) if asked.fresh or asked.choose else ()), *(("consent",) if asked.consent else ()))
+        prompt = {"prompt": " ".join(words)} if words else {}
+        return {**prompt, "access_type": "offline"} if asked.offline else prompt
+
+    def scopes_offline(self, asked: ProviderRequest) -> tuple[str, ...]:  # noqa: ARG002 - it has none
+        return ()
+
+    def asserted(self, claims: Mapping[str, Any]) -> Asserted:
+        return of_websuite(claims)
+
 
 # In seconds. Whoever waits for a look wants to sign in, and many clients give up after five seconds.
 LOOK_PATIENCE: Final = 4.0

@@ -5,10 +5,8 @@ providers are subclasses with small differences.
 from collections.abc import Collection, Mapping
 from typing import Any, ClassVar, Final
 
-from adapters.upstream.calls import Calls
-from adapters.upstream.keys import ProviderKeys
-from adapters.upstream.oauth import authorization_url, redeemed, tokens_of
-from adapters.upstream.remembered import FAILURE_COUNTS_FOR, PublishedAnswers
+from adapters.upstream.keys import FAILURE_COUNTS_FOR, ProviderKeys, PublishedAnswers
+from adapters.upstream.oauth import Calls, authorization_url, redeemed, tokens_of
 from core.domain.errors import BadRequest
 from core.domain.identity.upstream.claims import Asserted, NotVouched, mapped, of_own_openid, require_claims, with_userinfo
 from core.domain.identity.upstream.directory_visits import methods_of_token

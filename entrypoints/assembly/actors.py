@@ -5,26 +5,17 @@ from datetime import timedelta
 from functools import partial
 from uuid import UUID
 
-from actors.account_mails import account_mailer
-from actors.audit_linker import AuditLinker
-from actors.billing_reconciler import BillingReconciler
+from actors.audit_log import AuditLinker, SiemForwarder
+from actors.billing import BillingReconciler
 from actors.dispatcher import DeliveryDispatcher
-from actors.foreign_hashes import ForeignHashWatcher
-from actors.janitor import Janitor
+from actors.foundation import Mailbox
 from actors.job_worker import Workplace
-from actors.mailbox import Mailbox
-from actors.mailer import mailer
-from actors.metrics_refresher import MetricsRefresher
-from actors.organization_mailer import organization_mailer
-from actors.partition_keeper import PartitionKeeper
-from actors.purger import Purger
-from actors.reencrypter import reencrypter
-from actors.siem_forwarder import SiemForwarder
+from actors.mailers import account_mailer, afar_request_teller, displaced_session_teller, mailer, organization_mailer, owner_notifier
 from actors.supervisor import SupervisedActor
-from actors.sweepers.connection_refresher import connection_refresher
-from actors.sweepers.directory_keeper import directory_keeper
-from actors.sweepers.domain_checker import domain_checker
-from actors.sweepers.due_sweepers import (
+from actors.sweepers import (
+    connection_refresher,
+    directory_keeper,
+    domain_checker,
     invitation_sweeper,
     login_counter,
     own_text_comparer,
@@ -32,18 +23,22 @@ from actors.sweepers.due_sweepers import (
     saml_certificate_watcher,
     subscription_expirer,
 )
-from actors.sweepers.password_filter_watcher import PasswordFilterWatcher
-from actors.sweepers.storage_watcher import StorageWatcher
-from actors.tellers.afar_requests import afar_request_teller
-from actors.tellers.displaced_sessions import displaced_session_teller
-from actors.tellers.owner_notices import owner_notifier
-from actors.watchers.database_watcher import DatabaseWatcher
-from actors.watchers.installation_words_reader import InstallationWordsReader
+from actors.upkeep import Janitor, PartitionKeeper, Purger, reencrypter
+from actors.watchers import (
+    DatabaseWatcher,
+    ForeignHashWatcher,
+    InstallationWordsReader,
+    MetricsRefresher,
+    PasswordFilterWatcher,
+    StorageWatcher,
+)
 from adapters.postgres.upkeep import housekeeping
-from adapters.postgres.upkeep.deleted_organizations import PostgresDeletedOrganizations
-from adapters.postgres.upkeep.deleted_profile_fields import PostgresDeletedProfileFields
-from adapters.postgres.upkeep.deleted_services import PostgresDeletedServices
-from adapters.postgres.upkeep.forgotten_people import PostgresForgottenPeople
+from adapters.postgres.upkeep.purging import (
+    PostgresDeletedOrganizations,
+    PostgresDeletedProfileFields,
+    PostgresDeletedServices,
+    PostgresForgottenPeople,
+)
 from core.domain.backups import BACKUP_CHECKED
 from core.domain.identity.privacy import FORGET_JOB, forget_job
 from core.domain.identity.sessions import LOGOUT_TOPIC

@@ -7,17 +7,15 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Final
 
-from adapters.crypto.argon2_binding import BuiltForAnotherProcessor
 from adapters.crypto.key_ring import AesGcmKeyRing, KeyFile, MalformedKeys, parse
+from adapters.crypto.password_digests import BuiltForAnotherProcessor
 from adapters.crypto.passwords import Argon2Parameters, Argon2Passwords
-from adapters.location import LocationDatabaseUnusable, locations
+from adapters.ip_addresses import ListedProxies, LocationDatabaseUnusable, ProxyListUnusable, locations, read_networks
 from adapters.mail.transports import MailSettingsError, transport_for
-from adapters.metrics.prometheus import PrometheusMetrics
+from adapters.metrics import PrometheusMetrics
 from adapters.outbound.client import GuardedClient, PlainClient
-from adapters.outbound.dialer import EVERYWHERE, Dialer, DialerInside
-from adapters.outbound.names import SystemNames
-from adapters.payments.hosted_checkout import HostedCheckout
-from adapters.proxies import ListedProxies, ProxyListUnusable, read_networks
+from adapters.outbound.dialer import EVERYWHERE, Dialer, DialerInside, SystemNames
+from adapters.payments import HostedCheckout
 from adapters.system import SystemClock
 from core.domain.identity.upstream.providers import ClientAtProvider, Installed, Provider, ProviderEndpoints
 from core.domain.secrets import Secret

@@ -1,17 +1,12 @@
 """Federation: signing in for other applications, as their OAuth 2.0 and OpenID Connect provider."""
 
-from actors.presence import PresenceWriter
-from actors.recorders.refusal_recorder import RefusalRecorder
-from actors.recorders.scim_exchange_writer import ScimExchangeWriter
-from adapters.crypto.proxy_assertions import RememberedAssertions
-from adapters.postgres.federation.authorization_refusals import PostgresAuthorizationRefusals
-from adapters.postgres.federation.authorizations import PostgresPushedRequests
-from adapters.postgres.federation.client_origins import PostgresClientOrigins
-from adapters.postgres.federation.facts import PostgresFacts
-from adapters.postgres.federation.given_sessions import PostgresGivenSessions
-from adapters.postgres.federation.logout_notices import LOGOUTS, PostgresLogoutNotices
+from actors.recorders import PresenceWriter, RefusalRecorder, ScimExchangeWriter
+from adapters.crypto.tokens import RememberedAssertions
+from adapters.postgres.federation.authorizations import PostgresAuthorizationRefusals, PostgresPushedRequests
+from adapters.postgres.federation.clients import PostgresClientOrigins
+from adapters.postgres.federation.facts import PostgresFacts, PostgresTokenPreviews
+from adapters.postgres.federation.given_sessions import LOGOUTS, PostgresGivenSessions, PostgresLogoutNotices
 from adapters.postgres.federation.proxy_checks import PostgresProxies
-from adapters.postgres.federation.token_preview import PostgresTokenPreviews
 from adapters.postgres.record.deliveries import PostgresDeliveryQueue
 from core.domain.federation.logouts import DueNotice
 from core.domain.federation.oauth.device_flow import ACTIVATION_PAGE

@@ -8,43 +8,38 @@ from importlib.metadata import version
 import psycopg
 import structlog
 
-from adapters.crypto.key_proofs import JwtKeyProofs
 from adapters.crypto.key_ring import AesGcmKeyRing
+from adapters.crypto.signed_by_others import JwtKeyProofs
 from adapters.crypto.signing_keys import CryptoKeyMaker, KeyCache
 from adapters.crypto.tokens import JwtSigner, JwtVerifier
-from adapters.email_syntax import LibraryEmailSyntax
-from adapters.mail.organizations import GuardedPost
+from adapters.limits import UnlimitedBuckets
 from adapters.mail.templates import ShippedMailTemplates
-from adapters.metrics.prometheus import PrometheusMetrics
-from adapters.outbound.names import SystemNames
-from adapters.outbound.published_keys import GuardedKeySets
-from adapters.outbound.trust import Trust
-from adapters.postgres.branding import PostgresBrandings
+from adapters.mail.transports import GuardedPost
+from adapters.mail_address import LibraryEmailSyntax
+from adapters.metrics import PrometheusMetrics
+from adapters.outbound.client import Trust
+from adapters.outbound.client_documents import GuardedKeySets
+from adapters.outbound.dialer import SystemNames
+from adapters.postgres.branding import PostgresBrandings, PostgresInstallationWords
 from adapters.postgres.database import PostgresDatabase
-from adapters.postgres.doorbell import PostgresDoorbell
 from adapters.postgres.driver.listener import APPLICATION_NAME
 from adapters.postgres.driver.pool import Pool
-from adapters.postgres.identity.sessions.used_key_proofs import PostgresUsedKeyProofs
-from adapters.postgres.identity.upstream.connections import PostgresConnections
-from adapters.postgres.identity.upstream.posted_answers import PostgresPostedAnswers
-from adapters.postgres.jobs import PostgresJobQueue
+from adapters.postgres.identity.sessions.refresh_tokens import PostgresUsedKeyProofs
+from adapters.postgres.identity.upstream.connections import PostgresConnections, PostgresPostedAnswers
+from adapters.postgres.jobs import PostgresDoorbell, PostgresJobQueue
 from adapters.postgres.rate_limits import PostgresBuckets
 from adapters.postgres.server_secrets import PostgresServerSecrets
 from adapters.postgres.statements import Statements
-from adapters.postgres.texts.own_texts import PostgresInstallationWords
 from adapters.postgres.unit_of_work import Stores, unit_of_work
-from adapters.postgres.upkeep.sealed_columns import PostgresSealedColumns
-from adapters.saml.directories import XmlServiceProviderDocuments
-from adapters.saml.threads import XmlThreads
+from adapters.postgres.upkeep.housekeeping import PostgresSealedColumns
+from adapters.saml.documents import XmlServiceProviderDocuments, XmlThreads
 from adapters.system import SystemClock, SystemIds, SystemSecrets
 from adapters.texts import ShippedTexts
-from adapters.unlimited_buckets import UnlimitedBuckets
 from adapters.upstream import Upstreams
-from adapters.upstream.assertions import JwtAssertionSignatures
-from adapters.upstream.calls import Calls
+from adapters.upstream.directories import LdapPasswordPages, SamlDirectories
 from adapters.upstream.further import WaitingAnswers
-from adapters.upstream.ldap import LdapPasswordPages
-from adapters.upstream.saml import SamlDirectories
+from adapters.upstream.keys import JwtAssertionSignatures
+from adapters.upstream.oauth import Calls
 from core.domain.identity.account_mails import Links
 from core.domain.key_proofs import NonceRule
 from core.frozen import Frozen

@@ -5,18 +5,15 @@ from contextlib import ExitStack, contextmanager
 
 import trio
 
-from actors.presence import PresenceWriter
-from actors.recorders.connection_recorder import ConnectionExchangeWriter
-from adapters.crypto.known_passwords.watched import WatchedFilter
+from actors.recorders import ConnectionExchangeWriter, PresenceWriter
+from adapters.crypto.known_passwords.filters import WatchedFilter
 from adapters.postgres.federation.facts import PostgresFacts
-from adapters.postgres.identity.account_summaries import PostgresAccountSummaries
-from adapters.postgres.identity.proofs.foreign_hashes import PostgresForeignHashes
-from adapters.postgres.identity.proofs.puzzles import PostgresPuzzles
-from adapters.postgres.identity.sessions.own_sessions import PostgresOwnSessions
-from adapters.postgres.identity.sessions.presence import PostgresPresence
+from adapters.postgres.identity.accounts import PostgresAccountSummaries
+from adapters.postgres.identity.proofs.account_passwords import PostgresForeignHashes, PostgresPuzzles
 from adapters.postgres.identity.sessions.refresh_tokens import PostgresRefreshTokens
-from adapters.postgres.identity.upstream.posted_answers import PostgresPostedAnswers
-from adapters.time_zones import is_time_zone
+from adapters.postgres.identity.sessions.sessions import PostgresOwnSessions, PostgresPresence
+from adapters.postgres.identity.upstream.connections import PostgresPostedAnswers
+from adapters.system import is_time_zone
 from core.domain.identifiers import SessionId
 from core.domain.identity.guards.traffic import BusyPlaces
 from core.frozen import Frozen

@@ -2,23 +2,16 @@
 
 from collections.abc import Sequence
 
-from adapters.postgres.identity.proofs.alerts import PostgresSuspiciousActivity
-from adapters.postgres.identity.sessions.own_sessions import PostgresOwnSessions
-from adapters.postgres.platform.account_overviews import PostgresAccountOverviews
+from adapters.limits import FairTurns
+from adapters.postgres.identity.proofs.login_events import PostgresSuspiciousActivity
+from adapters.postgres.identity.sessions.sessions import PostgresOwnSessions
 from adapters.postgres.platform.analytics import PostgresAnalytics, PostgresLoginCounter
-from adapters.postgres.platform.configuration.marks import PostgresManagedMarks
-from adapters.postgres.platform.configuration.objects import PostgresConfigurations
-from adapters.postgres.platform.expiries import PostgresExpiries
-from adapters.postgres.platform.frames import PostgresFrames
-from adapters.postgres.platform.governance import PostgresOrganizationRegister
-from adapters.postgres.platform.installation import PostgresInstallation
-from adapters.postgres.platform.platform_users import PostgresUserDirectory
-from adapters.postgres.platform.searches import PostgresThings
-from adapters.postgres.platform.storage import PostgresStorageSamples
-from adapters.postgres.platform.todos import PostgresTodos
-from adapters.postgres.tenancy.tiers import PostgresTiers
-from adapters.postgres.upkeep.partitions import partitions
-from adapters.turns import FairTurns
+from adapters.postgres.platform.configuration import PostgresConfigurations, PostgresManagedMarks
+from adapters.postgres.platform.governance import PostgresInstallation, PostgresOrganizationRegister, PostgresStorageSamples
+from adapters.postgres.platform.platform_users import PostgresAccountOverviews, PostgresUserDirectory
+from adapters.postgres.platform.todos import PostgresExpiries, PostgresFrames, PostgresThings, PostgresTodos
+from adapters.postgres.tenancy.organizations import PostgresTiers
+from adapters.postgres.upkeep.housekeeping import partitions
 from adapters.upstream.presets import ShippedPresets
 from core.domain.identity.upstream.providers import Provider
 from core.domain.platform.imports.decisions import KnownProvider

@@ -1,9 +1,7 @@
 """The record: the audit log, in which an alteration is noticed."""
 
-from adapters.postgres.record.audit import PostgresAuditLog
-from adapters.postgres.record.audit_chains import PostgresAuditChains
-from adapters.postgres.record.changed_settings import PostgresChangedSettings
-from adapters.postgres.record.stories import PostgresStories
+from adapters.postgres.record.audit import PostgresAuditChains, PostgresAuditLog
+from adapters.postgres.record.events import PostgresChangedSettings, PostgresStories
 from core.frozen import Frozen
 from core.usecases.record import Audit, RecentChanges
 from entrypoints.assembly.foundation import Foundation

@@ -1,18 +1,17 @@
 """Services: the applications of organizations, their plans and users, and the API keys of their own servers."""
 
-from actors.billing_turns import BillingTurns
-from actors.mailbox import Mailbox
-from actors.presence import PresenceWriter
-from adapters.postgres.identity.sessions.session_reach import PostgresSessionReach
+from actors.billing import BillingTurns
+from actors.foundation import Mailbox
+from actors.recorders import PresenceWriter
+from adapters.limits import FairTurns
+from adapters.postgres.identity.sessions.sessions import PostgresSessionReach
 from adapters.postgres.services.api_keys import API_KEYS, PostgresApiKeys
-from adapters.postgres.services.billing_inbox import PostgresBillingInbox
-from adapters.postgres.services.rights import RightsRows
-from adapters.postgres.services.service_analytics import PostgresServiceAnalytics
-from adapters.postgres.services.services import PostgresServiceRegister
+from adapters.postgres.services.billing import PostgresBillingInbox
+from adapters.postgres.services.service_roles import RightsRows
+from adapters.postgres.services.services import PostgresServiceAnalytics, PostgresServiceRegister
 from adapters.postgres.services.user_keys import USER_KEYS, PostgresUserKeys
 from adapters.postgres.statements import Statements
-from adapters.postgres.tenancy.keys.machine_keys import PostgresKeyUse
-from adapters.turns import FairTurns
+from adapters.postgres.tenancy.management_keys import PostgresKeyUse
 from core.domain.identifiers import ApiKeyId, UserKeyId
 from core.frozen import Frozen
 from core.usecases.services.api_keys import ApiKeys, ClientSecrets

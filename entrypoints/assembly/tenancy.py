@@ -5,21 +5,20 @@ from typing import Final
 
 import trio
 
-from actors.presence import PresenceWriter
-from adapters.crypto.heads import Es256HeadSigner
-from adapters.postgres.identity.sessions.session_reach import PostgresSessionReach
-from adapters.postgres.identity.upstream.directory_failures import PostgresDirectoryFailures
+from actors.recorders import PresenceWriter
+from adapters.crypto.signing_keys import Es256HeadSigner
+from adapters.limits import FairTurns
+from adapters.postgres.identity.sessions.sessions import PostgresSessionReach
+from adapters.postgres.identity.upstream.connections import PostgresDirectoryFailures
 from adapters.postgres.record.deliveries import PostgresDeliveryQueue
 from adapters.postgres.tenancy.callers import PostgresCallers
-from adapters.postgres.tenancy.keys.machine_keys import PostgresKeyUse
-from adapters.postgres.tenancy.keys.management_keys import MANAGEMENT_KEYS, PostgresManagementKeys
-from adapters.postgres.tenancy.relations import PostgresRelations
-from adapters.postgres.tenancy.setup.test_starters import PostgresTestStarters
-from adapters.postgres.tenancy.siem_queue import PostgresSiemQueue
-from adapters.postgres.tenancy.tiers import PostgresTiers
-from adapters.postgres.tenancy.webhook_queue import WEBHOOKS
-from adapters.saml.certificates import RsaCertificates
-from adapters.turns import FairTurns
+from adapters.postgres.tenancy.management_keys import MANAGEMENT_KEYS, PostgresKeyUse, PostgresManagementKeys
+from adapters.postgres.tenancy.organizations import PostgresTiers
+from adapters.postgres.tenancy.roles import PostgresRelations
+from adapters.postgres.tenancy.setup import PostgresTestStarters
+from adapters.postgres.tenancy.siem import PostgresSiemQueue
+from adapters.postgres.tenancy.webhooks import WEBHOOKS
+from adapters.saml.signing import RsaCertificates
 from core.domain.identifiers import ManagementKeyId
 from core.domain.tenancy.webhooks import DueEvent
 from core.frozen import Frozen

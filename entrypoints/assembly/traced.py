@@ -9,11 +9,9 @@ from functools import wraps
 from inspect import iscoroutinefunction
 from typing import Any, Final, TypeVar
 
-from actors.recorders.span_recorder import SpanRecorder
+from actors.span_recorder import SpanRecorder
 from adapters.system import SystemSecrets
-from adapters.traces.collector import OtlpCollector
-from adapters.traces.otlp import OtlpEncoding
-from adapters.traces.sampled import SampledTraces
+from adapters.traces import OtlpCollector, OtlpEncoding, SampledTraces
 from core import usecases
 from core.domain.outbound import NotADestination, destination
 from core.frozen import Frozen, names_of, replace

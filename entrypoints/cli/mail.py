@@ -7,7 +7,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Final
 
-from adapters.mail.folder import FolderUnreadable, KeptMail, MailFolder
+from adapters.mail.local import FolderUnreadable, KeptMail, MailFolder
 from adapters.mail.transports import MailSettingsError, mail_directory
 from entrypoints.cli.output.printing import moment, print_json, printable
 from entrypoints.failures import OK, StartFailed

@@ -6,7 +6,7 @@ import trio
 
 from adapters.postgres import migrate
 from adapters.postgres.migrating.forecast import lines
-from adapters.postgres.migrating.replaceable import PROMISE
+from adapters.postgres.migrating.schema import PROMISE
 from core.domain.formats import Json, timestamp
 from entrypoints.cli.grants import granted
 from entrypoints.cli.output.printing import print_json

@@ -13,8 +13,7 @@ from urllib.parse import urlencode
 import trio
 
 from adapters.outbound.client import PlainClient
-from adapters.outbound.dialer import EVERYWHERE, Dialer
-from adapters.outbound.names import SystemNames
+from adapters.outbound.dialer import EVERYWHERE, Dialer, SystemNames
 from core.domain.outbound import destination
 from ops.bench.cases.identity import people
 from ops.bench.harness import DidNotStart, Options, Server, directory, generate, kept, serving

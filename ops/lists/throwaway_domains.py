@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
-from adapters.mail_domains.throwaway import SHIPPED
+from adapters.mail_domains import SHIPPED
 from core.domain.identity.registering import listed_domain
 
 _MODULE: Final = "disposable_email_domains/__init__.py"

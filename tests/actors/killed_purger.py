@@ -7,10 +7,10 @@ from uuid import UUID
 import trio
 
 from actors.job_worker import JobPace, Workplace
-from actors.purger import Purger
+from actors.upkeep import Purger
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.jobs import PostgresJobQueue
-from adapters.postgres.upkeep.deleted_organizations import PostgresDeletedOrganizations
+from adapters.postgres.upkeep.purging import PostgresDeletedOrganizations
 from core.domain.tenancy.organizations import PURGE_JOB, purge_job
 from core.usecases.jobs import Purge
 from ports.database import Swept

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 import trio
 
-from actors import mailer
-from actors.account_mails import account_mailer
+from actors import mailers
 from actors.job_worker import JobPace, JobRefused, Workplace
+from actors.mailers import account_mailer
 from adapters.crypto.key_ring import EncryptionKey
 from core.domain.identifiers import UserId
 from core.domain.identity.account_mails import ACCOUNT_MAIL_JOB, AccountMail, AskedMail, LinkRefused
@@ -64,7 +64,7 @@ async def at_work(postern: Postern) -> AsyncIterator[None]:
     workplace = Workplace(foundation.jobs, foundation.doorbell, foundation.clock, foundation.metrics, foundation.secrets.spread)
     async with trio.open_nursery() as nursery:
         await nursery.start(account_mailer(postern.identity.account_mails, workplace, pace=pace).run)
-        await nursery.start(mailer.mailer(postern.foundation.mail, workplace, pace=pace).run)
+        await nursery.start(mailers.mailer(postern.foundation.mail, workplace, pace=pace).run)
         yield
         nursery.cancel_scope.cancel()
 
@@ -85,7 +85,7 @@ async def test_a_verification_mail_reaches_the_mailbox(emptied_database_url: str
 async def test_a_mail_server_that_is_away_delays_mail_and_loses_none(
     emptied_database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(mailer, "RETRY", Retry(first=timedelta(milliseconds=50), longest=timedelta(milliseconds=100)))
+    monkeypatch.setattr(mailers, "MAIL_RETRY", Retry(first=timedelta(milliseconds=50), longest=timedelta(milliseconds=100)))
     with mail_server() as server:
         server.answer("MAIL", "drop", times=1)
         server.answer("MESSAGE", "451 4.3.2 Not now", times=2)

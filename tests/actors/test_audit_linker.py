@@ -6,7 +6,7 @@ from typing import cast
 
 import trio
 
-from actors.audit_linker import AuditLinker
+from actors.audit_log import AuditLinker
 from core.domain.errors import Unavailable
 from core.usecases.record import LINKED_AT_ONCE, Audit
 from ports.record import AuditChains, AuditLog

@@ -13,7 +13,7 @@ import pytest
 import trio
 
 from actors.dispatcher import SLOTS, SLOTS_OF_FAILING, SLOTS_OF_ONE, DeliveryDispatcher
-from actors.mailbox import Mailbox
+from actors.foundation import Mailbox
 from core.domain.errors import Unavailable
 from core.domain.identifiers import OrganizationId
 from core.domain.record.deliveries import DeliveryOutcome, DueDelivery

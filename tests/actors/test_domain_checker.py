@@ -7,7 +7,7 @@ from uuid import uuid4
 import pytest
 import trio
 
-from actors.sweepers.domain_checker import domain_checker
+from actors.sweepers import domain_checker
 from core.domain.errors import Unavailable
 from core.domain.identifiers import DomainId, OrganizationId
 from core.domain.tenancy.domains import Domain

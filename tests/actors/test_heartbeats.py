@@ -5,8 +5,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 import trio
 
-from actors.heartbeats import LONGEST_WORK, turned
-from actors.outages import Outage
+from actors.foundation import LONGEST_WORK, Outage, turned
 from actors.supervisor import Restarts, Supervisor
 from core.domain.errors import Unavailable
 from tests.actors.observed import RememberedMetrics, no_spread

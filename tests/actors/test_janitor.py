@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 
 import trio
 
-from actors.janitor import Janitor
+from actors.upkeep import Janitor
 from core.domain.errors import Unavailable
 from tests.actors.observed import RememberedMetrics, no_doubt, no_spread
 from tests.conftest import CapturedLog

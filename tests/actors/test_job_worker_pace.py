@@ -9,7 +9,7 @@ import pytest
 import trio
 
 from actors.job_worker import DEFAULT_PACE, JobDelayed, JobPace, JobRefused, JobWorker, Task, Workplace
-from adapters.postgres.doorbell import PostgresDoorbell
+from adapters.postgres.jobs import PostgresDoorbell
 from core.domain.errors import Unavailable
 from core.domain.jobs import CAN_WAIT, Job, Retry
 from core.frozen import replace

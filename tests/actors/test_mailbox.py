@@ -6,10 +6,10 @@ from datetime import timedelta
 import trio
 import trio.testing
 
+from actors.foundation import Mailbox
 from actors.job_worker import JobWorker, Task, Workplace
-from actors.mailbox import Mailbox
 from actors.supervisor import Supervisor
-from adapters.postgres.doorbell import PostgresDoorbell
+from adapters.postgres.jobs import PostgresDoorbell
 from core.domain.jobs import Job, Retry
 from tests.actors.kept_queue import KeptQueue
 from tests.actors.observed import RememberedMetrics, no_spread

@@ -6,7 +6,7 @@ import pytest
 import trio
 
 from actors.job_worker import JobPace, Workplace
-from actors.mailer import RETRY, mailer
+from actors.mailers import MAIL_RETRY, mailer
 from adapters.mail.transports import transport_for
 from adapters.postgres.jobs import PostgresJobQueue
 from core.domain.identifiers import JobId
@@ -145,5 +145,5 @@ async def test_a_payload_that_is_no_mail_dies(store: Store) -> None:
 
 
 def test_mail_is_tried_for_a_day_after_growing_pauses() -> None:
-    assert [RETRY.pause(attempts, 0).total_seconds() for attempts in range(1, 10)] == [30, 60, 120, 240, 480, 960, 1920, 3600, 3600]
-    assert RETRY.give_up_after == timedelta(days=1)
+    assert [MAIL_RETRY.pause(attempts, 0).total_seconds() for attempts in range(1, 10)] == [30, 60, 120, 240, 480, 960, 1920, 3600, 3600]
+    assert MAIL_RETRY.give_up_after == timedelta(days=1)

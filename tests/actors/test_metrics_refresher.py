@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 import trio
 
-from actors.metrics_refresher import MetricsRefresher
+from actors.watchers import MetricsRefresher
 from core.domain.errors import Unavailable
 from ports.database import RoundTrips
 from ports.metrics import DatabaseHost, PoolState, Population

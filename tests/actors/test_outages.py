@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 import trio
 
-from actors.outages import Outage
+from actors.foundation import Outage
 from core.domain.errors import Overloaded, Unavailable
 from tests.conftest import CapturedLog
 

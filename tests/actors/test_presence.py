@@ -7,7 +7,7 @@ from uuid import UUID
 
 import trio
 
-from actors.presence import PresenceWriter
+from actors.recorders import PresenceWriter
 from core.domain.errors import Overloaded, Unavailable
 from core.domain.identifiers import SessionId
 from tests.actors.observed import RememberedMetrics, no_spread

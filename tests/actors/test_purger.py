@@ -13,10 +13,9 @@ import pytest
 import trio
 
 from actors.job_worker import JobPace, Workplace
-from actors.purger import Purger
+from actors.upkeep import Purger
 from adapters.postgres.jobs import PostgresJobQueue
-from adapters.postgres.upkeep.deleted_organizations import PostgresDeletedOrganizations
-from adapters.postgres.upkeep.deleted_services import PostgresDeletedServices
+from adapters.postgres.upkeep.purging import PostgresDeletedOrganizations, PostgresDeletedServices
 from core.domain.identifiers import OrganizationId
 from core.domain.jobs import NewJob
 from core.domain.services import services

@@ -5,10 +5,10 @@ from datetime import timedelta
 import trio
 
 from actors.job_worker import Workplace
-from actors.reencrypter import reencrypter
+from actors.upkeep import reencrypter
 from adapters.crypto.key_ring import AesGcmKeyRing, EncryptionKey
 from adapters.postgres.jobs import PostgresJobQueue
-from adapters.postgres.upkeep.sealed_columns import PostgresSealedColumns
+from adapters.postgres.upkeep.housekeeping import PostgresSealedColumns
 from core.domain.jobs import NewJob
 from core.usecases.keys import REENCRYPTION_JOB, Reencryption, reencryption_job
 from tests.actors.observed import RememberedMetrics, no_spread

@@ -8,7 +8,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from actors.recorders.refusal_recorder import RefusalRecorder
+from actors.recorders import RefusalRecorder
 from core.domain.errors import Unavailable
 from core.domain.federation.authorization_refusals import (
     AuthorizationRefusal,

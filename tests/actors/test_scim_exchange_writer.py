@@ -8,7 +8,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from actors.recorders.scim_exchange_writer import ScimExchangeWriter
+from actors.recorders import ScimExchangeWriter
 from core.domain.errors import Unavailable
 from core.domain.federation.scim.tokens import ScimExchange
 from core.domain.identifiers import OrganizationId, ScimExchangeId, ScimTokenId

@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 import trio
 
-from actors.outages import Outage
+from actors.foundation import Outage
 from actors.supervisor import ActorNotReady, ActorReturned, ActorsFailed, Restarts, SupervisedActor, Supervisor
 from core.domain.errors import Overloaded, Unavailable
 from core.domain.jobs import Retry

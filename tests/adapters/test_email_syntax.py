@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapters.email_syntax import LibraryEmailSyntax
 from adapters.mail.message import Sender, compose
+from adapters.mail_address import LibraryEmailSyntax
 from core.domain.errors import BadRequest
 from core.domain.mail import Email
 from tests.adapters.mail.letters import ID, NOW, SENDER, mail

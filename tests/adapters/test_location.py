@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import pytest
 
-from adapters.location import LocationDatabaseUnusable, locations
+from adapters.ip_addresses import LocationDatabaseUnusable, locations
 from core.domain.identity.devices import Location
 from tests.adapters.location_database import place, write_location_database
 from tests.conftest import CapturedLog

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from adapters.proxies import ListedProxies, ProxyListUnusable, read_networks
+from adapters.ip_addresses import ListedProxies, ProxyListUnusable, read_networks
 from core.domain.identity.guards.traffic import Network
 
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from adapters.crypto.sealed_files import (
-    BEGINNING,
+from adapters.crypto.recipients import (
+    SEALED_FILE_BEGINNING,
     OpeningFile,
     ReceivingKeyUnusable,
     SealingFile,
@@ -56,7 +56,7 @@ def test_nobody_else_opens_it() -> None:
 
 def damaged() -> dict[str, bytes]:
     whole = sealed(os.urandom(3 * CHUNK))
-    head, sealed_chunk = len(BEGINNING) + 32, CHUNK + 16
+    head, sealed_chunk = len(SEALED_FILE_BEGINNING) + 32, CHUNK + 16
     first, second = whole[head : head + sealed_chunk], whole[head + sealed_chunk : head + 2 * sealed_chunk]
     rest = whole[head + 2 * sealed_chunk :]
     flipped = bytearray(whole)
@@ -65,7 +65,7 @@ def damaged() -> dict[str, bytes]:
         "nothing": b"",
         "another kind": b"PK\x03\x04" + whole,
         "only a beginning": whole[: head - 1],
-        "a key that is none": BEGINNING + bytes(32) + whole[head:],
+        "a key that is none": SEALED_FILE_BEGINNING + bytes(32) + whole[head:],
         "no chunk": whole[:head],
         "cut between chunks": whole[: head + sealed_chunk],
         "cut in a chunk": whole[:-5],

@@ -6,7 +6,7 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from adapters.turns import FairTurns
+from adapters.limits import FairTurns
 from core.domain.errors import Overloaded
 from core.domain.identifiers import OrganizationId
 

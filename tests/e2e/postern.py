@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from adapters.postgres.embedded import EmbeddedPostgres
 from adapters.postgres.migrate import EFFECTS, shipped, shipped_views_and_functions
-from adapters.postgres.migrating.replaceable import replaceable_of
+from adapters.postgres.migrating.schema import replaceable_of
 from tests.e2e.warm.processes import COMMAND, PosternProcess, run
 from tests.patience import PATIENCE
 from tests.places import MIGRATIONS, REPLACEABLE, ROOT

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from adapters.outbound.names import SystemNames
+from adapters.outbound.dialer import SystemNames
 from core.domain.identity.devices import Client, Location
 from core.usecases.keys import KeyCare
 from entrypoints import bootstrap

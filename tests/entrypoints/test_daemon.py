@@ -11,7 +11,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from adapters.metrics.prometheus import PrometheusMetrics
+from adapters.metrics import PrometheusMetrics
 from adapters.system import SystemSecrets
 from core.domain.errors import Unavailable
 from entrypoints import daemon

@@ -2,7 +2,7 @@
 
 import pytest
 
-from adapters.crypto.argon2_binding import Argon2Binding
+from adapters.crypto.password_digests import Argon2Binding
 from entrypoints import checks, hashing_speed
 from entrypoints.checks import Verdict
 from entrypoints.settings import read

@@ -6,13 +6,12 @@ from collections.abc import Collection, Iterator, Mapping
 from functools import cache
 from typing import Any
 
-from adapters.postgres.backups.completeness import _expected
+from adapters.postgres.backups.restored import _expected
 from adapters.postgres.migrate import shipped as shipped_migrations
-from adapters.postgres.platform import searches
-from adapters.postgres.platform.configuration import objects
+from adapters.postgres.platform import configuration, todos
 from adapters.postgres.tables.declaring import Table
 from adapters.postgres.tables.every import TABLES
-from adapters.texts.reading import shipped
+from adapters.texts import shipped
 from core.domain.languages import CONSOLE_LANGUAGES, Language
 from core.domain.platform.searches import ThingKind
 from core.domain.record.event_types import EVENT_TYPES, EventType
@@ -67,8 +66,8 @@ def house() -> House:
         events={one.name: one for one in EVENT_TYPES},
         texts={language: shipped(language, PAGES) for language in CONSOLE_LANGUAGES},
         kinds=BY_ID,
-        exported=frozenset((*objects._STATEMENTS, *objects._OF_PLATFORM)),
-        found=f"{searches._OF_ORGANIZATION}{searches._EVERYWHERE}",
+        exported=frozenset((*configuration._STATEMENTS, *configuration._OF_PLATFORM)),
+        found=f"{todos._FOUND_IN_ORGANIZATION}{todos._FOUND_EVERYWHERE}",
         listed=frozenset((*LISTED_BY, ThingKind.ORGANIZATION, ThingKind.TIER)),
         documents=" ".join(_documents().lower().split()),
         asked=frozenset(_asked()),

@@ -8,8 +8,7 @@ from collections.abc import Callable, Collection, Iterator
 from enum import StrEnum
 from typing import Final
 
-from adapters.postgres.tables.declaring import Ends, ExportPart
-from adapters.postgres.tables.moving import Moved
+from adapters.postgres.tables.declaring import Ends, ExportPart, Moved
 from core.domain.identity.endings import ENDINGS, OWED, Because, Cause, CredentialKind, Owed
 from core.domain.record.event_types import Audience, EventType
 from core.frozen import Frozen
@@ -194,7 +193,7 @@ def _search(noun: Noun, house: House) -> str:
     if noun.search is None:
         return (
             "the search does not find it by its name: add a ThingKind (core/domain/platform/searches.py), a part of the statement"
-            " (adapters/postgres/platform/searches.py) and who may list it (entrypoints/http/routes/searches.py), and name it as `search`"
+            " (adapters/postgres/platform/todos.py) and who may list it (entrypoints/http/routes/searches.py), and name it as `search`"
         )
     if f"'{noun.search}'" not in house.found or noun.search not in house.listed:
         return f"the search does not know the kind `{noun.search}`"

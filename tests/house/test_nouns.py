@@ -157,7 +157,7 @@ MESSAGE = (
     "  webhook: no webhook hears of it: publish its events in core/domain/record/event_types.py, and describe their data in "
     "event_data.py\n"
     "  search: the search does not find it by its name: add a ThingKind (core/domain/platform/searches.py), a part of the "
-    "statement (adapters/postgres/platform/searches.py) and who may list it (entrypoints/http/routes/searches.py), and name it as "
+    "statement (adapters/postgres/platform/todos.py) and who may list it (entrypoints/http/routes/searches.py), and name it as "
     "`search`\n"
     "  export: say by `exported` of its table, in adapters/postgres/tables, which part of a person's export has what it holds of "
     "people\n"

@@ -17,10 +17,10 @@ TOLD: Final = {
     "core/domain/services/proxies.py": {"ToldHeader", "told_headers"},
     "core/domain/tenancy/teams.py": {"MOST_TOLD"},
     "core/usecases/federation/proxy_checks.py": {"told"},
-    "adapters/crypto/proxy_assertions.py": {"TOLD_AGAIN_FOR"},
+    "adapters/crypto/tokens.py": {"TOLD_AGAIN_FOR"},
     # The column `join_requests.told_at`, and columns of statements.
     "core/domain/tenancy/join_requests.py": {"told_at"},
-    "adapters/postgres/identity/profiles.py": {"told"},
+    "adapters/postgres/identity/accounts.py": {"told"},
     "adapters/postgres/tenancy/callers.py": {"told"},
     # A member of the checks that a connection keeps.
     "core/domain/identity/upstream/connection_tests.py": {"told"},

@@ -2,7 +2,7 @@
 
 import trio
 
-from adapters.postgres.upkeep.forgotten_people import PostgresForgottenPeople
+from adapters.postgres.upkeep.purging import PostgresForgottenPeople
 from core.domain.identity.privacy import forget_job
 from core.usecases.jobs import Purge
 from entrypoints.bootstrap import Postern

@@ -4,8 +4,8 @@ import re
 from datetime import timedelta
 from html import unescape
 
-from actors.account_mails import account_mailer
 from actors.job_worker import Workplace
+from actors.mailers import account_mailer
 from core.domain.identity.account_mails import ACCOUNT_MAIL_JOB
 from core.domain.jobs import Job
 from core.domain.mail import MAIL_JOB, Mail

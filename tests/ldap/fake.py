@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final, Self
 
-from adapters.ldap.ber import ENUMERATED, OCTETS, SEQUENCE, SET, Elements, MalformedMessage, encoded, integer, length_at, octets
+from adapters.ldap.messages import ENUMERATED, OCTETS, SEQUENCE, SET, Elements, MalformedMessage, encoded, integer, length_at, octets
 
 BIND_DN: Final = "cn=reader,dc=example,dc=org"
 BIND_PASSWORD: Final = "the reader's own password"

@@ -8,8 +8,7 @@ import pytest
 
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.federation.facts import PostgresFacts
-from adapters.postgres.record.audit import PostgresAuditLog
-from adapters.postgres.record.audit_chains import PostgresAuditChains
+from adapters.postgres.record.audit import PostgresAuditChains, PostgresAuditLog
 from core.domain.identifiers import ServiceId, UserId
 from core.domain.record.audit import ChainFinding
 from core.usecases.record import Audit, CheckedChain

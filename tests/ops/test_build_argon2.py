@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from adapters.crypto.argon2_binding import RECORD as READERS_RECORD
+from adapters.crypto.password_digests import BUILD_RECORD as READERS_RECORD
 from ops import build_argon2
 from ops.build_argon2 import RECORD, Processor, StayWithTheWheel, needed_features, pinned, this_processor
 from tests.places import ROOT

@@ -10,7 +10,7 @@ from uuid import UUID, uuid4
 import pytest
 import trio
 
-from actors.presence import PresenceWriter
+from actors.recorders import PresenceWriter
 from core.domain.identifiers import OrganizationId
 from core.domain.platform.governance import Authority
 from core.domain.record.events import SYSTEM

@@ -10,15 +10,15 @@ from typing import Any
 
 import pytest
 
-from actors.account_mails import PACE
+from actors.mailers import ACCOUNT_MAIL_PACE
 from adapters.crypto.key_ring import AesGcmKeyRing
 from adapters.crypto.passwords import Argon2Passwords
 from adapters.mail.templates import ShippedMailTemplates
 from adapters.postgres import branding, rate_limits
 from adapters.postgres.driver.connection import TripCounter, round_trips
+from adapters.postgres.identity import realms
 from adapters.postgres.identity.proofs import sign_in
-from adapters.postgres.identity.realms import domains, providers
-from adapters.postgres.transaction import Transaction
+from adapters.postgres.statements import Transaction
 from core.domain.identity.account_mails import AccountMail, AskedMail
 from core.domain.identity.foreign_hashes.texts import foreign_hash
 from core.domain.identity.sign_in import Priority
@@ -169,8 +169,8 @@ def _count_awaited(monkeypatch: pytest.MonkeyPatch, where: Any, name: str, done:
 
 def test_the_account_mailer_heeds_no_request() -> None:
     """The mailer works at times of its own (tests/actors/test_job_worker_pace.py); a request does not wake it."""
-    assert not PACE.heeds_bell
-    assert timedelta(seconds=2) <= PACE.poll <= timedelta(seconds=5)
+    assert not ACCOUNT_MAIL_PACE.heeds_bell
+    assert timedelta(seconds=2) <= ACCOUNT_MAIL_PACE.poll <= timedelta(seconds=5)
 
 
 @pytest.mark.parametrize("named", [{}, SHOP, {**SHOP, "service_slug": "none"}, {**SHOP, "org_slug": "halted"}])
@@ -296,7 +296,7 @@ async def test_where_people_sign_in_at_a_provider_everybody_is_turned_away_by_th
         done.append("look at the provider")
 
     monkeypatch.setattr(postern.foundation.upstreams, "look", looked)
-    for where, name in ((Transaction, "tell"), (Transaction, "ask"), (sign_in, "ask"), (domains, "ask"), (providers, "ask")):
+    for where, name in ((Transaction, "tell"), (Transaction, "ask"), (sign_in, "ask"), (realms, "ask")):
         _record(monkeypatch, where, name, done)
     _count_awaited(monkeypatch, type(postern.identity.passwords), "examine", done)
     answers, worked, trips = {}, {}, {}
@@ -322,8 +322,7 @@ async def test_the_lookup_of_a_domain_tells_nothing_of_an_address(
         route(people, Tenants(postern, people).add("acme"), "example.org")
     client, known = unlimited(postern), addresses["verified"]
     statements: list[str] = []
-    for where in (domains, providers):
-        _record(monkeypatch, where, "ask", statements)
+    _record(monkeypatch, realms, "ask", statements)
     differences = []
     for number in range(500):
         took, ran, answers = {}, {}, {}

@@ -8,11 +8,11 @@ from psycopg.rows import dict_row
 
 from adapters.crypto.key_ring import AesGcmKeyRing, EncryptionKey
 from adapters.crypto.signing_keys import CryptoKeyMaker, KeyCache
-from adapters.postgres.doorbell import PostgresDoorbell
 from adapters.postgres.driver.connection import Connection
 from adapters.postgres.driver.pool import Pool
+from adapters.postgres.jobs import PostgresDoorbell
 from adapters.postgres.unit_of_work import unit_of_work
-from adapters.postgres.upkeep.sealed_columns import PostgresSealedColumns
+from adapters.postgres.upkeep.housekeeping import PostgresSealedColumns
 from adapters.system import SystemIds
 from core.domain.jobs import NewJob
 from core.domain.record.events import SYSTEM

@@ -11,9 +11,9 @@ from psycopg.rows import dict_row
 
 from adapters.crypto.signing_keys import KeyCache
 from adapters.crypto.tokens import JwtSigner, JwtVerifier
-from adapters.postgres.doorbell import PostgresDoorbell
 from adapters.postgres.driver.connection import Connection
 from adapters.postgres.driver.pool import Pool
+from adapters.postgres.jobs import PostgresDoorbell
 from adapters.postgres.unit_of_work import unit_of_work
 from adapters.system import SystemIds
 from core.domain.errors import Conflict, TokenInvalid

@@ -1,8 +1,15 @@
-"""The filter of breached passwords: one file that says of a hash whether it stands in the lists that the file was made of.
+"""The filter of breached passwords: its file, and the file that the operator names.
+
+MD4, as RFC 1320 describes it. Lists of NTLM hashes are made with it, and OpenSSL no longer offers it. It protects nothing here.
+
+The filter of breached passwords: one file that says of a hash whether it stands in the lists that the file was made of.
 
 After a page with the header come blocks of a page each, and a hash sets six bits of one block. Its first four bytes name the block, so
 that ordered lists are written in order; six words of two bytes name the bits. All numbers are big-endian. About three in a thousand
 hashes of no list are taken for one.
+
+The filter that the operator names. A new file under its name takes effect without a restart, once it has proved whole; until then, and
+if it does not, the one before stays.
 """
 
 import hashlib
@@ -17,9 +24,54 @@ from pathlib import Path
 from struct import Struct
 from typing import Final
 
-from adapters.crypto.known_passwords.md4 import md4
+import structlog
+import trio
+
 from core.domain.secrets import Password
 from core.frozen import Frozen
+from ports.crypto import ListedPasswords
+
+log = structlog.get_logger()
+
+
+_BLOCK: Final = Struct("<16I")
+_STATE: Final = Struct("<4I")
+_WORD: Final = 0xFFFFFFFF
+_BEGINNING: Final = (0x67452301, 0xEFCDAB89, 0x98BADCFE, 0x10325476)
+_SECOND: Final = 0x5A827999
+_THIRD: Final = 0x6ED9EBA1
+# Each round's order of the words of a block, and by how much each step rotates.
+_ROUNDS: Final = (
+    (tuple(range(16)), (3, 7, 11, 19)),
+    ((0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15), (3, 5, 9, 13)),
+    ((0, 8, 4, 12, 2, 10, 6, 14, 1, 9, 5, 13, 3, 11, 7, 15), (3, 9, 11, 15)),
+)
+_FIRST_STEPS, _SECOND_STEPS, _THIRD_STEPS = (
+    tuple((word, shifts[step % 4], 32 - shifts[step % 4]) for step, word in enumerate(order)) for order, shifts in _ROUNDS
+)
+
+
+def md4(text: bytes) -> bytes:
+    padded = text + b"\x80" + bytes(-(len(text) + 9) % 64) + (8 * len(text)).to_bytes(8, "little")
+    state = _BEGINNING
+    for at in range(0, len(padded), 64):
+        state = _mixed(state, _BLOCK.unpack_from(padded, at))
+    return _STATE.pack(*state)
+
+
+def _mixed(state: tuple[int, int, int, int], words: tuple[int, ...]) -> tuple[int, int, int, int]:
+    a, b, c, d = state
+    for word, left, right in _FIRST_STEPS:
+        mixed = (a + (d ^ (b & (c ^ d))) + words[word]) & _WORD
+        a, b, c, d = d, (mixed << left | mixed >> right) & _WORD, b, c
+    for word, left, right in _SECOND_STEPS:
+        mixed = (a + (b & c | b & d | c & d) + words[word] + _SECOND) & _WORD
+        a, b, c, d = d, (mixed << left | mixed >> right) & _WORD, b, c
+    for word, left, right in _THIRD_STEPS:
+        mixed = (a + (b ^ c ^ d) + words[word] + _THIRD) & _WORD
+        a, b, c, d = d, (mixed << left | mixed >> right) & _WORD, b, c
+    return tuple((old + new) & _WORD for old, new in zip(state, (a, b, c, d), strict=True))  # type: ignore[return-value]  # four of four
+
 
 BLOCK: Final = 4096
 HASH: Final = Struct(">I6H")
@@ -213,3 +265,63 @@ def _ntlm(text: str) -> bytes:
 
 
 _HASHES: Final[Mapping[ListedHash, Callable[[str], bytes]]] = {ListedHash.SHA1: _sha1, ListedHash.NTLM: _ntlm}
+
+
+class NoBreachedPasswords:
+    """Implements `ports.crypto.BreachedPasswords` for an installation with neither a filter nor a service."""
+
+    async def contains(self, password: Password) -> bool:  # noqa: ARG002 - the port's
+        return False
+
+
+class WatchedFilter:
+    """Implements `ports.crypto.BreachedPasswords` and `WatchedFile`."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._current: PasswordFilter | None = None
+        self._seen: FileState | str | None = None
+        """What the last look found: a content, or the reason why there is none. Each is logged once."""
+        self._limiter = trio.CapacityLimiter(1)
+
+    async def contains(self, password: Password) -> bool:
+        if self._seen is None:
+            await self.look()  # the first question waits until the file is read; a command has no watcher
+        current = self._current
+        return current is not None and current.contains(password)
+
+    async def look(self) -> ListedPasswords | None:
+        await trio.to_thread.run_sync(self._look, limiter=self._limiter)
+        current = self._current
+        if current is None or not current.is_unchanged():
+            return None
+        return ListedPasswords(current.head.count, current.head.day)
+
+    def _look(self) -> None:
+        try:
+            state = FileState.of(os.stat(self._path))  # noqa: PTH116 - in a thread
+        except OSError as error:
+            self._refuse(f"cannot be read: {error.strerror}", f"cannot be read: {error.strerror}")
+            return
+        if state == self._seen:
+            return
+        try:
+            opened = open_filter(self._path)
+        except FilterUnusable as refusal:
+            self._refuse(state, str(refusal))
+            return
+        self._current, self._seen = opened, opened.state
+        log.info(
+            "password_filter_opened",
+            file=str(self._path),
+            hashes=opened.head.count,
+            kind=opened.head.kind.value,
+            day=opened.head.day.isoformat(),
+        )
+
+    def _refuse(self, seen: FileState | str, reason: str) -> None:
+        if seen != self._seen:
+            self._seen = seen
+            # One that was written over knows nothing any more.
+            kept = self._current is not None and self._current.is_unchanged()
+            log.error("password_filter_refused", file=str(self._path), reason=reason, kept=kept)

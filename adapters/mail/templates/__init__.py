@@ -13,7 +13,7 @@ from typing import Any, Final, Literal
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from adapters.compiled_templates import CompiledTemplates
-from adapters.mail.lines import FILL
+from adapters.mail.message import FILL
 from core.domain.branding import POSTERN, Branding, dark_logo
 from core.domain.identifiers import UserId
 from core.domain.identity.account_locks import LOCKING_MAILS

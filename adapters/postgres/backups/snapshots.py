@@ -1,5 +1,24 @@
-"""What a database contains, read from one snapshot: the same that a dump of this snapshot contains."""
+"""What a database contains, read from one snapshot: the same that a dump of this snapshot contains.
 
+Statements that tell how the parts of the schema are defined, and whom they belong to.
+
+The texts are PostgreSQL's own, printed under one `search_path`. Versions of PostgreSQL print some of them in different ways.
+
+The statement that names what a database has besides the tables, views and functions of the schema `public`, one line for each thing.
+
+It names what acts or shows something: a materialized view that copies people, an event trigger, a function in a schema of its own, and the
+rights of roles to such things. What belongs to an extension goes with the extension, a part of a table with the table, and the sequence of
+a column with the column.
+
+The statement that counts the rows of a table and makes their keyed digests, in one look at the table.
+
+Each row becomes the SHA-256 of the key and its values in PostgreSQL's binary form, which depends on no setting. The digest of the table is
+the sum of the first 64 bits of each, so the order of rows does not matter, the planner may share the work among its processes, and two
+tables with the same digest have the same rows. Without the key, nobody can look for other rows with the same sum, or guess what a small
+table holds. All of it is made with functions of PostgreSQL 14, so every server makes the same digest.
+"""
+
+import hashlib
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
@@ -7,16 +26,302 @@ from typing import Any, Final, LiteralString
 from uuid import UUID
 
 import psycopg
+from psycopg import sql
 from psycopg.rows import class_row
 
-from adapters.postgres.backups.contents import contents, groups_of, use_key
-from adapters.postgres.backups.definitions import DEFINITIONS, OWNERSHIP, ROUTINES, digest_of
-from adapters.postgres.backups.objects import OBJECTS
+from adapters.postgres.backups.restored import HOLDABLE
 from adapters.postgres.driver.connection import Connection
 from adapters.postgres.driver.listener import APPLICATION_NAME
-from core.domain.backups import DatabaseState, Ownership, RoutineState, TableState
+from core.domain.backups import ColumnGroup, DatabaseState, Ownership, RoutineState, TableState
 from core.domain.record.audit import ChainHead
 from core.frozen import Frozen, replace
+
+_LENGTH: Final = 16
+
+
+def digest_of(definition: str) -> str:
+    """A schema is no secret, so its digests need no key."""
+    return hashlib.sha256(definition.encode()).hexdigest()[:_LENGTH]
+
+
+DEFINITIONS: Final = """
+    select 'r' || attrelid as object, 'default of ' || attname as part, attgenerated::text || pg_get_expr(adbin, adrelid) as text
+      from pg_attrdef
+      join pg_attribute on attrelid = adrelid and attnum = adnum
+     where adrelid in (select oid from pg_class where relnamespace = 'public'::regnamespace)
+     union all
+    select 'r' || conrelid, 'constraint ' || conname, pg_get_constraintdef(oid)
+      from pg_constraint
+     where connamespace = 'public'::regnamespace and conrelid <> 0 and contype in ('p', 'u', 'f', 'c', 'x')
+     union all
+    select 'r' || indrelid, 'index ' || relname, pg_get_indexdef(indexrelid)
+      from pg_index
+      join pg_class on pg_class.oid = indexrelid
+     where relnamespace = 'public'::regnamespace
+     union all
+    select 'r' || tgrelid, 'trigger ' || tgname,
+           case when tgenabled in ('A', 'R') then tgenabled::text else '' end || pg_get_triggerdef(pg_trigger.oid)
+      from pg_trigger
+      join pg_class on pg_class.oid = tgrelid
+     where relnamespace = 'public'::regnamespace and not tgisinternal
+     union all
+    select 'r' || oid, 'query', pg_get_viewdef(oid)
+      from pg_class
+     where relnamespace = 'public'::regnamespace and relkind = 'v'
+     union all
+    select 'r' || oid, 'row security', concat_ws(' ', relrowsecurity, relforcerowsecurity)
+      from pg_class
+     where relnamespace = 'public'::regnamespace and relkind in ('r', 'p')
+     union all
+    select 'r' || polrelid, 'policy ' || polname,
+           concat_ws(' ', polcmd, polpermissive, pg_get_expr(polqual, polrelid), pg_get_expr(polwithcheck, polrelid))
+      from pg_policy
+      join pg_class on pg_class.oid = polrelid
+     where relnamespace = 'public'::regnamespace
+     union all
+    select 'r' || ev_class, 'rule ' || rulename, pg_get_ruledef(pg_rewrite.oid)
+      from pg_rewrite
+      join pg_class on pg_class.oid = ev_class
+     where relnamespace = 'public'::regnamespace and rulename <> '_RETURN'
+"""
+
+# Functions of extensions are their extension's.
+ROUTINES: Final = """
+    select 'f' || pg_proc.oid as object, proname || '(' || pg_get_function_identity_arguments(pg_proc.oid) || ')' as name,
+           concat_ws(' ', lanname, prosecdef, proleakproof, proisstrict, provolatile, pg_get_function_result(pg_proc.oid), proconfig,
+                     prosrc, pg_get_expr(prosqlbody, 0)) as text
+      from pg_proc
+      join pg_language on pg_language.oid = prolang
+     where pronamespace = 'public'::regnamespace
+       and not exists (select from pg_depend where classid = 'pg_proc'::regclass and objid = pg_proc.oid and deptype = 'e')
+"""
+
+# The owner's own rights, and those that PostgreSQL gives everybody, are not listed. The schema of a new database belongs to whoever owns
+# the database, or to the server's first role; both count as nobody. Rights to what is made later are the schema's.
+OWNERSHIP: Final = """
+      with objects as (
+               select 'r' || oid as object, relowner as owner, relacl as acl, acldefault('r', relowner) as usual
+                 from pg_class
+                where relnamespace = 'public'::regnamespace and relkind in ('r', 'p', 'v')
+                union all
+               select 'f' || oid, proowner, proacl, acldefault('f', proowner)
+                 from pg_proc
+                where pronamespace = 'public'::regnamespace
+                union all
+               select 'schema', nspowner, nspacl,
+                      (select initprivs from pg_init_privs where classoid = 'pg_namespace'::regclass and objoid = pg_namespace.oid)
+                 from pg_namespace
+                where nspname = 'public'
+           ),
+           granted as (
+               (select object, grantee,
+                       case privilege_type when 'USAGE' then 'use' else lower(privilege_type) end
+                           || case when is_grantable then ' with grant option' else '' end as granted
+                  from objects
+                 cross join lateral aclexplode(acl)
+                 where grantee <> owner
+                except
+                select object, grantee, case privilege_type when 'USAGE' then 'use' else lower(privilege_type) end
+                  from objects
+                 cross join lateral aclexplode(usual))
+                union all
+               select 'r' || attrelid, grantee, lower(privilege_type) || ' of ' || attname
+                 from pg_attribute
+                 join pg_class on pg_class.oid = attrelid
+                cross join lateral aclexplode(attacl)
+                where relnamespace = 'public'::regnamespace and grantee <> relowner
+                union all
+               select distinct 'schema', grantee, lower(privilege_type) || ' of later ' || kind.name
+                 from pg_default_acl
+                 join (
+                          values ('r', 'tables', null), ('S', 'sequences', null), ('f', 'functions', 'EXECUTE'), ('T', 'types', 'USAGE')
+                      ) as kind (letter, name, usual) on kind.letter = defaclobjtype::text
+                cross join lateral aclexplode(defaclacl)
+                where defaclnamespace in (0, 'public'::regnamespace) and grantee <> defaclrole
+                  and not (grantee = 0 and privilege_type = coalesce(kind.usual, ''))
+           )
+    select object,
+           case when object = 'schema' and owner in (10, 'pg_database_owner'::regrole)
+                then ''
+                else pg_get_userbyid(owner)::text
+           end as owner,
+           case when grantee = 0 then 'public' else pg_get_userbyid(grantee)::text end as role, granted
+      from objects
+      left join granted using (object)
+     order by object, role, granted
+"""
+
+
+OBJECTS: Final = """
+      with schemas as (
+               select oid, case when nspname = 'public' then '' else nspname || '.' end as prefix
+                 from pg_namespace
+                where nspname <> 'information_schema' and nspname not like 'pg\\_%'
+           ),
+           relations as (
+               select pg_class.oid,
+                      case relkind when 'S' then 'sequence ' when 'm' then 'materialized view ' when 'f' then 'foreign table '
+                                   when 'v' then 'view ' else 'table ' end || prefix || relname as name,
+                      relowner as owner, relacl as acl, acldefault(case relkind when 'S' then 's' else 'r' end::"char", relowner) as usual,
+                      relispartition or exists (
+                          select
+                            from pg_depend
+                           where classid = 'pg_class'::regclass and objid = pg_class.oid and refclassid = 'pg_class'::regclass
+                             and deptype in ('a', 'i') and relkind = 'S'
+                      ) as is_part
+                 from pg_class
+                 join schemas on schemas.oid = relnamespace
+                where relkind in ('S', 'm', 'f') or relkind in ('r', 'p', 'v') and prefix <> ''
+           ),
+           routines as (
+               select pg_proc.oid,
+                      'function ' || prefix || proname || '(' || pg_get_function_identity_arguments(pg_proc.oid) || ')' as name,
+                      proowner as owner, proacl as acl, acldefault('f', proowner) as usual
+                 from pg_proc
+                 join schemas on schemas.oid = pronamespace
+                where prefix <> ''
+           ),
+           named (class, oid, name) as (
+               select 'pg_class'::regclass, oid, name from relations where not is_part
+                union all
+               select 'pg_proc'::regclass, oid, name from routines
+                union all
+               select 'pg_type'::regclass, pg_type.oid, 'type ' || prefix || typname
+                 from pg_type
+                 join schemas on schemas.oid = typnamespace
+                 left join pg_class on pg_class.oid = typrelid
+                where typtype in ('d', 'e', 'r') or typtype = 'c' and relkind = 'c' or typtype = 'b' and typcategory <> 'A'
+                union all
+               select 'pg_operator'::regclass, pg_operator.oid, 'operator ' || prefix || oprname
+                 from pg_operator
+                 join schemas on schemas.oid = oprnamespace
+                union all
+               select 'pg_collation'::regclass, pg_collation.oid, 'collation ' || prefix || collname
+                 from pg_collation
+                 join schemas on schemas.oid = collnamespace
+                union all
+               select 'pg_namespace'::regclass, oid, 'schema ' || rtrim(prefix, '.') from schemas where prefix <> ''
+                union all
+               select 'pg_extension'::regclass, oid, 'extension ' || extname from pg_extension
+                union all
+               select 'pg_event_trigger'::regclass, oid, 'event trigger ' || evtname from pg_event_trigger
+                union all
+               select 'pg_publication'::regclass, oid, 'publication ' || pubname from pg_publication
+                union all
+               select 'pg_foreign_server'::regclass, oid, 'foreign server ' || srvname from pg_foreign_server
+                union all
+               select 'pg_language'::regclass, oid, 'language ' || lanname from pg_language where oid >= 16384
+                union all
+               select 'pg_cast'::regclass, oid, 'cast of ' || format_type(castsource, null) || ' to ' || format_type(casttarget, null)
+                 from pg_cast
+                where oid >= 16384
+           ),
+           granted as (
+               select class, oid, name, grantee, privilege_type as granted
+                 from (
+                          select 'pg_class'::regclass as class, oid, name, owner, acl, usual from relations
+                           union all
+                          select 'pg_proc'::regclass, oid, name, owner, acl, usual from routines
+                           union all
+                          select 'pg_namespace'::regclass, pg_namespace.oid, 'schema ' || nspname, nspowner, nspacl,
+                                 acldefault('n', nspowner)
+                            from pg_namespace
+                            join schemas using (oid)
+                           where prefix <> ''
+                      ) as things
+                cross join lateral aclexplode(acl)
+                where grantee <> owner
+                  and not exists (
+                          select
+                            from aclexplode(usual) as by_default
+                           where (by_default.grantee, by_default.privilege_type) = (aclexplode.grantee, aclexplode.privilege_type)
+                      )
+                union all
+               select 'pg_default_acl'::regclass, pg_default_acl.oid, 'what is made later in ' || nspname, grantee, privilege_type
+                 from pg_default_acl
+                 join pg_namespace on pg_namespace.oid = defaclnamespace
+                cross join lateral aclexplode(defaclacl)
+                where nspname <> 'public' and grantee <> defaclrole
+           )
+    select name
+      from named
+     where not exists (select from pg_depend where classid = class and objid = named.oid and deptype = 'e')
+     union
+    select 'the right of ' || case when grantee = 0 then 'public' else pg_get_userbyid(grantee)::text end
+               || ' to ' || lower(granted) || ' on ' || name
+      from granted
+     where not exists (select from pg_depend where classid = class and objid = granted.oid and deptype = 'e')
+     order by 1
+"""
+
+
+# A parameter of a long statement would stand in the server's log of slow statements.
+_USE_KEY: Final = "select set_config('postern.digest_key', %(key)s, false)"
+
+
+async def use_key(connection: Connection, key: bytes) -> None:
+    await connection.execute(_USE_KEY, {"key": key.hex()})
+
+
+def groups_of(table: str, columns: Sequence[str], keys: Sequence[str]) -> Mapping[ColumnGroup, Sequence[str]]:
+    """The columns of each group. The second group has the primary key, too: otherwise two rows could swap their values."""
+    holdable = HOLDABLE.get(table, ())
+    contents = [name for name in columns if name not in holdable]
+    held = [name for name in columns if name in holdable]
+    groups = {ColumnGroup.CONTENTS: contents} if contents else {}
+    return {**groups, ColumnGroup.HOLDABLE: sorted({*keys, *held})} if held else groups
+
+
+def contents(
+    table: str,
+    groups: Mapping[ColumnGroup, Sequence[str]],
+    converted: Collection[str],
+    since: datetime | None = None,
+    *,
+    one_row: bool = False,
+) -> tuple[sql.Composed, Mapping[str, object]]:
+    """The statement and its parameters. `converted` are columns whose type only this database has, so that their text is taken. Rows that a
+    restore or a check of the copy has written later than `since` do not count. With `one_row`, the statement reads one row at most: for a
+    trial.
+    """
+    digests = [_DIGEST.format(sql.SQL(", ").join(_column(name, converted) for name in columns)) for columns in groups.values()]
+    counted = sql.SQL(", ").join([sql.SQL("count(*)"), *digests])
+    # With `only`, a table in parts would have no rows.
+    read = sql.SQL("(select * from public.{} limit 1)" if one_row else "public.{}").format(sql.Identifier(table))
+    every = sql.SQL("select {} from {} as counted").format(counted, read)
+    if since is None or table not in _WITHOUT_OURS:
+        return every, {}
+    return sql.SQL("{} where {}").format(every, sql.SQL(_WITHOUT_OURS[table])), {"since": since}
+
+
+def _column(name: str, converted: Collection[str]) -> sql.Composed:
+    return sql.SQL("counted.{}::text" if name in converted else "counted.{}").format(sql.Identifier(name))
+
+
+# PostgreSQL 14 reads a number out of bytes only by their hexadecimal text.
+_DIGEST: Final = sql.SQL(
+    "coalesce(sum(('x' || encode(substring(sha256("
+    "decode(current_setting('postern.digest_key'), 'hex') || record_send(row({}))"
+    ") from 1 for 8), 'hex'))::bit(64)::bigint), 0)::text"
+)
+
+# The entries of `postern backup restore`, of `postern jobs release`, and of the account that a check makes and removes.
+_OURS: Final = """(
+    select id
+      from public.audit_entries
+     where created_at > %(since)s and organization_id is null
+       and (action in ('platform.backup.restored', 'platform.work.released')
+            or action = 'platform.owner.created' and not exists (select from public.users where users.id::text = target_id))
+)"""
+
+_WITHOUT_OURS: Final[Mapping[str, LiteralString]] = {
+    "audit_entries": f"counted.id not in {_OURS}",
+    "audit_pending": f"counted.entry_id not in {_OURS}",
+    "audit_links": f"counted.entry_id not in {_OURS}",
+    # A secret that nobody needed before is made by the first who needs it.
+    "server_secrets": "counted.created_at <= %(since)s",
+}
+
 
 _PATIENCE_OF_ATTEMPTS: Final = "10s"
 _KEY_OF_ATTEMPTS: Final = b"an attempt keeps no digest, so its key is no secret"

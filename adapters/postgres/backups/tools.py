@@ -20,7 +20,7 @@ import trio
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from adapters.postgres.driver.connection import Connection
-from adapters.postgres.driver.hosts import PATIENCE
+from adapters.postgres.driver.hosts import HOST_PATIENCE
 from adapters.postgres.embedded import BINARIES
 from core.frozen import Frozen
 
@@ -200,7 +200,7 @@ async def _with_one_host(conninfo: str) -> str:
                 "host": reached.host.decode(),
                 "hostaddr": reached.hostaddr.decode() or None,
                 "port": reached.port.decode(),
-                "connect_timeout": given.get("connect_timeout") or int(PATIENCE),
+                "connect_timeout": given.get("connect_timeout") or int(HOST_PATIENCE),
             },
         )
     finally:

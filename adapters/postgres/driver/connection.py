@@ -24,12 +24,9 @@ from psycopg.pq.abc import PGconn
 from psycopg.rows import AsyncRowFactory, TupleRow, tuple_row
 from psycopg.waiting import Ready, Wait
 
-from adapters.postgres.driver.execution import Execution
-from adapters.postgres.driver.hosts import PATIENCE, attempts
-from adapters.postgres.driver.own_session import backend_of
+from adapters.postgres.driver.execution import Execution, PreparedStatements, SocketReadiness, drive_connecting, until_ready
+from adapters.postgres.driver.hosts import HOST_PATIENCE, attempts, backend_of
 from adapters.postgres.driver.pipeline import Pipeline, PipelinedTransaction, ServerTransaction
-from adapters.postgres.driver.prepared import PreparedStatements
-from adapters.postgres.driver.waiting import SocketReadiness, drive_connecting, until_ready
 
 RV = TypeVar("RV")
 
@@ -133,7 +130,7 @@ class Connection(AsyncConnection[TupleRow]):
         connection = await cls._reach(conninfo, parameters, patience)
         counter = round_trips.set(None)  # the trips of whoever asks for a connection are those of its own statements
         try:
-            with trio.fail_after(patience or PATIENCE):
+            with trio.fail_after(patience or HOST_PATIENCE):
                 connection.backend = await backend_of(connection, lambda: cls._reach(conninfo, parameters, patience))
         except trio.TooSlowError:
             connection.abort()

@@ -1,20 +1,30 @@
-"""One execution of one of the program's own statements, which are constants and are always prepared.
+"""One execution of one of the program's own statements: what is prepared for it, and how it waits on Trio.
+
+How psycopg's protocol generators wait on Trio.
+
+psycopg speaks PostgreSQL's protocol in generators that yield what they would wait for. Here these waits become Trio's readiness calls.
+
+One execution of one of the program's own statements, which are constants and are always prepared.
 
 psycopg's cursor could run it too, at twice the processor time: a cursor can also scroll, stream, copy and take many sets of parameters. An
 execution sends, receives and converts the same values as a cursor.
 """
 
+import re
+import select
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
-from psycopg import ProgrammingError, pq
-from psycopg._preparing import Prepare
-from psycopg._queries import _query2pg_nocache
-from psycopg.abc import PQGen
+import trio
+from psycopg import OperationalError, ProgrammingError, _queries, pq
+from psycopg._preparing import Key, Prepare, PrepareManager
+from psycopg._queries import PostgresQuery, _query2pg_nocache
+from psycopg.abc import PQGen, PQGenConn
 from psycopg.adapt import PyFormat
 from psycopg.errors import PipelineAborted, error_from_result
 from psycopg.generators import execute
+from psycopg.waiting import Ready, Wait
 
 if TYPE_CHECKING:
     from psycopg.pq.abc import PGresult
@@ -22,14 +32,164 @@ if TYPE_CHECKING:
     from adapters.postgres.driver.connection import Connection
     from adapters.postgres.driver.pipeline import Pipeline
 
+T = TypeVar("T")
+
+
+_INVALIDATES: Final = re.compile(rb"(?:DROP|ALTER|DISCARD ALL|DEALLOCATE ALL)\b")
+# "cached plan must not change result type" has no code of its own; "prepared statement does not exist" has.
+_PLAN_OUTDATED: Final = b"0A000"
+_UNKNOWN_STATEMENT: Final = b"26000"
+# Our statements are constants, so each is parsed for its parameters once. psycopg remembers the last 128 statements below 4 KiB, and parses
+# longer ones every time.
+_queries._query2pg = _queries._query2pg_nocache = lru_cache(maxsize=2048)(_queries._query2pg_nocache)  # noqa: SLF001
+_FINE: Final = (pq.ExecStatus.COMMAND_OK, pq.ExecStatus.TUPLES_OK)
+
+
+class PreparedStatements(PrepareManager):
+    """psycopg's bookkeeping, with three changes.
+
+    A roll-back forgets nothing: PostgreSQL keeps prepared statements through a roll-back, while psycopg would deallocate them all, which
+    costs a round trip and every plan for each refused request. A statement whose preparation was skipped in an aborted pipeline does not
+    count as prepared. psycopg does not check this for a statement that it has counted before, and would fail with "prepared statement does
+    not exist" for ever. A statement whose plan the server refuses after a change of the schema is prepared again the next time.
+    """
+
+    def clear(self) -> bool:
+        return False
+
+    def name_of(self, key: Key) -> bytes | None:
+        """The name of a statement that the server has."""
+        name = self._names.get(key)
+        if name is not None:
+            self._names.move_to_end(key)
+        return name
+
+    def new_name(self) -> bytes:
+        self._prepared_idx += 1
+        return b"_pg3_%d" % (self._prepared_idx - 1)
+
+    @property
+    def is_untidy(self) -> bool:
+        """Whether the server has statements that are not wanted any more. `maintain_gen` closes these."""
+        return bool(self._to_flush)
+
+    def add(self, key: Key, name: bytes) -> None:
+        self._counts.pop(key, None)
+        self._names[key] = name
+
+    def maybe_add_to_cache(self, query: PostgresQuery, prep: Prepare, name: bytes) -> Key | None:
+        super().maybe_add_to_cache(query, prep, name)
+        return None if self.prepare_threshold is None else self.key(query)
+
+    def validate(self, key: Key, prep: Prepare, name: bytes, results: Sequence["PGresult"]) -> None:
+        if len(results) == 1 and results[0].status in _FINE:
+            tag = results[0].command_status if self._names else None
+            if tag is not None and _INVALIDATES.match(tag):
+                super().clear()
+            else:
+                self._rotate()
+        elif prep is Prepare.NO:
+            self._counts.pop(key, None)
+        elif not results or results[-1].status == pq.ExecStatus.PIPELINE_ABORTED:
+            # The statement's preparation was skipped too, or has failed. (When only the execution fails, the status says so.)
+            if prep is Prepare.SHOULD:
+                self._prepare_next_time(key)
+        elif results[-1].error_field(pq.DiagnosticField.SQLSTATE) in {_PLAN_OUTDATED, _UNKNOWN_STATEMENT}:
+            self.forget(key, name)
+
+    def forget(self, key: Key, name: bytes) -> None:
+        """Prepare the statement again the next time. It does not matter whether the server has it: closing a statement that does not exist
+        is no error.
+        """
+        self._prepare_next_time(key)
+        self._to_flush.append(name)
+
+    def _prepare_next_time(self, key: Key) -> None:
+        self._names.pop(key, None)
+        if self.prepare_threshold is not None:
+            self._counts[key] = self.prepare_threshold
+
+
+class SocketReadiness:
+    """What one socket is ready for right now: one system call, no turn of the event loop."""
+
+    __slots__ = ("_poll",)
+
+    def __init__(self, socket: int) -> None:
+        self._poll = select.poll()
+        self._poll.register(socket, select.POLLIN | select.POLLOUT)
+
+    def now(self) -> Ready:
+        events = self._poll.poll(0)
+        if not events:
+            return Ready.NONE
+        return _READY[events[0][1] & _BOTH] or Ready.R  # the next read finds out about an error or a hang-up
+
+    def readable(self) -> bool:
+        events = self._poll.poll(0)
+        return bool(events) and events[0][1] != select.POLLOUT
+
+
+_BOTH = select.POLLIN | select.POLLOUT
+_READY = {0: Ready.NONE, select.POLLIN: Ready.R, select.POLLOUT: Ready.W, _BOTH: Ready.RW}
+
+
+async def until_ready(socket: int, wanted: Wait) -> Ready:
+    """Wait in the calling task. Raises `OperationalError` when another task closes the connection meanwhile."""
+    try:
+        if wanted == Wait.R:
+            await trio.lowlevel.wait_readable(socket)
+            return Ready.R
+        if wanted == Wait.W:
+            await trio.lowlevel.wait_writable(socket)
+            return Ready.W
+        return await _either(socket)
+    except trio.ClosedResourceError:
+        raise OperationalError("the connection was closed while a task waited for it") from None
+
+
+async def _either(socket: int) -> Ready:
+    # Only a socket with a full send buffer and nothing to read comes here. This rare wait may cost two tasks.
+    found = Ready.NONE
+    closed = False
+
+    async def watch(ready: Ready) -> None:
+        nonlocal found, closed
+        try:
+            await (trio.lowlevel.wait_readable if ready is Ready.R else trio.lowlevel.wait_writable)(socket)
+            found = Ready(found | ready)
+        except trio.ClosedResourceError:
+            closed = True
+        nursery.cancel_scope.cancel()
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(watch, Ready.R)
+        nursery.start_soon(watch, Ready.W)
+    if closed:
+        raise trio.ClosedResourceError
+    return found
+
+
+async def drive_connecting(generator: PQGenConn[T]) -> T:
+    """Run a generator whose socket may change from step to step: connecting, and asking the server to cancel."""
+    try:
+        socket, wanted = next(generator)
+        while True:
+            socket, wanted = generator.send(await until_ready(socket, wanted))
+    except StopIteration as finished:
+        result: T = finished.value
+        return result
+    finally:
+        # Closing the generator releases the half-open connection inside, and its file descriptor.
+        generator.close()
+
+
 # A mapping by the parameters' names; or a list, for callers that know the order in which the statement first names its parameters.
 Parameters = Mapping[str, Any] | list[Any]
-T = TypeVar("T")
 
 _ENCODING: Final = "utf-8"
 _TEXT: Final = pq.Format.TEXT
 _ABORTED: Final = pq.ExecStatus.PIPELINE_ABORTED
-_FINE: Final = (pq.ExecStatus.TUPLES_OK, pq.ExecStatus.COMMAND_OK)
 
 
 class Execution(Generic[T]):

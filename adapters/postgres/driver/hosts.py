@@ -1,21 +1,35 @@
-"""The hosts that a connection string names: in which order they are asked, and for how long each.
+"""The hosts that a connection string names, and whether a connection has a session of its server to itself.
+
+The hosts that a connection string names: in which order they are asked, and for how long each.
 
 With several hosts, one may be silent: it accepts and never answers. So each host gets its share of the time, the host that let us in
 last is asked first, and silent ones are asked last. Otherwise checkouts that have little time left, because they waited in the pool's
 queue, would spend it at the silent host, one after the other.
+
+Whether a connection has a session of the server to itself.
+
+A pooler in transaction mode gives each transaction another session. Prepared statements, notifications and settings then go to somebody
+else's session, and answers come from there. So a connection that leads to such a pooler is refused before it carries any statement of ours.
 """
 
+import secrets
+from collections.abc import Awaitable, Callable
 from itertools import count
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
+import psycopg
 import trio
 from psycopg import OperationalError
 from psycopg._conninfo_utils import get_param, get_param_def, is_ip_address, split_attempts
 from psycopg.abc import ConnDict
 from psycopg.conninfo import conninfo_to_dict, timeout_from_conninfo
 
+if TYPE_CHECKING:
+    from adapters.postgres.driver.connection import Connection
+
+
 # Seconds for all addresses together, if the caller does not name a time.
-PATIENCE: Final = 5.0
+HOST_PATIENCE: Final = 5.0
 # Only a server that takes writes serves Postern. With one host, a proxy or an operator has decided which server that is.
 _OF_SEVERAL: Final = {"target_session_attrs": "read-write"}
 # The operator's own words for the same. Any other word says that a server without writes is wanted, or does not matter.
@@ -74,7 +88,7 @@ async def attempts(conninfo: str, parameters: ConnDict, patience: float | None) 
         raise OperationalError(f"no host of the connection string could be resolved: {failure}") from failure
     timeout = float(timeout_from_conninfo(parameters))
     if len(addresses) > 1:
-        timeout = min(timeout, (patience or PATIENCE) / len(addresses))
+        timeout = min(timeout, (patience or HOST_PATIENCE) / len(addresses))
     if len(hosts) > 1 and get_param(parameters, "target_session_attrs") is None:
         addresses = [{**address, **_OF_SEVERAL} for address in addresses]
     # The sort is stable: hosts that we know nothing of stay in the operator's order.
@@ -123,3 +137,58 @@ def answered(error: OperationalError) -> bool:
 def refuses_for_good(error: OperationalError) -> bool:
     """Whether waiting is no use: a wrong password, a database that does not exist."""
     return answered(error) and not any(word in str(error) for word in _SOON)
+
+
+# A busy pooler that shares sessions passes about one round of eight by luck. Three rounds let one connection of 600 through.
+_ROUNDS: Final = 8
+# Seconds for a second connection to get a session. A pooler in session mode lets it wait for as long as all sessions are taken.
+OWN_SESSION_PATIENCE: Final = 2.0
+_NAME: Final = b"select pg_backend_pid(), current_setting('postern.session', true)"
+
+
+class SharedSession(psycopg.OperationalError):
+    """The message is one sentence for the operator."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "The pooler before PostgreSQL gives each transaction another session, and Postern needs one for each connection: "
+            "set pool_mode = session for this database (PgBouncer), or lead POSTERN_DATABASE_URL past the pooler"
+        )
+
+
+async def backend_of(connection: "Connection", connect: Callable[[], Awaitable["Connection"]]) -> int:
+    """The process id of the session that this connection has to itself. `connect` opens another connection to the same place.
+
+    Raises `SharedSession`. Without a pooler, the server has told the id when the connection began, and one question shows that.
+    """
+    backend, _ = await _session(connection)
+    if backend == connection.info.backend_pid:
+        return backend
+    word = secrets.token_hex(8)
+    # If there are too few sessions for two connections, the second one waits, so nothing is shared.
+    with trio.move_on_after(OWN_SESSION_PATIENCE):
+        async with await connect() as other:
+            other.recovery = 0
+            await connection.execute("select set_config('postern.session', %s, false)", [word], prepare=False)
+            for _ in range(_ROUNDS):
+                await _require_its_own(connection, other, word)
+    return backend
+
+
+async def _require_its_own(connection: "Connection", other: "Connection", word: str) -> None:
+    mine = await _session(connection)
+    try:
+        async with other.transaction():
+            # The session that the pooler took back from `connection` is the first that it gives away.
+            theirs = await _session(other)
+            again = await _session(connection)
+    except psycopg.errors.ProtocolViolation:  # the pooler gives each statement another session, and refuses transactions
+        raise SharedSession from None
+    if theirs[0] == mine[0] or theirs[1] == word or mine != again or mine[1] != word:
+        raise SharedSession
+
+
+async def _session(connection: "Connection") -> tuple[int, str | None]:
+    row = await (await connection.execute(_NAME, prepare=False)).fetchone()
+    assert row is not None  # noqa: S101 - a select without from has a row
+    return int(row[0]), row[1]

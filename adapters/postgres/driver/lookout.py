@@ -1,4 +1,6 @@
-"""Looks at every host of a connection string: who takes writes, who only shows what it has, who gives no answer.
+"""Looks at every host of a connection string, and after connections whose tasks wait for long.
+
+Looks at every host of a connection string: who takes writes, who only shows what it has, who gives no answer.
 
 A pool speaks to a server that takes writes. When none does, whoever comes next would ask all hosts again, and wait for the silent ones. So
 the lookout asks them in their place, all at once, and tells the pool: until one takes writes again, connections lead to a server that can
@@ -7,6 +9,12 @@ be read, or are refused at once.
 A standby may lack the end of a session. So the lookout notes once a second where the log of the primary ends. A server that has come as
 far shows all that was true then, and may be read for `standby_reads` seconds from then on. When every host answers and none takes writes,
 nobody can have ended anything, and the time begins anew. Nobody's clock is compared with another's.
+
+Looks after connections whose tasks wait for long: does the server still work on their statements?
+
+A server can hang: its machine acknowledges all that arrives, and nothing ever answers. No timer of the network notices that. Another
+statement just takes long. So the server is asked, on a connection of its own, whether it works on the statement. If it does not, or does
+not answer, the connection is given up, and the task learns that its server is away.
 """
 
 from collections import deque
@@ -22,17 +30,17 @@ from psycopg.abc import ConnDict
 from psycopg.conninfo import make_conninfo
 
 from adapters.postgres.driver.connection import Connection
-from adapters.postgres.driver.hosts import answered, hosts_of, name_of, resolved
-from adapters.postgres.driver.own_session import SharedSession
+from adapters.postgres.driver.hosts import SharedSession, answered, hosts_of, name_of, resolved
 from adapters.postgres.driver.pool import Pool, PoolClosed, PoolExhausted, WriterAway
 
 log = structlog.get_logger()
 
-APPLICATION_NAME: Final = "postern lookout"
+
+LOOKOUT_NAME: Final = "postern lookout"
 # In seconds, for the answers of all hosts, since they are asked at once.
-PATIENCE: Final = 2.0
+LOOKOUT_PATIENCE: Final = 2.0
 # Between two rounds while nothing is wrong.
-PAUSE: Final = 30.0
+LOOKOUT_PAUSE: Final = 30.0
 # Ends of the log that are kept, one a second. A server that is further behind than all of them is not read.
 _MOST_ENDS: Final = 60
 _END_WITHIN: Final = 1.0
@@ -86,7 +94,7 @@ class SeenHost:
         return f"{self.name}: {self.state}"
 
 
-async def seen_hosts(conninfo: str, patience: float = PATIENCE) -> list[SeenHost]:
+async def seen_hosts(conninfo: str, patience: float = LOOKOUT_PATIENCE) -> list[SeenHost]:
     """All hosts, in the operator's order, asked at once and within `patience`. Raises no database error. Empty if Postern does not look for
     the one that takes writes.
     """
@@ -123,7 +131,7 @@ async def _seen_addresses(host: ConnDict, patience: float) -> Sequence[SeenAddre
 
 async def _seen(address: ConnDict) -> SeenAddress:
     try:
-        async with await Connection.connect(make_conninfo("", **address), fallback_application_name=APPLICATION_NAME) as connection:
+        async with await Connection.connect(make_conninfo("", **address), fallback_application_name=LOOKOUT_NAME) as connection:
             connection.recovery = 0
             (writes,) = await (await connection.execute(_TAKES_WRITES)).fetchone() or (False,)
             state = HostState.WRITES if writes else HostState.READS
@@ -142,7 +150,13 @@ class Lookout:
     """For one pool. `look` is called once a second."""
 
     def __init__(
-        self, pool: Pool, *, standby_reads: float = 0.0, patience: float = PATIENCE, pause: float = PAUSE, most_ends: int = _MOST_ENDS
+        self,
+        pool: Pool,
+        *,
+        standby_reads: float = 0.0,
+        patience: float = LOOKOUT_PATIENCE,
+        pause: float = LOOKOUT_PAUSE,
+        most_ends: int = _MOST_ENDS,
     ) -> None:
         self.hosts: Sequence[SeenHost] = ()
         self._pool = pool
@@ -243,3 +257,53 @@ _END_OF_WRITER: Final = f"""
       from ({_END}) as log_end (timeline, position)
      where not (pg_is_in_recovery() or current_setting('transaction_read_only')::boolean)
 """
+
+
+WATCH_NAME: Final = "postern watch"
+# In seconds. With the second between two looks, together less than ten: by then every task that waits for a hung server has been told.
+LONG: Final = 3.0
+WATCH_PATIENCE: Final = 4.0
+
+
+class Watch:
+    """Watches over the connections of one pool. `conninfo` says whom to ask: the pool's own server, unless a test asks another one."""
+
+    def __init__(self, pool: Pool, conninfo: str = "", *, long: float = LONG, patience: float = WATCH_PATIENCE) -> None:
+        self._pool = pool
+        self._conninfo = conninfo or pool.conninfo
+        self._long = long
+        self._patience = patience
+
+    async def look(self) -> int:
+        """Gives up the connections that the server does not work for, and returns how many. Raises no database error."""
+        waiting = self._pool.waiting_longer(self._long)
+        if not waiting:
+            return 0
+        busy = await self._busy([connection.backend for connection in waiting])
+        if busy is None:
+            return 0
+        still = self._pool.waiting_longer(self._long)
+        abandoned = [connection for connection in waiting if connection in still and connection.backend not in busy]
+        for connection in abandoned:
+            connection.abort()
+        if abandoned:
+            self._pool.drop_idle()
+            log.warning("database_connections_given_up", connections=len(abandoned), longer_than=self._long)
+        return len(abandoned)
+
+    async def _busy(self, backends: Sequence[int]) -> set[int] | None:
+        """Of these backends, those that work on a statement. None when the server answers, but not to this question."""
+        with trio.move_on_after(self._patience):
+            try:
+                async with await Connection.connect(
+                    self._conninfo, fallback_application_name=WATCH_NAME, patience=self._patience
+                ) as connection:
+                    connection.recovery = 0
+                    rows = await (await connection.execute(_BUSY, [list(backends)])).fetchall()
+                    return {row[0] for row in rows}
+            except psycopg.OperationalError as error:
+                return None if answered(error) else set()
+        return set()
+
+
+_BUSY: Final = "select pid from pg_stat_activity where pid = any(%s::int[]) and state = 'active'"

@@ -12,8 +12,7 @@ import psycopg
 import trio
 
 from adapters.postgres.driver.connection import Connection
-from adapters.postgres.driver.hosts import refuses_for_good
-from adapters.postgres.driver.own_session import SharedSession
+from adapters.postgres.driver.hosts import SharedSession, refuses_for_good
 from adapters.postgres.driver.pipeline import LAST_WORD
 
 _OPEN: Final = (psycopg.pq.TransactionStatus.INTRANS, psycopg.pq.TransactionStatus.INERROR)

@@ -5,23 +5,30 @@ from datetime import datetime
 from typing import Any, Final, LiteralString, NamedTuple
 from uuid import UUID
 
+from adapters.postgres.columns import IdRow, storable_text
 from adapters.postgres.federation.clients import CLIENT, ITS_SERVICE, ClientRow
 from adapters.postgres.identity.addresses import is_verified_for
-from adapters.postgres.identity.privacy.holding import holding_by_use
+from adapters.postgres.identity.privacy.forgetting import holding_by_use
 from adapters.postgres.identity.proofs.login_events import log_login, login_parameters, published_parameters, queue_for_export, tell_login
 from adapters.postgres.identity.proofs.sign_in_policy import admits
-from adapters.postgres.identity.sessions.agents import acts_until
-from adapters.postgres.identity.sessions.audiences import allows_audiences, audiences, kept_audiences, open_audiences
-from adapters.postgres.identity.sessions.profile_columns import PROFILE, PROFILE_COLUMNS, profile, tells_more
-from adapters.postgres.identity.sessions.subscription_state import SUBSCRIPTION_STATE, subscription_state
-from adapters.postgres.identity.terms.demands import terms_due, time_is_over
-from adapters.postgres.identity.upstream.directory_contexts import directory_context
+from adapters.postgres.identity.sessions.parts import (
+    PROFILE,
+    PROFILE_COLUMNS,
+    SUBSCRIPTION_STATE,
+    acts_until,
+    allows_audiences,
+    audiences,
+    kept_audiences,
+    open_audiences,
+    profile,
+    subscription_state,
+    tells_more,
+)
+from adapters.postgres.identity.terms import terms_due, time_is_over
+from adapters.postgres.identity.upstream.ways import directory_context
 from adapters.postgres.record.events import fan_out
-from adapters.postgres.rows import IdRow
-from adapters.postgres.statements import Statements
-from adapters.postgres.storable import storable_text
+from adapters.postgres.statements import Statements, Transaction
 from adapters.postgres.ties import ENTERED_AGAIN, IS_OWN_MEMBERSHIP, counts_for, is_own_member
-from adapters.postgres.transaction import Transaction
 from core.domain.federation.oauth.authorization_codes import (
     CONTENDED,
     LOGGED_ALREADY,

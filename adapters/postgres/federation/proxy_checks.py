@@ -7,20 +7,18 @@ from functools import lru_cache
 from typing import Final, LiteralString, NamedTuple
 from uuid import UUID
 
-from adapters.postgres.arrays import array_of_texts
+from adapters.postgres.columns import array_of_texts, storable_text
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.identity.addresses import is_verified_for
 from adapters.postgres.identity.factors.mfa import grace_is_over, second_factor_due
 from adapters.postgres.identity.proofs.sign_in_policy import admits
-from adapters.postgres.identity.sessions.liveness import IS_LIVE
-from adapters.postgres.identity.terms.demands import terms_due, time_is_over
-from adapters.postgres.services.proxies import is_open, nearest_owner
-from adapters.postgres.services.rights import roles_held
-from adapters.postgres.services.services import ClientIdRow
+from adapters.postgres.identity.sessions.parts import IS_LIVE
+from adapters.postgres.identity.terms import terms_due, time_is_over
+from adapters.postgres.services.service_roles import roles_held
+from adapters.postgres.services.services import ClientIdRow, is_open, nearest_owner
 from adapters.postgres.shared_lookups import SharedLookups
 from adapters.postgres.statements import ask, ask_in_order
-from adapters.postgres.storable import storable_text
-from adapters.postgres.tenancy.teams import teams_of
+from adapters.postgres.tenancy.roles import teams_of
 from adapters.postgres.ties import IS_OWN_MEMBERSHIP, counts_for, has_come, shown_name
 from core.domain.federation.proxy_checks import FoundProxy, ProxiedPerson, ProxiedRequest, asked_scopes
 from core.domain.identifiers import ClientId, ClientSecretId, OrganizationId, ServiceId, SessionId, UserId, UserKeyId

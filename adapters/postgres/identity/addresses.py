@@ -1,4 +1,6 @@
-"""What an address is worth, as parts of statements. `core.domain.identity.upstream.claims` says for which purpose a vouched address is
+"""What an address is worth, and which domains an organization has proved, as parts of statements.
+
+What an address is worth, as parts of statements. `core.domain.identity.upstream.claims` says for which purpose a vouched address is
 enough; each statement says by one of these names which of the two it means.
 """
 
@@ -54,3 +56,19 @@ def is_verified_for(organization: LiteralString, person: LiteralString = "users"
         f"({person}.email_verified_at is not null"
         f" or coalesce(split_part({person}.address_vouched_by, '/', 1) = {organization}::text, false))"
     )
+
+
+def proved_domains(organization: LiteralString) -> LiteralString:
+    """An array of the domains that the organization has proved as its own, or for a route. They are in ASCII, as `mail_domain` returns
+    the domain of an address.
+    """
+    return f"""(
+             select array_agg(proved.domain)
+               from (
+                        select domains.domain from domains where domains.org_id = {organization} and domains.verified_at is not null
+                     union all
+                        select domain_routes.domain
+                          from domain_routes
+                         where domain_routes.org_id = {organization} and domain_routes.verified_at is not null
+                    ) as proved
+         )"""

@@ -1,10 +1,12 @@
-"""Carries out the steps of a migration outside a transaction, so that nobody waits for it. Each step, and each batch, is remembered as soon
+"""Carries out the steps of a migration outside a transaction, so that nobody waits for it.
+
+Carries out the steps of a migration outside a transaction, so that nobody waits for it. Each step, and each batch, is remembered as soon
 as it is done: whoever migrates after an interruption goes on there.
 """
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import Final
 
@@ -14,12 +16,27 @@ from psycopg import errors, sql
 from psycopg.rows import class_row
 
 from adapters.postgres.driver.connection import Connection
-from adapters.postgres.migrating.beside import beside
-from adapters.postgres.migrating.forecast import rows_of
-from adapters.postgres.migrating.obstacles import blocking
+from adapters.postgres.migrating.forecast import blocking, rows_of
 from adapters.postgres.migrating.steps import Batches, BuildIndex, DropIndex, Step, Validate
 from core.frozen import Frozen
 from ports.jobs import ProgressDisplay
+
+
+@asynccontextmanager
+async def beside(work: Callable[[], Awaitable[object]]) -> AsyncIterator[None]:
+    """Does the work until the body is done."""
+    failure: psycopg.Error | None = None
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(work)
+        try:
+            yield
+        except psycopg.Error as error:
+            # Raised below, since the nursery would wrap it into a group.
+            failure = error
+        nursery.cancel_scope.cancel()
+    if failure is not None:
+        raise failure
+
 
 # Others wait for the rows of a batch until its end, so it grows and shrinks towards this time.
 BATCH_TIME: Final = 0.2

@@ -11,7 +11,7 @@ from typing import Final
 from psycopg.rows import class_row
 
 from adapters.postgres.driver.connection import Connection
-from adapters.postgres.migrating.effects import Effect, LockMode
+from adapters.postgres.migrating.forecast import Effect, LockMode
 from core.frozen import Frozen
 
 

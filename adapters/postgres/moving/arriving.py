@@ -16,21 +16,17 @@ from uuid import UUID
 import msgspec
 import psycopg
 
-from adapters.postgres.arrays import array
+from adapters.postgres.columns import CountRow, IdRow, array
 from adapters.postgres.identity.addresses import BRINGS_PROOFS
 from adapters.postgres.moving import people
 from adapters.postgres.moving.arriving_columns import COLUMNS
 from adapters.postgres.moving.arriving_rows import Receiver, require_fit
-from adapters.postgres.moving.catalogue import ORGANIZATIONS, USERS, MovedTable, moved_tables
-from adapters.postgres.moving.forms import decoders_of, read
-from adapters.postgres.moving.proof import LogDigest
-from adapters.postgres.record.audit_chains import ADD_LINKS, CONTENT
-from adapters.postgres.rows import CountRow, IdRow
-from adapters.postgres.statements import only
+from adapters.postgres.moving.what_moves import ORGANIZATIONS, USERS, LogDigest, MovedTable, decoders_of, moved_tables, read_row
+from adapters.postgres.record.audit import ADD_LINKS, CONTENT
+from adapters.postgres.statements import Transaction, only
+from adapters.postgres.tables.declaring import IdMeaning
 from adapters.postgres.tables.every import MOVED
-from adapters.postgres.tables.moving import IdMeaning
-from adapters.postgres.tenancy.texts.own_texts import OwnTextRows
-from adapters.postgres.transaction import Transaction
+from adapters.postgres.tenancy.branding import OwnTextRows
 from core.domain.errors import BadRequest
 from core.domain.identifiers import AuditEntryId, OrganizationId, TierId, UserId
 from core.domain.mail import Email
@@ -327,7 +323,7 @@ class ArrivingOrganization:
     def _fit(self, table: MovedTable, row: Row) -> Row:
         if row.keys() != set(table.columns):
             raise UnfitFile("it does not have the columns of this table")
-        require_fit(table.name, read(self._decoders[table.name], row), self._receiver)
+        require_fit(table.name, read_row(self._decoders[table.name], row), self._receiver)
         return self._sealed(table, row, None) if table.sealed and not table.declared.of_people else row
 
     async def _sealed_for_newcomers(self, table: MovedTable, rows: list[Row]) -> list[Row]:

@@ -9,11 +9,9 @@ import msgspec
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.failures import translated
 from adapters.postgres.moving import people
-from adapters.postgres.moving.catalogue import MovedTable, moved_tables
-from adapters.postgres.moving.proof import LogDigest
-from adapters.postgres.record.audit_chains import CONTENT, LINKS, StoredLinkRow, stored_link
-from adapters.postgres.statements import only
-from adapters.postgres.transaction import Transaction
+from adapters.postgres.moving.what_moves import LogDigest, MovedTable, moved_tables
+from adapters.postgres.record.audit import CONTENT, LINKS, StoredLinkRow, stored_link
+from adapters.postgres.statements import Transaction, only
 from core.domain.identifiers import OrganizationId
 from core.domain.platform.moving import AuditProof
 from core.domain.record.audit import ChainCheck

@@ -12,7 +12,7 @@ import msgspec
 
 from adapters.postgres.identity.accounts import lock_waits
 from adapters.postgres.identity.addresses import is_proved, nobody_knows
-from adapters.postgres.moving.forms import TIME, Row
+from adapters.postgres.moving.what_moves import TIME, Row
 from core.domain.errors import BadRequest
 from core.domain.identity.profiles import OwnProfileChange
 from core.domain.languages import Language

@@ -10,13 +10,11 @@ from datetime import UTC, date, datetime, time, timedelta
 from typing import Any, Final, LiteralString
 
 from adapters.postgres import locks
+from adapters.postgres.columns import CountRow, storable_text
 from adapters.postgres.database import ACTIVE_USERS, COUNTED_EXACTLY, MFA_ENABLED_USERS, count_or_estimate
 from adapters.postgres.identity.proofs.login_events import LOGIN
-from adapters.postgres.rows import CountRow
-from adapters.postgres.statements import ask, only
-from adapters.postgres.storable import storable_text
+from adapters.postgres.statements import OnPool, ask, only
 from adapters.postgres.ties import has_name, may_see_name, shown_name
-from adapters.postgres.transaction import OnPool
 from core.domain.identifiers import LoginEventId, OrganizationId, ServiceId
 from core.domain.identity.login_events import REFUSED_VISITS
 from core.domain.platform.analytics import (

@@ -7,12 +7,10 @@ from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
-from adapters.postgres.arrays import array, array_of_texts
+from adapters.postgres.columns import IdRow, array, array_of_texts, storable, storable_text
 from adapters.postgres.identity.addresses import BRINGS_PROOFS
-from adapters.postgres.rows import IdRow
-from adapters.postgres.storable import storable, storable_text
-from adapters.postgres.tenancy.fields.profile_fields import ProfileFieldRows
-from adapters.postgres.transaction import OnStatements
+from adapters.postgres.statements import OnStatements
+from adapters.postgres.tenancy.profile_fields import ProfileFieldRows
 from core.domain.formats import Json
 from core.domain.identifiers import OrganizationId, RoleId, ServiceId, ServiceRoleId, TeamId, UserId
 from core.domain.platform.imports.clients import slug_of

@@ -14,11 +14,10 @@ from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
-from adapters.postgres.arrays import array
-from adapters.postgres.driver.lost_claims import LostClaims
+from adapters.postgres.columns import array, storable_text
 from adapters.postgres.driver.pool import Pool
+from adapters.postgres.jobs import LostClaims
 from adapters.postgres.statements import ask, first_made, tell
-from adapters.postgres.storable import storable_text
 from core.domain.identifiers import OrganizationId
 from core.domain.record.deliveries import DeliveryOutcome
 from core.frozen import Frozen

@@ -1,25 +1,145 @@
-"""Events and audit entries in PostgreSQL, written in the transaction of their cause."""
+"""What happened: events and audit entries in the transaction of their cause, changed settings, and stories of requests.
 
+Stories of requests, read from all tables whose rows name a request. No table has an index of requests, because such an index would cost
+every write. The rows of a moment are found by their ids, which begin with the time, and then by the request.
+"""
+
+import json
 import secrets
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Final, LiteralString
+from functools import partial
+from typing import Any, Final, LiteralString
+from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
+from adapters.postgres.columns import CountRow, storable, storable_address, storable_text
+from adapters.postgres.driver.pool import Pool
+from adapters.postgres.jobs import sealing_context
 from adapters.postgres.record.audit import PERSONAL_DIGEST
-from adapters.postgres.record.changed_settings import keep_change, require_not_overtaken
-from adapters.postgres.storable import storable, storable_address, storable_text
+from adapters.postgres.statements import CHANNEL, OnPool, Transaction, ask
 from adapters.postgres.ties import IS_OWN_MEMBERSHIP
-from adapters.postgres.transaction import CHANNEL, Transaction
 from core.domain.causes import causing_request
 from core.domain.formats import Json
-from core.domain.identifiers import AuditEntryId, UserId
+from core.domain.identifiers import AuditEntryId, ChangedSettingId, JobId, OrganizationId, UserId, first_id
 from core.domain.record.audit import PLATFORM_CHAIN, kept_user_agent
+from core.domain.record.changed_settings import MOST_LISTED, ChangedSetting, FormTexts, SettingChange, SettingsOvertaken, TakenBack
 from core.domain.record.event_types import TEST_EVENT, WEBHOOK_TOPIC
 from core.domain.record.events import ACTING_KEY, DOCUMENT, UNDOES, ActingKey, ActingKind, Event
-from core.frozen import replace
+from core.domain.record.stories import MOST_ROWS, SoughtStory, Story, StoryRow
+from core.frozen import Frozen, replace
+from ports.crypto import CannotOpen, KeyRing
 from ports.system import Clock, Ids
+
+
+class _ChangedSetting(Frozen):
+    id: UUID
+    entry_id: UUID
+    section: str
+    before: dict[str, Any]
+    after: dict[str, Any]
+    changed_at: datetime
+    others: int
+    earlier: int
+
+    def changed(self) -> ChangedSetting:
+        return ChangedSetting(
+            ChangedSettingId(self.id),
+            AuditEntryId(self.entry_id),
+            self.section,
+            self.before,
+            self.after,
+            self.changed_at,
+            self.others,
+            self.earlier,
+        )
+
+
+class PostgresChangedSettings(OnPool):
+    """Implements `ports.record.ChangedSettings`."""
+
+    async def list(self, organization: OrganizationId | None, place: str, thing: str | None, since: datetime) -> Sequence[ChangedSetting]:
+        parameters = {
+            "organization": organization,
+            "place": place,
+            "thing": thing,
+            "since": since,
+            "most": MOST_LISTED,
+            "request": causing_request(),
+        }
+        return [row.changed() for row in await ask(self._pool, _ChangedSetting, _LIST, parameters)]
+
+
+async def require_not_overtaken(transaction: Transaction, taken: TakenBack) -> None:
+    """The thing is written in this transaction, so whoever else changes it has committed before, with an entry, or waits. Raises
+    `SettingsOvertaken`.
+    """
+    rows = await transaction.ask(CountRow, _COUNT, {"entry": taken.entry, "request": causing_request()})
+    if not rows or rows[0].count != taken.others:
+        raise SettingsOvertaken
+    await transaction.tell("delete from changed_settings where entry_id = %(entry)s", {"entry": taken.entry})
+
+
+async def keep_change(transaction: Transaction, change: SettingChange, entry: AuditEntryId) -> None:
+    """Keeps the change beside its audit entry. Of several entries of one change, the first counts."""
+    await transaction.tell(
+        _KEEP,
+        {
+            "id": change.id,
+            "entry": entry,
+            "place": change.place,
+            "section": change.section,
+            "before": _stored(change.before),
+            "after": _stored(change.after),
+            "request": causing_request(),
+        },
+    )
+
+
+def _stored(texts: FormTexts) -> Jsonb:
+    return Jsonb(storable({name: text if isinstance(text, str) else list(text) for name, text in texts.items()}))
+
+
+# The other entries about the thing of the entry `changed`, from ten minutes before it on. The request that asks is left out, since it may
+# write several entries.
+_OTHERS: Final[LiteralString] = """(
+               select count(*)
+                 from audit_entries as others
+                where (others.organization_id = changed.organization_id
+                       or others.organization_id is null and changed.organization_id is null)
+                  and others.target_type = changed.target_type and others.target_id = changed.target_id
+                  and others.created_at >= changed.created_at - interval '10 minutes'
+                  and others.id <> changed.id and others.request_id is distinct from %(request)s
+           )"""
+
+_COUNT: Final[LiteralString] = f"select {_OTHERS} as count from audit_entries as changed where changed.id = %(entry)s"
+
+_KEEP: Final[LiteralString] = f"""
+    insert into changed_settings (id, entry_id, organization_id, place, section, before, after, earlier, changed_at)
+    select %(id)s, changed.id, changed.organization_id, %(place)s, %(section)s, %(before)s, %(after)s, {_OTHERS}, changed.created_at
+      from audit_entries as changed
+     where changed.id = %(entry)s
+        on conflict (id) do nothing
+"""
+
+# The name of a thing that is gone may be given again. Whatever is made has an entry, so entries know the thing that is there now by this
+# id. If they do not, entries of this type name something else, and the place alone says which thing it is.
+_LIST: Final[LiteralString] = f"""
+    select kept.id, kept.entry_id, kept.section, kept.before, kept.after, kept.changed_at, kept.earlier, {_OTHERS} as others
+      from changed_settings as kept
+      join audit_entries as changed on changed.id = kept.entry_id
+     where kept.place = %(place)s and kept.changed_at > %(since)s
+       and (%(organization)s::uuid is null or kept.organization_id = %(organization)s)
+       and (%(thing)s::text is null or changed.target_id = %(thing)s or not exists (
+               select from audit_entries as about
+                where (about.organization_id = changed.organization_id
+                       or about.organization_id is null and changed.organization_id is null)
+                  and about.target_type = changed.target_type and about.target_id = %(thing)s))
+     order by kept.changed_at desc, kept.id desc
+     limit %(most)s
+"""
+
 
 _SALT_BYTES: Final = 16
 
@@ -268,3 +388,126 @@ _PUBLISH_EVERYWHERE: Final[LiteralString] = f"""
 """
 
 _AUDIT_EVERYWHERE: Final[LiteralString] = _AUDIT.replace("%(entries)s", _IN_EVERY_LOG.format(told="%(entries)s", own=IS_OWN_MEMBERSHIP))
+
+
+def _row(
+    keyring: KeyRing,
+    /,
+    *,
+    id: UUID,  # noqa: A002 - the column's name
+    sealed_payload: bytes | None,
+    **columns: Any,
+) -> StoryRow:
+    return StoryRow(id=id, recipient=None if sealed_payload is None else _recipient(keyring, id, sealed_payload), **columns)
+
+
+def _recipient(keyring: KeyRing, job: UUID, sealed: bytes) -> str | None:
+    """The domain that a mail goes to. Nothing else of the mail is told: it may hold a link that lets its holder in."""
+    try:
+        payload: Mapping[str, object] = json.loads(keyring.open(sealed, sealing_context(JobId(job))))
+    except (CannotOpen, ValueError):
+        return None
+    address = payload.get("to", payload.get("email"))
+    return f"***@{address.rpartition('@')[2]}" if isinstance(address, str) else None
+
+
+class PostgresStories:
+    """Implements `ports.record.Stories`."""
+
+    def __init__(self, pool: Pool, keyring: KeyRing) -> None:
+        self._pool = pool
+        self._keyring = keyring
+
+    async def find(self, sought: SoughtStory) -> Story:
+        parameters = {
+            "request": sought.request,
+            "tail": sought.tail,
+            "since": sought.since,
+            "until": sought.until,
+            "first": first_id(sought.since),
+            "last": first_id(sought.until),
+            "limit": MOST_ROWS + 1,
+        }
+        rows = await ask(self._pool, partial(_row, self._keyring), _FIND, parameters)
+        return Story(sought, rows[:MOST_ROWS], is_whole=len(rows) <= MOST_ROWS)
+
+
+_OF_REQUEST: Final = "(request_id = %(request)s::uuid or right(request_id::text, 22) = %(tail)s)"
+_BY_ID: Final[LiteralString] = f"id >= %(first)s::uuid and id < %(last)s::uuid and {_OF_REQUEST}"
+
+# A delivery that a replay queues has an id with the time of its old event, so deliveries are found by their own time. For an audit entry
+# and a sign-in, the state tells how far its export to the organization's SIEM has come.
+_FIND: Final[LiteralString] = f"""
+    with entries as materialized (
+             select * from audit_entries where {_BY_ID} order by id limit %(limit)s
+         ),
+         published as materialized (
+             select * from events where {_BY_ID} order by id limit %(limit)s
+         ),
+         sign_ins as materialized (
+             select * from login_events where {_BY_ID} order by id limit %(limit)s
+         ),
+         deliveries as materialized (
+             select *
+               from webhook_deliveries
+              where created_at >= %(since)s and created_at < %(until)s and {_OF_REQUEST}
+              order by created_at, id
+              limit %(limit)s
+         ),
+         queued as materialized (
+             select * from jobs where {_BY_ID} order by id limit %(limit)s
+         ),
+         told as (
+             select entries.created_at as at, 'audit entry' as noun, 1 as place, entries.id, entries.request_id, entries.organization_id,
+                    entries.actor_id, concat_ws(' ', entries.action, entries.target_type, entries.target_id,
+                              'agent ' || (entries.details ->> 'agent')) as what,
+                    concat_ws(', ', case when not entries.success then 'failed' end,
+                              coalesce('number ' || links.sequence || ' of its log', 'not linked yet'),
+                              case when siem.id is null then null
+                                   when links.sequence <= siem.audit_sequence then 'the SIEM has it'
+                                   else 'waits for the SIEM'
+                              end) as state,
+                    null::integer as attempts, null::timestamptz as next_at, null::text as error, null::bytea as sealed_payload
+               from entries
+               left join audit_links as links on links.entry_id = entries.id
+               left join siem_configurations as siem on siem.org_id = entries.organization_id and siem.is_active
+          union all
+             select occurred_at, 'event', 2, id, request_id, organization_id, actor_id,
+                    concat_ws(' ', name, target_type, target_id, 'agent ' || (details ->> 'agent')),
+                    'published', null, null, null, null
+               from published
+          union all
+             select sign_ins.created_at, 'sign-in', 0, sign_ins.id, sign_ins.request_id, sign_ins.organization_id,
+                    case when sign_ins.success then sign_ins.user_id end,
+                    concat_ws(' ', sign_ins.provider, 'user ' || sign_ins.user_id, 'service ' || sign_ins.service_id),
+                    concat_ws(', ', case when sign_ins.success then 'succeeded' else 'failed: ' || coalesce(sign_ins.reason, 'unknown') end,
+                              case when sign_ins.flagged then 'flagged' end,
+                              case when exists (select from sign_in_pending where event_id = sign_ins.id)
+                                   then 'waits for its number for the SIEM'
+                              end),
+                    null, null, null, null
+               from sign_ins
+          union all
+             select deliveries.updated_at, 'delivery', 3, deliveries.id, deliveries.request_id, webhooks.org_id, null,
+                    concat_ws(' ', deliveries.event_name, 'to webhook', deliveries.webhook_id),
+                    concat_ws(', ', case when deliveries.delivered_at is not null then 'delivered'
+                                         when deliveries.next_at is not null then 'waiting'
+                                         else 'given up'
+                                    end,
+                              'answered ' || deliveries.status_code),
+                    deliveries.attempts, deliveries.next_at, deliveries.error, null
+               from deliveries
+               left join webhooks on webhooks.id = deliveries.webhook_id
+          union all
+             select created_at, case when is_mail then 'mail' else 'job' end, 4, id, request_id, null, null, kind, state, attempts,
+                    case when state = 'waiting' then run_at end, last_error, case when is_mail then sealed_payload end
+               from queued
+              cross join lateral (select kind in ('mail', 'mail.organization', 'account.mail') as is_mail) as kinds
+         )
+  select told.at, told.noun, told.id, told.request_id as request, coalesce(organizations.slug, told.organization_id::text) as organization,
+         told.actor_id as actor, told.what, told.state, told.attempts, told.next_at, told.error, told.sealed_payload
+    from told
+    left join organizations on organizations.id = told.organization_id
+   order by told.at, told.place, told.id
+   limit %(limit)s
+"""

@@ -1,4 +1,7 @@
-"""API keys in PostgreSQL. All statements join the views `services` and `organizations`, which leave out rows that are being deleted."""
+"""API keys and client secrets, by which the programs of a service come.
+
+API keys in PostgreSQL. All statements join the views `services` and `organizations`, which leave out rows that are being deleted.
+"""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -6,15 +9,13 @@ from functools import lru_cache
 from typing import Any, Final, LiteralString, NamedTuple
 from uuid import UUID
 
-from adapters.postgres.columns import Columns, page_of
+from adapters.postgres.columns import Columns, CountRow, listed, page_of, storable_text
 from adapters.postgres.driver.pool import Pool
-from adapters.postgres.statements import ask, first
-from adapters.postgres.storable import storable_text
-from adapters.postgres.tenancy.keys.machine_keys import KeyLookups, KeyTable, added, adding, asked_keys
-from adapters.postgres.transaction import OnTransaction
-from core.domain.identifiers import ApiKeyId, ManagementKeyId, OrganizationId, ServiceId
+from adapters.postgres.statements import OnStatements, OnTransaction, ask, first, only
+from adapters.postgres.tenancy.management_keys import KeyLookups, KeyTable, added, adding, asked_keys
+from core.domain.identifiers import ApiKeyId, ClientSecretId, ManagementKeyId, OrganizationId, ServiceId
 from core.domain.requests import Listed
-from core.domain.services.api_keys import ApiKey, KeyHolder, Permission, PlacedKey, known_permissions
+from core.domain.services.api_keys import ApiKey, ClientSecret, KeyHolder, Permission, PlacedKey, PlacedSecret, known_permissions
 from core.domain.services.services import ServiceProfile, ServiceType
 from core.domain.tenancy.management_keys import KnownKey
 
@@ -65,7 +66,7 @@ def _permissions(words: tuple[str, ...]) -> frozenset[Permission]:
     return frozenset(known_permissions(words))
 
 
-def _placed(**columns: Any) -> PlacedKey:
+def _placed_key(**columns: Any) -> PlacedKey:
     return PlacedKey(API_KEY.taken(columns), **columns)
 
 
@@ -94,13 +95,13 @@ class ApiKeyRows(OnTransaction):
 
     async def delete(self, organization: OrganizationId, service_slug: str, key: ApiKeyId) -> PlacedKey | None:
         parameters = {"organization": organization, "slug": storable_text(service_slug), "id": key}
-        return first(await self._transaction.ask(_placed, _DELETE, parameters))
+        return first(await self._transaction.ask(_placed_key, _DELETE, parameters))
 
     async def delete_made(self, key: ManagementKeyId) -> Sequence[PlacedKey]:
-        return await self._transaction.ask(_placed, _DELETE_MADE, {"key": key})
+        return await self._transaction.ask(_placed_key, _DELETE_MADE, {"key": key})
 
     async def revoke(self, prefix: str) -> PlacedKey | None:
-        return first(await self._transaction.ask(_placed, _REVOKE, {"prefix": storable_text(prefix)}))
+        return first(await self._transaction.ask(_placed_key, _REVOKE, {"prefix": storable_text(prefix)}))
 
 
 API_KEYS: Final = KeyTable("api_keys", "service_id", ("permissions", "made_by_key"))
@@ -160,3 +161,66 @@ _DELETE: Final[LiteralString] = _DELETED.format(
 _DELETE_MADE: Final[LiteralString] = _DELETED.format(condition="and api_keys.made_by_key = %(key)s")
 
 _REVOKE: Final[LiteralString] = _DELETED.format(condition="and api_keys.prefix = %(prefix)s")
+
+
+CLIENT_SECRETS: Final = KeyTable("client_secrets", "service_id")
+SECRET: Final = Columns(ClientSecret, "client_secrets", named={"service": "service_id"})
+
+
+def _placed_secret(**columns: Any) -> PlacedSecret:
+    return PlacedSecret(SECRET.taken(columns), **columns)
+
+
+class ClientSecretRows(OnStatements):
+    """Implements `ports.services.services.ClientSecretStore`."""
+
+    async def list(self, organization: OrganizationId, service_slug: str) -> Sequence[ClientSecret] | None:
+        return listed(await self._statements.ask(SECRET.found, _LIST, {"organization": organization, "slug": storable_text(service_slug)}))
+
+    async def count(self, service: ServiceId) -> int:
+        return only(await self._statements.ask(CountRow, _COUNT, {"service": service})).count
+
+    async def add(self, secret: ClientSecret, digest: bytes) -> None:
+        await self._statements.tell(_CLIENT_SECRET_ADD, {**SECRET.values(secret), "digest": digest})
+
+    async def delete(self, service: ServiceId, secret: ClientSecretId) -> ClientSecret | None:
+        return first(await self._statements.ask(SECRET.row, _CLIENT_SECRET_DELETE, {"service": service, "id": secret}))
+
+    async def delete_made(self, key: ManagementKeyId) -> Sequence[PlacedSecret]:
+        await self._statements.tell(_HOLD_MADE, {"key": key})
+        return await self._statements.ask(_placed_secret, _CLIENT_SECRET_DELETE_MADE, {"key": key})
+
+
+_COUNT: Final = "select count(*) as count from client_secrets where service_id = %(service)s"
+
+_CLIENT_SECRET_ADD: Final[LiteralString] = f"insert into client_secrets ({SECRET.into('digest')}) values ({SECRET.inserted('digest')})"
+
+_CLIENT_SECRET_DELETE: Final[LiteralString] = f"""
+    delete from client_secrets
+     where id = %(id)s and service_id = %(service)s
+ returning {SECRET.names}
+"""
+
+# Deleting a secret changes its service. Two transactions that take the services in one order cannot deadlock.
+_HOLD_MADE: Final = """
+    select
+      from all_services
+     where id in (select service_id from client_secrets where made_by_key = %(key)s)
+     order by id
+       for no key update
+"""
+
+_CLIENT_SECRET_DELETE_MADE: Final[LiteralString] = f"""
+    delete from client_secrets
+     using services
+     where services.id = client_secrets.service_id and client_secrets.made_by_key = %(key)s
+ returning {SECRET.names}, services.slug as service_slug, services.org_id as organization
+"""
+
+_LIST: Final[LiteralString] = f"""
+    select {SECRET.names}
+      from services
+      left join client_secrets on client_secrets.service_id = services.id
+     where services.org_id = %(organization)s and services.slug = %(slug)s
+     order by client_secrets.created_at, client_secrets.id
+"""

@@ -7,13 +7,10 @@ from typing import Any, Final, LiteralString
 import msgspec
 from psycopg.types.json import Jsonb
 
-from adapters.postgres.columns import Columns
+from adapters.postgres.columns import Columns, IdRow, storable, storable_text
 from adapters.postgres.locks import DOMAINS, NAMESPACE
-from adapters.postgres.rows import IdRow
-from adapters.postgres.statements import Statements, first, only
-from adapters.postgres.storable import storable, storable_text
-from adapters.postgres.tenancy.domain_proofs import DOMAIN, OF_ANOTHER, DomainRow, ProofRows, ProofTable
-from adapters.postgres.transaction import Transaction
+from adapters.postgres.statements import Statements, Transaction, first, only
+from adapters.postgres.tenancy.domains import DOMAIN, OF_ANOTHER, DomainRow, ProofRows, ProofTable
 from core.domain.identifiers import OrganizationId, ResourceServerId, ServiceId
 from core.domain.services.resource_servers import (
     SETTLES_AFTER,

@@ -1,21 +1,31 @@
-"""Services in PostgreSQL. The statements read the view `services`, which leaves out services that are being deleted."""
+"""Services and what is set of each: its proxy, its claims, and how much it is used.
 
-from collections.abc import Mapping
+Services in PostgreSQL. The statements read the view `services`, which leaves out services that are being deleted.
+
+The claims that services have configured, in PostgreSQL. The column `told_in` has the places of `into`, which is a word of SQL.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final, LiteralString, NamedTuple
+from uuid import UUID
 
+import trio
 from psycopg.errors import UniqueViolation
 from psycopg.types.json import Jsonb
 
-from adapters.postgres.columns import Columns
-from adapters.postgres.rows import CountRow, IdRow
-from adapters.postgres.statements import ask, first, only
-from adapters.postgres.storable import storable, storable_text
+from adapters.postgres.columns import AnswerRow, Columns, CountRow, IdRow, storable, storable_text
+from adapters.postgres.driver.pool import Pool
+from adapters.postgres.statements import OnPool, OnStatements, ask, first, first_made, only
 from adapters.postgres.tenancy.organizations import ORGANIZATION, TIER
-from adapters.postgres.transaction import OnPool, OnStatements
-from core.domain.identifiers import ClientId, LogoId, OrganizationId, ServiceId
+from core.domain.claims import ClaimPlace, ClaimSource, ServiceClaim
+from core.domain.identifiers import ClientId, LogoId, OrganizationId, ServiceClaimId, ServiceId
 from core.domain.requests import MOST_ROWS_COUNTED, Listed
 from core.domain.services.clients import shown
+from core.domain.services.proxies import KeptProxy, ProxySettings, domains_above
+from core.domain.services.rights import ServiceRights
+from core.domain.services.service_claims import ConfiguredClaim
+from core.domain.services.service_users import ServiceAnalytics
 from core.domain.services.services import (
     ListedService,
     RegisteredService,
@@ -27,6 +37,7 @@ from core.domain.services.services import (
 )
 from core.domain.tenancy.branding import Logo
 from core.domain.tenancy.organizations import Organization
+from core.frozen import Frozen
 from ports.services.services import KeptMetadata
 
 SERVICE: Final = Columns(
@@ -288,4 +299,326 @@ _LIST_REGISTERED: Final[LiteralString] = f"""
     {_REGISTERED}
      where services.id in ({_WANTED} order by services.id desc limit %(limit)s offset %(offset)s)
      order by services.id desc
+"""
+
+
+PROXY_SETTINGS: Final = Columns(ProxySettings, "proxies", apart=("hosts",))
+
+
+class _Host(Frozen):
+    host: str
+
+
+class _Rights(Frozen):
+    roles: list[str]
+    permissions: list[str]
+
+
+def _kept(*, hosts: list[str], approved_hosts: list[str], closed_hosts: list[str], **columns: object) -> KeptProxy:
+    kept = PROXY_SETTINGS.taken_or_none(dict(columns), hosts=tuple(hosts)) or ProxySettings(hosts=tuple(hosts))
+    return KeptProxy(settings=kept, approved_hosts=tuple(approved_hosts), closed_hosts=tuple(closed_hosts))
+
+
+class ProxyRows(OnStatements):
+    """Implements `ports.services.services.ProxyStore`."""
+
+    async def find(self, organization: OrganizationId, service_slug: str) -> KeptProxy | None:
+        return first(await self._statements.ask(_kept, _PROXY_FIND, {"organization": organization, "slug": storable_text(service_slug)}))
+
+    async def rights(self, service: ServiceId) -> ServiceRights:
+        found = only(await self._statements.ask(_Rights, _RIGHTS, {"service": service}))
+        return ServiceRights(tuple(found.roles), tuple(found.permissions))
+
+    async def proved(self, organization: OrganizationId, hosts: Collection[str]) -> Collection[str]:
+        asked = list(hosts)
+        above = [" ".join(domains_above(host)) for host in asked]
+        rows = await self._statements.ask(_Host, _PROVED, {"organization": organization, "hosts": asked, "above": above})
+        return {row.host for row in rows}
+
+    async def claim(self, service: ServiceId, host: str, approved_at: datetime | None) -> bool:
+        parameters = {"service": service, "host": host, "above": " ".join(domains_above(host)), "approved_at": approved_at}
+        return only(await self._statements.ask(AnswerRow, _CLAIM, parameters)).yes
+
+    async def release(self, service: ServiceId, but: Sequence[str]) -> None:
+        await self._statements.tell(_RELEASE, {"service": service, "but": list(but)})
+
+    async def save(self, service: ServiceId, settings: ProxySettings, at: datetime) -> None:
+        await self._statements.tell(_PROXY_SAVE, {**PROXY_SETTINGS.values(settings), "service_id": service, "updated_at": at})
+
+
+def nearest_owner(above: LiteralString) -> LiteralString:
+    """A subquery: the organization that has proved the nearest of the domains. `above` is an expression of a text with all of them, which a
+    host lies in. Only one organization can have proved a domain.
+    """
+    return f"""(
+               select proved.org_id
+                 from (
+                          select domain, org_id
+                            from domains
+                           where verified_at is not null and domain = any (string_to_array({above}, ' '))
+                       union all
+                          select domain, org_id
+                            from domain_routes
+                           where verified_at is not null and domain = any (string_to_array({above}, ' '))
+                      ) as proved
+                order by length(proved.domain) desc
+                limit 1
+           )"""
+
+
+def is_open(owner: LiteralString, organization: LiteralString) -> LiteralString:
+    """A condition on a row of `proxy_hosts`: requests come through. A proof counts more than a platform owner's word, which stands where
+    nobody has a proof. `owner` is what `nearest_owner` has found, or null.
+    """
+    return f"coalesce({owner} = {organization}, proxy_hosts.approved_at is not null)"
+
+
+# The domains that a stored host lies in.
+_ABOVE: Final = """(
+               select string_agg(array_to_string(parts.labels[place:], '.'), ' ')
+                 from (select string_to_array(proxy_hosts.host, '.') as labels) as parts
+                cross join lateral generate_series(1, cardinality(parts.labels) - 1) as place
+           )"""
+
+_PROXY_FIND: Final[LiteralString] = f"""
+    select {PROXY_SETTINGS.names}, held.hosts, held.approved_hosts, held.closed_hosts
+      from services
+      left join proxies on proxies.service_id = services.id
+     cross join lateral (
+               select coalesce(array_agg(proxy_hosts.host order by proxy_hosts.host), '{{}}') as hosts,
+                      coalesce(
+                          array_agg(proxy_hosts.host order by proxy_hosts.host) filter (where proxy_hosts.approved_at is not null),
+                          '{{}}'
+                      ) as approved_hosts,
+                      coalesce(
+                          array_agg(proxy_hosts.host order by proxy_hosts.host)
+                              filter (where not {is_open(nearest_owner(_ABOVE), "services.org_id")}),
+                          '{{}}'
+                      ) as closed_hosts
+                 from proxy_hosts
+                where proxy_hosts.service_id = services.id
+           ) as held
+     where services.org_id = %(organization)s and services.slug = %(slug)s
+"""
+
+_RIGHTS: Final = """
+    select array(select slug from service_roles where service_id = %(service)s) as roles,
+           array(select key from permissions where service_id = %(service)s) as permissions
+"""
+
+_PROVED: Final[LiteralString] = f"""
+    select asked.host
+      from unnest(%(hosts)s::text[], %(above)s::text[]) as asked (host, above)
+     where {nearest_owner("asked.above")} = %(organization)s
+"""
+
+# Of two transactions that claim one host, the second waits for the first's row.
+_HOLDER: Final = "(select org_id from services where services.id = proxy_hosts.service_id)"
+
+_CLAIM: Final[LiteralString] = f"""
+    with mine as (
+             select org_id from services where id = %(service)s
+         ),
+         owner as (
+             select {nearest_owner("%(above)s::text")} as org_id
+         ),
+         claimed as (
+             insert into proxy_hosts (host, service_id, approved_at)
+             select %(host)s, %(service)s, %(approved_at)s
+                 on conflict (host) do update
+                set service_id = excluded.service_id, approved_at = excluded.approved_at
+              where proxy_hosts.service_id <> excluded.service_id
+                and (
+                        {_HOLDER} is null
+                     or {_HOLDER} <> (select org_id from mine) and not {is_open("(select org_id from owner)", _HOLDER)}
+                    )
+          returning host
+         )
+  select exists (select from claimed)
+      or exists (select from proxy_hosts where host = %(host)s and service_id = %(service)s) as yes
+"""
+
+_RELEASE: Final = "delete from proxy_hosts where service_id = %(service)s and host <> all (%(but)s::text[])"
+
+_PROXY_SAVE: Final[LiteralString] = f"""
+    insert into proxies ({PROXY_SETTINGS.into("service_id", "updated_at")})
+    values ({PROXY_SETTINGS.inserted("service_id", "updated_at")})
+        on conflict (service_id) do update
+       set {PROXY_SETTINGS.replaced()}, updated_at = excluded.updated_at
+"""
+
+
+# A row of `service_claims` as JSON, for statements that read all claims of a service at once.
+CLAIM: Final = """
+                   json_build_object(
+                       'name', service_claims.name, 'source', service_claims.source, 'argument', service_claims.argument,
+                       'into', service_claims.told_in
+                   )"""
+
+
+def service_claim(row: Mapping[str, Any]) -> ServiceClaim:
+    """Reads `CLAIM`."""
+    return ServiceClaim(row["name"], ClaimSource(row["source"]), row["argument"], tuple(map(ClaimPlace, row["into"])))
+
+
+class _Claim(Frozen, kw_only=True):
+    """For a service without claims, the list has one row of nulls."""
+
+    service_id: UUID
+    id: UUID | None
+    created_at: datetime | None
+    claim: Mapping[str, Any]
+    person_writes: bool | None = None
+
+    def configured(self) -> ConfiguredClaim | None:
+        if self.id is None or self.created_at is None:
+            return None
+        return ConfiguredClaim(
+            ServiceClaimId(self.id), ServiceId(self.service_id), service_claim(self.claim), self.created_at, self.person_writes
+        )
+
+
+class ServiceClaimRows(OnStatements):
+    """Implements `ports.services.services.ServiceClaimStore`."""
+
+    async def list(self, organization: OrganizationId, service_slug: str) -> Sequence[ConfiguredClaim] | None:
+        rows = await self._statements.ask(_Claim, _SERVICE_CLAIM_LIST, {"organization": organization, "slug": storable_text(service_slug)})
+        return [claim for row in rows if (claim := row.configured()) is not None] if rows else None
+
+    async def find(self, service: ServiceId, claim: ServiceClaimId) -> ConfiguredClaim | None:
+        return first_made(await self._statements.ask(_Claim, _GET, {"service": service, "id": claim}), _Claim.configured)
+
+    async def count(self, service: ServiceId) -> int:
+        return only(await self._statements.ask(CountRow, _COUNT, {"service": service})).count
+
+    async def add(self, claim: ConfiguredClaim) -> bool:
+        return bool(await self._statements.ask(IdRow, _SERVICE_CLAIM_ADD, _columns(claim)))
+
+    async def save(self, claim: ConfiguredClaim) -> bool:
+        return bool(await self._statements.ask(IdRow, _SERVICE_CLAIM_SAVE, _columns(claim)))
+
+    async def is_made_of(self, organization: OrganizationId, field: str) -> bool:
+        return only(await self._statements.ask(AnswerRow, _IS_MADE_OF, {"organization": organization, "field": storable_text(field)})).yes
+
+    async def delete(self, service: ServiceId, claim: ServiceClaimId) -> ConfiguredClaim | None:
+        return first_made(await self._statements.ask(_Claim, _SERVICE_CLAIM_DELETE, {"service": service, "id": claim}), _Claim.configured)
+
+
+def _columns(configured: ConfiguredClaim) -> Mapping[str, Any]:
+    claim = configured.claim
+    return {
+        "id": configured.id,
+        "service": configured.service,
+        "name": claim.name,
+        "source": claim.source.value,
+        "argument": None if claim.argument is None else Jsonb(storable(claim.argument)),
+        "told_in": [place.value for place in claim.into],
+        "created_at": configured.created_at,
+    }
+
+
+_COLUMNS: Final[LiteralString] = f"""
+           service_claims.service_id, service_claims.id, service_claims.created_at, {CLAIM} as claim"""
+
+_OF_FIELD: Final[LiteralString] = """
+           (
+               select 'person' = any (fields.written_by)
+                 from profile_fields as fields
+                where fields.key = service_claims.argument #>> '{}'
+                  and case service_claims.source
+                          when 'person_field' then fields.org_id is null
+                          when 'organization_field' then fields.org_id = services.org_id
+                          else false
+                      end
+           ) as person_writes"""
+
+_SERVICE_CLAIM_LIST: Final[LiteralString] = f"""
+    select services.id as service_id, service_claims.id, service_claims.created_at, {CLAIM} as claim, {_OF_FIELD}
+      from services
+      left join service_claims on service_claims.service_id = services.id
+     where services.org_id = %(organization)s and services.slug = %(slug)s
+     order by service_claims.name, service_claims.id
+"""
+
+_GET: Final[LiteralString] = f"""
+    select {_COLUMNS}, {_OF_FIELD}
+      from service_claims
+      join services on services.id = service_claims.service_id
+     where service_claims.service_id = %(service)s and service_claims.id = %(id)s
+"""
+
+_COUNT: Final = "select count(*) as count from service_claims where service_id = %(service)s"
+
+_SERVICE_CLAIM_ADD: Final = """
+    insert into service_claims (id, service_id, name, source, argument, told_in, created_at)
+    values (%(id)s, %(service)s, %(name)s, %(source)s, %(argument)s, %(told_in)s, %(created_at)s)
+        on conflict (service_id, name) do nothing
+ returning id
+"""
+
+# The caller holds the service, so no other claim takes the name meanwhile.
+_SERVICE_CLAIM_SAVE: Final = """
+    update service_claims
+       set name = %(name)s, source = %(source)s, argument = %(argument)s, told_in = %(told_in)s
+     where id = %(id)s and service_id = %(service)s
+       and not exists (
+               select from service_claims as others where others.service_id = %(service)s and others.name = %(name)s and others.id <> %(id)s
+           )
+ returning id
+"""
+
+_IS_MADE_OF: Final = """
+    select exists (
+               select
+                 from service_claims
+                 join services on services.id = service_claims.service_id
+                where services.org_id = %(organization)s and service_claims.source = 'organization_field'
+                  and service_claims.argument #>> '{}' = %(field)s
+           ) as yes
+"""
+
+_SERVICE_CLAIM_DELETE: Final[LiteralString] = (
+    f"delete from service_claims where id = %(id)s and service_id = %(service)s returning {_COLUMNS}"
+)
+
+
+AT_ONCE: Final = 2
+
+
+class PostgresServiceAnalytics:
+    """Implements `ports.services.services.ServiceAnalyticsLookup`."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+        # Counting many sign-ins takes time. A service that asks often waits for its own earlier questions and leaves connections for
+        # others.
+        self._limiter = trio.CapacityLimiter(AT_ONCE)
+
+    async def find(self, service: ServiceId, since: datetime) -> ServiceAnalytics | None:
+        async with self._limiter:
+            rows = await ask(self._pool, ServiceAnalytics, COUNT_SERVICE_USE, {"service": service, "since": since})
+        return first(rows)
+
+
+# `services` and `plans` keep the counts of users and subscriptions. The count of sign-ins comes from an index alone.
+COUNT_SERVICE_USE: Final = """
+    select services.user_count::bigint as total_users, of_plans.total_subscriptions, of_plans.active_subscriptions,
+           of_logins.total_logins, of_logins.unique_users
+      from services
+     cross join lateral (
+                select coalesce(sum(active_count + past_due_count + cancelled_count + expired_count), 0)::bigint as total_subscriptions,
+                       coalesce(sum(active_count), 0)::bigint as active_subscriptions
+                  from plans
+                 where plans.service_id = services.id
+           ) as of_plans
+     cross join (
+                select coalesce(sum(by_user.logins), 0)::bigint as total_logins, count(*) as unique_users
+                  from (
+                           select count(*) as logins
+                             from login_events
+                            where login_events.service_id = %(service)s and login_events.success and login_events.created_at > %(since)s
+                            group by login_events.user_id
+                       ) as by_user
+           ) as of_logins
+     where services.id = %(service)s
 """

@@ -7,21 +7,17 @@ from uuid import UUID
 
 import msgspec
 
-from adapters.postgres.arrays import array
-from adapters.postgres.columns import Columns
+from adapters.postgres.columns import Columns, IdRow, array, storable_text
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.identity.factors.mfa import grace_is_over, second_factor_due
 from adapters.postgres.identity.proofs.sign_in_policy import admits
-from adapters.postgres.identity.sessions.audiences import IS_OPEN, asks_nothing, is_held
-from adapters.postgres.identity.terms.demands import terms_due, time_is_over
-from adapters.postgres.rows import IdRow
+from adapters.postgres.identity.sessions.parts import IS_OPEN, asks_nothing, is_held
+from adapters.postgres.identity.terms import terms_due, time_is_over
 from adapters.postgres.services.api_keys import API_KEYS, ITS_SERVICE, KNOWN, KnownApiKeyRow
 from adapters.postgres.shared_lookups import SharedLookups
-from adapters.postgres.statements import ask_in_order, first, first_made
-from adapters.postgres.storable import storable_text
-from adapters.postgres.tenancy.keys.machine_keys import KeyTable, added, adding
+from adapters.postgres.statements import OnStatements, ask_in_order, first, first_made
+from adapters.postgres.tenancy.management_keys import KeyTable, added, adding
 from adapters.postgres.ties import counts_for, has_come
-from adapters.postgres.transaction import OnStatements
 from core.domain.identifiers import ApiKeyId, OrganizationId, ResourceServerId, ServiceId, UserId, UserKeyId
 from core.domain.services.api_keys import KeyHolder
 from core.domain.services.resource_servers import ResourceScope

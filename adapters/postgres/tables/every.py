@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from adapters.postgres.tables import federation, foundation, identity, platform, record, services, tenancy
-from adapters.postgres.tables.declaring import Table
-from adapters.postgres.tables.moving import Moved
+from adapters.postgres.tables.declaring import Moved, Table
 
 TABLES: Final[Mapping[str, Table]] = {
     table.name: table for family in (platform, federation, services, tenancy, identity, record, foundation) for table in family.TABLES

@@ -11,6 +11,8 @@ from adapters.postgres.tables.declaring import (
     ID,
     INSTALLATION,
     NO_CREDENTIAL,
+    OF_A_SIGN_IN,
+    OF_CALLS,
     OPAQUE,
     ORGANIZATION,
     ORGANIZATIONS_OWN,
@@ -23,6 +25,8 @@ from adapters.postgres.tables.declaring import (
     Ends,
     Eraser,
     ExportPart,
+    IdMeaning,
+    Moved,
     Personal,
     Setting,
     Table,
@@ -31,7 +35,6 @@ from adapters.postgres.tables.declaring import (
     plain,
     sealed,
 )
-from adapters.postgres.tables.moving import OF_A_SIGN_IN, OF_CALLS, IdMeaning, Moved
 from core.domain.identity.endings import CredentialKind
 
 _WITH_THE_RUN: Final = "30 days, with the run, and as long as a stop holds the person; no longer than the connection to the directory."

@@ -12,6 +12,10 @@ from adapters.postgres.tables.declaring import (
     INSTALLATION,
     LISTED,
     NO_CREDENTIAL,
+    OF_A_PERSON,
+    OF_A_SIGN_IN,
+    OF_CALLS,
+    OF_SIGN_INS,
     OPAQUE,
     ORGANIZATION,
     ORGANIZATIONS_OWN,
@@ -33,6 +37,8 @@ from adapters.postgres.tables.declaring import (
     Ends,
     Eraser,
     ExportPart,
+    IdMeaning,
+    Moved,
     Personal,
     Setting,
     Table,
@@ -42,7 +48,6 @@ from adapters.postgres.tables.declaring import (
     plain,
     sealed,
 )
-from adapters.postgres.tables.moving import OF_A_PERSON, OF_A_SIGN_IN, OF_CALLS, OF_SIGN_INS, IdMeaning, Moved
 from core.domain.identity.endings import CredentialKind
 
 _SIGN_INS: Final = "`POSTERN_LOGIN_EVENT_RETENTION`, 400 days by default."

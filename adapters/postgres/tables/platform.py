@@ -2,8 +2,7 @@
 
 from typing import Final
 
-from adapters.postgres.tables.declaring import FACT, NO_CREDENTIAL, OPAQUE, ORGANIZATION, WORD, Age, Ends, Table, plain, sealed
-from adapters.postgres.tables.moving import LEADS_THERE
+from adapters.postgres.tables.declaring import FACT, LEADS_THERE, NO_CREDENTIAL, OPAQUE, ORGANIZATION, WORD, Age, Ends, Table, plain, sealed
 
 TABLES: Final = (
     Table(

@@ -9,6 +9,7 @@ from adapters.postgres.tables.declaring import (
     ENTRY,
     ID,
     NO_CREDENTIAL,
+    OF_CALLS,
     OPAQUE,
     ORGANIZATIONS_OWN,
     OWN_ORGANIZATION,
@@ -18,12 +19,13 @@ from adapters.postgres.tables.declaring import (
     Age,
     Ends,
     Eraser,
+    IdMeaning,
+    Moved,
     Setting,
     Table,
     personal,
     plain,
 )
-from adapters.postgres.tables.moving import OF_CALLS, IdMeaning, Moved
 
 _SAME_PERSON: Final[LiteralString] = "exists (select from arriving_people as people where people.{} and people.new = people.old)"
 # The log shows the address of whoever has the id now, so nobody else's id may stand there.

@@ -6,9 +6,12 @@ from adapters.postgres.tables.declaring import (
     BY_STATEMENT,
     FACT,
     INSTALLATION,
+    NEW_PROOF,
     NO_CREDENTIAL,
+    OF_PAYMENTS,
     OPAQUE,
     ORGANIZATION,
+    OWN_TIE,
     PAYMENT_ID,
     SERVICE,
     THE_INSTALLATIONS,
@@ -17,11 +20,12 @@ from adapters.postgres.tables.declaring import (
     Ends,
     Eraser,
     ExportPart,
+    IdMeaning,
+    Moved,
     Table,
     personal,
     plain,
 )
-from adapters.postgres.tables.moving import NEW_PROOF, OF_PAYMENTS, OWN_TIE, IdMeaning, Moved
 from core.domain.identity.endings import CredentialKind
 
 TABLES: Final = (

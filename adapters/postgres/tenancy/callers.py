@@ -5,20 +5,17 @@ from datetime import datetime
 from typing import Any, Final, LiteralString, NamedTuple
 from uuid import UUID
 
-from adapters.postgres.arrays import array, array_of_texts
+from adapters.postgres.columns import array, array_of_texts
 from adapters.postgres.driver.pool import Pool
+from adapters.postgres.identity.accounts import AS_JSON, profile_of
 from adapters.postgres.identity.addresses import is_verified_for
 from adapters.postgres.identity.factors.mfa import ACTING, OWES_SECOND_FACTOR, second_factor_due
-from adapters.postgres.identity.profiles import AS_JSON, profile_of
 from adapters.postgres.identity.proofs.sign_in_policy import admits
-from adapters.postgres.identity.sessions.audiences import open_audiences
-from adapters.postgres.identity.sessions.doors import is_kept_out
-from adapters.postgres.identity.sessions.liveness import IS_LIVE
-from adapters.postgres.identity.sessions.profile_columns import tells_more
-from adapters.postgres.identity.terms.demands import OWES_TERMS, terms_due, time_is_over
+from adapters.postgres.identity.sessions.parts import IS_LIVE, is_kept_out, open_audiences, tells_more
+from adapters.postgres.identity.terms import OWES_TERMS, terms_due, time_is_over
 from adapters.postgres.shared_lookups import SharedLookups
 from adapters.postgres.statements import ask_in_order
-from adapters.postgres.tenancy.relations import RELATIONS_OF_MEMBER
+from adapters.postgres.tenancy.roles import RELATIONS_OF_MEMBER
 from adapters.postgres.ties import counts_for, is_listed
 from core.domain.identifiers import DeviceId, OrganizationId, ServiceId, SessionId, UserId
 from core.domain.identity.callers import Caller

@@ -5,17 +5,14 @@ from datetime import datetime
 from typing import Any, Final, LiteralString
 from uuid import UUID
 
-from adapters.postgres.branding import dress_of
+from adapters.postgres.branding import bring, dress_of, worn
+from adapters.postgres.columns import IdRow
 from adapters.postgres.identity.addresses import may_answer
-from adapters.postgres.identity.sessions.liveness import SESSION_LIVES
-from adapters.postgres.rows import IdRow
-from adapters.postgres.statements import first, first_made
-from adapters.postgres.tenancy.keys.management_keys import OF_KEY, OWES_SECOND_FACTOR
-from adapters.postgres.tenancy.relations import RELATIONS_OF_MEMBER
-from adapters.postgres.tenancy.roles import application_of, gives_service_roles
-from adapters.postgres.texts.own_texts import bring, worn
+from adapters.postgres.identity.sessions.parts import SESSION_LIVES
+from adapters.postgres.statements import OnStatements, first, first_made
+from adapters.postgres.tenancy.management_keys import OF_KEY, OWES_SECOND_FACTOR
+from adapters.postgres.tenancy.roles import RELATIONS_OF_MEMBER, application_of, gives_service_roles
 from adapters.postgres.ties import has_name, is_own_member, shown_name
-from adapters.postgres.transaction import OnStatements
 from core.domain.branding import named_application
 from core.domain.identifiers import InvitationId, ManagementKeyId, OrganizationId, RoleId, SessionId, UserId, first_id
 from core.domain.identity.accounts import Account

@@ -4,16 +4,12 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final, LiteralString
 
-from adapters.postgres.branding import dress_of
-from adapters.postgres.columns import Columns
+from adapters.postgres.branding import bring, dress_of, worn
+from adapters.postgres.columns import Columns, IdRow, storable_text
 from adapters.postgres.identity.accounts import ACCOUNT
-from adapters.postgres.identity.realms.domains import awaits_role, was_turned_away
-from adapters.postgres.rows import IdRow
-from adapters.postgres.statements import first
-from adapters.postgres.storable import storable_text
-from adapters.postgres.tenancy.owners import administrators
-from adapters.postgres.texts.own_texts import bring, worn
-from adapters.postgres.transaction import OnStatements
+from adapters.postgres.identity.realms import awaits_role, was_turned_away
+from adapters.postgres.statements import OnStatements, first
+from adapters.postgres.tenancy.members import administrators
 from core.domain.identifiers import JoinRequestId, OrganizationId, UserId
 from core.domain.requests import Page
 from core.domain.tenancy.domains import JoinPolicy

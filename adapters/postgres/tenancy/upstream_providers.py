@@ -1,25 +1,28 @@
-"""Organizations' own upstream providers in PostgreSQL."""
+"""Organizations' own upstream providers and client credentials, and what Postern does with connections by itself."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final, LiteralString
+from uuid import UUID
 
 import msgspec
 from psycopg.types.json import Jsonb
 
-from adapters.postgres.columns import Columns
-from adapters.postgres.identity.sessions.revoking import revoking
-from adapters.postgres.identity.upstream.identity_assertions import ASSERTION_SETTINGS
-from adapters.postgres.identity.upstream.saml_settings import kept_settings, ldap_settings, saml_settings
-from adapters.postgres.rows import AnswerRow, CountRow, IdRow
-from adapters.postgres.statements import first, first_made, only
-from adapters.postgres.storable import storable
-from adapters.postgres.transaction import OnStatements
-from core.domain.identifiers import OrganizationId, UpstreamProviderId
+from adapters.postgres.columns import AnswerRow, Columns, CountRow, IdRow, storable, storable_text
+from adapters.postgres.identity.sessions.parts import revoking
+from adapters.postgres.identity.upstream.providers import ASSERTION_SETTINGS
+from adapters.postgres.identity.upstream.ways import kept_settings, ldap_settings, saml_settings
+from adapters.postgres.statements import OnStatements, first, first_made, only
+from adapters.postgres.tenancy.members import owners
+from core.domain.identifiers import OAuthCredentialId, OrganizationId, UpstreamProviderId
 from core.domain.identity.upstream.claims import Voucher
 from core.domain.identity.upstream.connections import ProviderKind
-from core.domain.tenancy.upstream_providers import NO_UPKEEP, Upkeep, UpstreamProvider
+from core.domain.identity.upstream.providers import Provider
+from core.domain.identity.upstream.refreshes import ConnectionEnding, RefreshFault
+from core.domain.tenancy.upstream_providers import NO_UPKEEP, OAuthCredentials, Upkeep, UpstreamProvider
 from core.frozen import Frozen
+from ports.tenancy.connections import ConnectionsEnding, DueConnection
+from ports.tenancy.receivers import Owner
 
 
 def _known(succeeded: Iterable[str]) -> tuple[Voucher, ...]:
@@ -237,4 +240,195 @@ _SAVE: Final[LiteralString] = f"""
                 where others.org_id = %(organization)s and others.name = %(name)s and others.id <> %(id)s
            )
  returning id
+"""
+
+
+class _Credentials(Frozen):
+    id: UUID
+    org_id: UUID
+    provider: str
+    client_id: str
+    created_at: datetime
+    updated_at: datetime
+
+    def credentials(self) -> OAuthCredentials:
+        return OAuthCredentials(
+            id=OAuthCredentialId(self.id),
+            organization=OrganizationId(self.org_id),
+            provider=Provider(self.provider),
+            client_id=self.client_id,
+            created_at=self.created_at,
+            updated_at=self.updated_at,
+        )
+
+
+class OAuthCredentialRows(OnStatements):
+    """Implements `ports.tenancy.connections.OAuthCredentialStore`."""
+
+    async def find(self, organization: OrganizationId, provider: Provider) -> OAuthCredentials | None:
+        return first_made(
+            await self._statements.ask(_Credentials, _GET, {"organization": organization, "provider": provider.value}),
+            _Credentials.credentials,
+        )
+
+    async def save(self, credentials: OAuthCredentials, sealed_secret: bytes) -> None:
+        await self._statements.tell(
+            _OAUTH_CREDENTIAL_SAVE,
+            {
+                "id": credentials.id,
+                "organization": credentials.organization,
+                "provider": credentials.provider.value,
+                "client_id": storable_text(credentials.client_id),
+                "sealed_secret": sealed_secret,
+                "at": credentials.updated_at,
+            },
+        )
+
+    async def remove(self, organization: OrganizationId, provider: Provider) -> OAuthCredentials | None:
+        return first_made(
+            await self._statements.ask(_Credentials, _REMOVE, {"organization": organization, "provider": provider.value}),
+            _Credentials.credentials,
+        )
+
+
+_COLUMNS: Final = "id, org_id, provider, client_id, created_at, updated_at"
+
+_OAUTH_CREDENTIAL_SAVE: Final = """
+    insert into oauth_credentials (id, org_id, provider, client_id, sealed_client_secret, created_at, updated_at)
+    values (%(id)s, %(organization)s, %(provider)s, %(client_id)s, %(sealed_secret)s, %(at)s, %(at)s)
+        on conflict (org_id, provider) do update
+       set id = excluded.id, client_id = excluded.client_id, sealed_client_secret = excluded.sealed_client_secret,
+           updated_at = excluded.updated_at
+"""
+
+_OF_PROVIDER: Final = "org_id = %(organization)s and provider = %(provider)s"
+
+_REMOVE: Final[LiteralString] = f"delete from oauth_credentials where {_OF_PROVIDER} returning {_COLUMNS}"
+
+_GET: Final[LiteralString] = f"select {_COLUMNS} from oauth_credentials where {_OF_PROVIDER}"
+
+
+def _due(*, organization_slug: str | None, is_active_organization: bool | None, **columns: Any) -> DueConnection:
+    # An organization that was deleted meanwhile has neither a slug nor a state.
+    return DueConnection(provider_of(**columns), organization_slug or "", bool(is_active_organization))
+
+
+class ConnectionRefreshRows(OnStatements):
+    """Implements `ports.tenancy.connections.ConnectionRefreshStore`."""
+
+    async def claim_due(self, at: datetime, until: datetime, limit: int) -> Sequence[DueConnection]:
+        return await self._statements.ask(_due, _CLAIM_DUE, {"at": at, "until": until, "limit": limit})
+
+    async def counted(self, now: datetime, soon: datetime, failing_before: datetime, *, urgent: datetime) -> ConnectionsEnding:
+        parameters = {"now": now, "soon": soon, "failing_before": failing_before, "urgent": urgent}
+        return only(await self._statements.ask(ConnectionsEnding, _COUNTED, parameters))
+
+    async def hold(self, provider: UpstreamProviderId) -> UpstreamProvider | None:
+        return first(await self._statements.ask(provider_of, _CONNECTION_REFRESHE_HOLD, {"id": provider}))
+
+    async def read(self, provider: UpstreamProvider, at: datetime, next_turn: datetime) -> None:
+        await self._statements.tell(_READ, {**_kept(provider), "at": at, "next": next_turn})
+
+    async def decided(self, provider: UpstreamProvider) -> None:
+        await self._statements.tell(_DECIDED, _kept(provider))
+
+    async def failed(self, provider: UpstreamProviderId, fault: RefreshFault, at: datetime, next_turn: datetime) -> None:
+        await self._statements.tell(_FAILED, {"id": provider, "fault": fault.value, "at": at, "next": next_turn})
+
+    async def put_off(self, provider: UpstreamProviderId, next_turn: datetime) -> None:
+        await self._statements.tell(_PUT_OFF, {"id": provider, "next": next_turn})
+
+    async def dated(self, provider: UpstreamProviderId, certificate: str, until: datetime) -> None:
+        await self._statements.tell(_DATED, {"id": provider, "certificate": certificate, "until": until})
+
+    async def warned(self, provider: UpstreamProviderId, ending: ConnectionEnding, ends_at: datetime, days: int) -> bool:
+        parameters = {"id": provider, "ending": ending.value, "ends_at": ends_at, "days": days}
+        return bool(await self._statements.ask(IdRow, _WARNED, parameters))
+
+    async def owners(self, organization: OrganizationId) -> Sequence[Owner]:
+        return await owners(self._statements, organization)
+
+
+def _kept(provider: UpstreamProvider) -> Mapping[str, Any]:
+    return {
+        "id": provider.id,
+        "saml": None if provider.saml is None else Jsonb(storable(kept_settings(provider.saml))),
+        "tested_digest": provider.tested_digest,
+    }
+
+
+_CLAIM_DUE: Final[LiteralString] = f"""
+    with claimed as (
+             update upstream_providers
+                set refresh_at = %(until)s
+              where id = any (array(
+                        select id
+                          from upstream_providers
+                         where refresh_at <= %(at)s
+                         order by refresh_at
+                         limit %(limit)s
+                           for no key update skip locked
+                    ))
+          returning *
+         )
+    select {PROVIDER},
+           (select slug from organizations where organizations.id = upstream_providers.org_id) as organization_slug,
+           (select status = 'active' from organizations where organizations.id = upstream_providers.org_id) as is_active_organization
+      from claimed as upstream_providers
+     order by id
+"""
+
+# An end within thirty days that has a successor is none: ours, when the next one is made.
+ENDS_SOON: Final = """
+    upstream_providers.kind = 'saml' and upstream_providers.enabled
+    and (
+        not exists (
+            select
+              from jsonb_array_elements(upstream_providers.saml -> 'certificates') as one
+             where (one ->> 'valid_until')::timestamptz >= %(soon)s
+        )
+        or upstream_providers.certificate_until < %(soon)s and upstream_providers.next_certificate is null
+    )
+"""
+
+WAITS: Final = "jsonb_array_length(upstream_providers.saml -> 'waiting') > 0 and upstream_providers.state <> 'draft'"
+
+_COUNTED: Final[LiteralString] = f"""
+    select count(*) filter (where {ENDS_SOON})::int as ending,
+           count(*) filter (where {ENDS_SOON.replace("%(soon)s", "%(urgent)s")})::int as urgent,
+           count(*) filter (where {WAITS})::int as waiting,
+           count(*) filter (where upstream_providers.failing_since < %(failing_before)s)::int as failing
+      from upstream_providers
+      join organizations on organizations.id = upstream_providers.org_id and organizations.status = 'active'
+     where upstream_providers.state <> 'draft'
+"""
+
+_CONNECTION_REFRESHE_HOLD: Final[LiteralString] = f"select {PROVIDER} from upstream_providers where id = %(id)s for no key update"
+
+_READ: Final = """
+    update upstream_providers
+       set saml = %(saml)s, tested_digest = %(tested_digest)s, refreshed_at = %(at)s, refresh_fault = null, failing_since = null,
+           refresh_at = %(next)s
+     where id = %(id)s
+"""
+
+_DECIDED: Final = "update upstream_providers set saml = %(saml)s, tested_digest = %(tested_digest)s where id = %(id)s"
+
+_FAILED: Final = """
+    update upstream_providers
+       set refresh_fault = %(fault)s, failing_since = coalesce(failing_since, %(at)s), refresh_at = %(next)s
+     where id = %(id)s
+"""
+
+_PUT_OFF: Final = "update upstream_providers set refresh_at = %(next)s where id = %(id)s"
+
+_DATED: Final = "update upstream_providers set certificate_until = %(until)s where id = %(id)s and certificate = %(certificate)s"
+
+_WARNED: Final = """
+    insert into connection_warnings as warnings (upstream_provider_id, ending, ends_at, days)
+    values (%(id)s, %(ending)s, %(ends_at)s, %(days)s)
+        on conflict (upstream_provider_id, ending) do update
+       set ends_at = excluded.ends_at, days = excluded.days
+     where warnings.ends_at <> excluded.ends_at or warnings.days > excluded.days
+ returning upstream_provider_id as id
 """

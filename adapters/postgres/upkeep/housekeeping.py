@@ -1,23 +1,31 @@
-"""The janitor's sweeps: what each table declares of its rows' age. Each statement deletes one small batch, and skips rows that another
+"""What becomes of rows with the time: sweeps, tables that are cut by month, and values that are sealed again.
+
+The janitor's sweeps: what each table declares of its rows' age. Each statement deletes one small batch, and skips rows that another
 transaction holds at the moment. What goes for its age stays while the clock cannot be believed.
+
+Tables that are cut by month. The functions of the schema know the parts, and run as the owner of the tables (`schema.sql`).
+
+Every place where the database keeps sealed values, so that a command can seal them again after a rotation of the key ring.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Final, LiteralString
 
 from adapters.postgres.database import BELIEVED
 from adapters.postgres.driver.pool import Pool
-from adapters.postgres.federation import logout_notices
+from adapters.postgres.federation import given_sessions
 from adapters.postgres.rate_limits import FORGET_FULL
-from adapters.postgres.signing_keys import NEEDED_UNTIL
-from adapters.postgres.statements import ask_in_order, only, tell
-from adapters.postgres.tables.declaring import Age, Setting
+from adapters.postgres.server_secrets import NEEDED_UNTIL
+from adapters.postgres.statements import ask, ask_in_order, only, tell
+from adapters.postgres.tables.declaring import Age, Sealing, Setting
 from adapters.postgres.tables.every import TABLES
-from adapters.postgres.tenancy.siem_queue import FORGET_RECEIVED
-from adapters.postgres.tenancy.webhook_queue import FORSAKE
+from adapters.postgres.tenancy.siem import FORGET_RECEIVED
+from adapters.postgres.tenancy.webhooks import FORSAKE_DELIVERIES
 from core.frozen import Frozen
-from ports.database import Housekeeping
+from ports.crypto import KeyRing, SealedValue
+from ports.database import Housekeeping, Partitions
+from ports.system import Clock
 
 
 class Sweep(Frozen):
@@ -33,7 +41,7 @@ class Sweep(Frozen):
 
 
 class SweepOfParts(Sweep):
-    """Sweeps a table that is cut by month. Whole months are dropped, not swept (`upkeep/partitions.py`). These rows were there before the
+    """Sweeps a table that is cut by month. Whole months are dropped, not swept. These rows were there before the
     first month, or belong to none.
     """
 
@@ -104,9 +112,9 @@ _OWN: Final[Mapping[str, LiteralString]] = {
                       for update skip locked
                ))
     """,
-    "ForsakenDeliveries": FORSAKE,
-    "ExpiredLogins": logout_notices.EXPIRE,
-    "ForsakenNotices": logout_notices.FORSAKE,
+    "ForsakenDeliveries": FORSAKE_DELIVERIES,
+    "ExpiredLogins": given_sessions.EXPIRE_LOGOUT_NOTICES,
+    "ForsakenNotices": given_sessions.FORSAKE_LOGOUT_NOTICES,
     "ReceivedSignIns": FORGET_RECEIVED,
     "DeliveriesOfNobody": """
         with recursive named (webhook_id) as (
@@ -144,3 +152,131 @@ def _statement(table: LiteralString, age: Age) -> LiteralString:
 
 
 STATEMENTS: Final[Mapping[str, LiteralString]] = {age.name: _statement(table.name, age) for table in TABLES.values() for age in table.ages}
+
+
+# A server that nobody starts for so long still finds parts to write to. Later rows go to the part of the rest.
+MONTHS_AHEAD: Final = 3
+
+
+class _Ahead(Frozen):
+    ahead: timedelta
+
+
+class PostgresPartitions:
+    """Implements `ports.database.Partitions` for one table."""
+
+    def __init__(self, pool: Pool, clock: Clock, table: str, retention: timedelta) -> None:
+        self.table = table
+        self._pool = pool
+        self._clock = clock
+        self._retention = retention
+
+    async def make(self) -> Sequence[str]:
+        return await ask_in_order(self._pool, str, _MAKE, {"table": self.table, "months": MONTHS_AHEAD})
+
+    async def drop(self, up: timedelta) -> Sequence[str]:
+        parameters = {"table": self.table, "retention": self._retention, "up": up, "now": self._clock.now()}
+        return await ask_in_order(self._pool, str, _DROP, parameters)
+
+    async def in_the_way(self) -> Sequence[str]:
+        return await ask_in_order(self._pool, str, _IN_THE_WAY, {"table": self.table, "months": MONTHS_AHEAD})
+
+    async def ahead(self) -> timedelta:
+        return only(await ask(self._pool, _Ahead, _AHEAD, {"table": self.table})).ahead
+
+
+def partitions(
+    pool: Pool, clock: Clock, *, login_event_retention: timedelta, delivery_retention: timedelta, event_retention: timedelta
+) -> tuple[Partitions, ...]:
+    """Deliveries come before events: a month of events stays while a delivery tells one of them. So they are kept as long as deliveries."""
+    return (
+        PostgresPartitions(pool, clock, "login_events", login_event_retention),
+        PostgresPartitions(pool, clock, "webhook_deliveries", delivery_retention),
+        PostgresPartitions(pool, clock, "events", max(event_retention, delivery_retention)),
+    )
+
+
+_MAKE: Final = "select make_partitions(%(table)s, %(months)s) as name"
+_DROP: Final = "select drop_partitions(%(table)s, %(retention)s::interval, %(up)s::interval, %(now)s::timestamptz) as name"
+_IN_THE_WAY: Final = "select partitions_in_the_way(%(table)s, %(months)s) as name"
+
+# Until the first moment that no part holds. An id begins with the milliseconds of its moment.
+_AHEAD: Final = """
+    with parts as materialized (select * from partitions_of(%(table)s) where not is_rest)
+  select coalesce(
+             to_timestamp(('x' || left(replace(min(last::text), '-', ''), 12))::bit(48)::bigint / 1000.0) - now(), '0'
+         ) as ahead
+    from parts
+   where last > first_id_of(now())
+     and exists (select from parts as one where (one.first is null or one.first <= first_id_of(now())) and one.last > first_id_of(now()))
+     and not exists (select from parts as next where next.first = parts.last)
+"""
+
+
+class _Column(Frozen):
+    """The parameters: `after` and `limit` of `all`; `header`, and `limit` of `outdated`; `row`, `old` and `new` of `replace`."""
+
+    all: LiteralString
+    outdated: LiteralString
+    count: LiteralString
+    replace: LiteralString
+
+
+def _column(table: LiteralString, column: LiteralString, sealing: Sealing) -> _Column:
+    key, context = sealing.key, sealing.context or f"{table}.{column}"
+    values: LiteralString = f"select {key}::text as row, {column} as sealed, '{context}:' || {key} as context from {table}"
+    # An empty value is nobody's secret. A version of before wrote one for each sign-out of a directory, in a row that lives for an hour. So
+    # after one release, `is not null` will do here.
+    is_sealed: LiteralString = f"{column} <> ''"
+    return _Column(
+        all=f"""
+            {values}
+             where {is_sealed} and (%(after)s::text is null or {key} > %(after)s::{sealing.key_type})
+             order by {key}
+             limit %(limit)s
+        """,
+        outdated=f"""
+            {values}
+             where substring({column} from 1 for length(%(header)s)) <> %(header)s and {is_sealed}
+             order by {key}
+             limit %(limit)s
+        """,
+        count=f"""
+            select count(*) as values
+              from {table}
+             where substring({column} from 1 for length(%(header)s)) <> %(header)s and {is_sealed}
+        """,
+        replace=f"update {table} set {column} = %(new)s where {key} = %(row)s::{sealing.key_type} and {column} = %(old)s",
+    )
+
+
+_COLUMNS: Final[Mapping[str, _Column]] = {
+    f"{name}.{column}": _column(table.name, column, sealing)
+    for name, table in sorted(TABLES.items())
+    for column, sealing in table.sealed.items()
+}
+
+
+class PostgresSealedColumns:
+    """Implements `ports.crypto.SealedColumns`."""
+
+    def __init__(self, pool: Pool, keyring: KeyRing) -> None:
+        self._pool = pool
+        self._keyring = keyring
+
+    @property
+    def columns(self) -> Sequence[str]:
+        return tuple(_COLUMNS)
+
+    async def all(self, column: str, after: str | None, limit: int) -> Sequence[SealedValue]:
+        return await ask(self._pool, SealedValue, _COLUMNS[column].all, {"after": after, "limit": limit})
+
+    async def outdated(self, column: str, limit: int) -> Sequence[SealedValue]:
+        parameters = {"header": self._keyring.current_header(), "limit": limit}
+        return await ask(self._pool, SealedValue, _COLUMNS[column].outdated, parameters)
+
+    async def count_outdated(self, column: str) -> int:
+        return only(await ask_in_order(self._pool, int, _COLUMNS[column].count, {"header": self._keyring.current_header()}))
+
+    async def replace(self, column: str, row: str, old: bytes, new: bytes) -> bool:
+        return await tell(self._pool, _COLUMNS[column].replace, {"row": row, "old": old, "new": new}) == 1

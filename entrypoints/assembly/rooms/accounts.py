@@ -1,9 +1,9 @@
 """Accounts: their addresses, passwords and mails, which share the rules of passwords."""
 
-from adapters.mail_domains.throwaway import ListedThrowawayDomains, ListUnusable
+from adapters.mail_domains import ListedThrowawayDomains, ListUnusable
 from adapters.postgres.identity.proofs.account_passwords import PostgresPasswordStandings
 from adapters.postgres.identity.proofs.sign_in import PostgresDestinations
-from adapters.postgres.identity.registering.registration_rules import PostgresRegistrationRules
+from adapters.postgres.identity.registering import PostgresRegistrationRules
 from core.domain.identity.registering import BudgetSizes, RegistrationPolicy, RegistrationRule
 from core.frozen import Frozen
 from core.usecases.identity.account_endings import AccountLocks

@@ -1,17 +1,19 @@
 """Applications that sign people in by OAuth and OpenID Connect: who they are, and what they ask for."""
 
-from actors.presence import PresenceWriter
-from adapters.crypto.client_assertions import JwtClientAssertions
-from adapters.new_documents import RememberedDocuments
-from adapters.outbound.client_documents import GuardedDocuments
+from actors.recorders import PresenceWriter
+from adapters.crypto.signed_by_others import JwtClientAssertions
+from adapters.outbound.client_documents import GuardedDocuments, RememberedDocuments, SharedWork
 from adapters.postgres.federation.authorizations import PostgresEncounters
-from adapters.postgres.federation.client_documents import PostgresClientDocuments
-from adapters.postgres.federation.clients import PostgresClients, PostgresKeptKeys, PostgresUsedAssertions
-from adapters.postgres.federation.registration_keys import PostgresRegistrationKeys
-from adapters.postgres.federation.resources import PostgresResources
-from adapters.postgres.services.client_secrets import CLIENT_SECRETS
-from adapters.postgres.tenancy.keys.machine_keys import PostgresKeyUse
-from adapters.shared_fetches import SharedWork
+from adapters.postgres.federation.clients import (
+    PostgresClientDocuments,
+    PostgresClients,
+    PostgresKeptKeys,
+    PostgresRegistrationKeys,
+    PostgresUsedAssertions,
+)
+from adapters.postgres.federation.consents import PostgresResources
+from adapters.postgres.services.api_keys import CLIENT_SECRETS
+from adapters.postgres.tenancy.management_keys import PostgresKeyUse
 from core.domain.federation.afar_requests import PAGE as AFAR_PAGE
 from core.domain.federation.oauth.oidc import assertion_endpoints
 from core.domain.identifiers import ClientSecretId

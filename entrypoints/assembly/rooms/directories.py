@@ -1,11 +1,9 @@
 """Directories: by SCIM, with people, groups and teams, their tokens and their exchanges; and keeping in step with those by LDAP."""
 
-from actors.presence import PresenceWriter
-from actors.recorders.scim_exchange_writer import ScimExchangeWriter
-from adapters.postgres.federation.scim.exchanges import PostgresScimExchanges
-from adapters.postgres.federation.scim.tokens import SCIM_TOKENS, PostgresScimTokens
-from adapters.postgres.tenancy.keys.machine_keys import PostgresKeyUse
-from adapters.turns import FairTurns
+from actors.recorders import PresenceWriter, ScimExchangeWriter
+from adapters.limits import FairTurns
+from adapters.postgres.federation.scim.tokens import SCIM_TOKENS, PostgresScimExchanges, PostgresScimTokens
+from adapters.postgres.tenancy.management_keys import PostgresKeyUse
 from core.domain.federation.scim.resources import users_address
 from core.domain.identifiers import ScimTokenId
 from core.frozen import Frozen

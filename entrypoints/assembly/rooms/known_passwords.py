@@ -1,9 +1,8 @@
 """Passwords that guessers know: the shipped list, and the filter or the service that the operator names."""
 
 from adapters.crypto.common_passwords import ShippedCommonPasswords
-from adapters.crypto.known_passwords.filters import FilterUnusable, filter_head
+from adapters.crypto.known_passwords.filters import FilterUnusable, NoBreachedPasswords, WatchedFilter, filter_head
 from adapters.crypto.known_passwords.ranges import PasswordRanges
-from adapters.crypto.known_passwords.watched import NoBreachedPasswords, WatchedFilter
 from core.domain.outbound import NotADestination
 from core.frozen import Frozen
 from core.usecases.identity.sign_in.proofs.password import KnownPasswords

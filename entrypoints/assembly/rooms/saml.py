@@ -1,9 +1,9 @@
 """SAML: service providers, and the sign-ins and sign-outs that they ask for."""
 
 from adapters.postgres.federation.facts import PostgresFacts
-from adapters.postgres.federation.saml.lookup import PostgresSaml
-from adapters.saml.certificates import RsaCertificates
+from adapters.postgres.federation.saml import PostgresSaml
 from adapters.saml.documents import XmlDocuments
+from adapters.saml.signing import RsaCertificates
 from core.frozen import Frozen
 from core.usecases.federation.saml.answers import SamlAnswers, SamlMessages, SamlVisits
 from core.usecases.federation.saml.configurations import Saml

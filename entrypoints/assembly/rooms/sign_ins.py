@@ -4,12 +4,9 @@ from contextlib import ExitStack
 
 import trio
 
-from adapters.crypto.authenticators import Fido2Authenticators
-from adapters.crypto.backup_codes import HmacBackupCodes
-from adapters.crypto.totp import PyotpTotp
+from adapters.crypto.factors import Fido2Authenticators, HmacBackupCodes, PyotpTotp
 from adapters.postgres.identity.factors.mfa import MfaRows
-from adapters.postgres.identity.proofs.proofs import PostgresProofs
-from adapters.postgres.identity.proofs.sign_in import PostgresAttempts, PostgresDestinations
+from adapters.postgres.identity.proofs.sign_in import PostgresAttempts, PostgresDestinations, PostgresProofs
 from adapters.postgres.statements import Statements
 from adapters.user_agents import LibraryUserAgents
 from core.domain.branding import POSTERN

@@ -1,10 +1,9 @@
 """The token endpoint: one grant for each way to come to a token."""
 
-from actors.presence import PresenceWriter
-from adapters.postgres.identity.upstream.identity_assertions import PostgresIssuingConnections
+from actors.recorders import PresenceWriter
+from adapters.postgres.identity.upstream.providers import PostgresIssuingConnections
 from adapters.postgres.identity.upstream.sign_in import PostgresUpstreamSignIn
-from adapters.postgres.tenancy.keys.machine_keys import PostgresKeyUse
-from adapters.postgres.tenancy.keys.trusted_issuers import TRUSTED_ISSUERS
+from adapters.postgres.tenancy.management_keys import TRUSTED_ISSUERS, PostgresKeyUse
 from core.domain.federation.oauth.grants import AUTHORIZATION_CODE, CIBA, REFRESH_TOKEN
 from core.domain.identifiers import TrustedIssuerId
 from core.frozen import Frozen

@@ -2,9 +2,8 @@
 
 import trio
 
-from actors.recorders.connection_recorder import ConnectionExchangeWriter
-from adapters.postgres.identity.realms.domains import PostgresRealms
-from adapters.postgres.identity.realms.providers import PostgresRealmProviders
+from actors.recorders import ConnectionExchangeWriter
+from adapters.postgres.identity.realms import PostgresRealmProviders, PostgresRealms
 from adapters.postgres.identity.upstream.connections import PostgresConnections
 from adapters.postgres.identity.upstream.sign_in import PostgresUpstreamSignIn
 from core.frozen import Frozen

@@ -2,9 +2,8 @@
 
 from urllib.parse import urlsplit
 
-from adapters.postgres.identity.proofs.puzzles import PostgresPuzzles
-from adapters.widgets.maker import VerifyingMaker
-from adapters.widgets.presets import widget_presets
+from adapters.postgres.identity.proofs.account_passwords import PostgresPuzzles
+from adapters.widgets import VerifyingMaker, widget_presets
 from core.domain.identity.guards.puzzles import MakerSeen
 from core.usecases.identity.guards.puzzles import Widgets
 from entrypoints.assembly.configured import widget_keys

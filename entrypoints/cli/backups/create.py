@@ -13,7 +13,7 @@ import trio
 
 from adapters.backup_folders import DUMP, SEALED_KEYS, BackupFolder, new_backup, sealed_digest_key
 from adapters.crypto.key_ring import AesGcmKeyRing
-from adapters.crypto.sealed_rings import RecoveryKeyUnusable, seal_ring
+from adapters.crypto.recipients import RecoveryKeyUnusable, seal_ring
 from adapters.postgres.backups.snapshots import DatabaseSnapshot, Unreadable, exported_snapshot
 from adapters.postgres.backups.tools import ToolFailed
 from core.domain.backups import BackupFile, BackupManifest, DatabaseState

@@ -8,7 +8,7 @@ from pathlib import Path
 import trio
 
 from adapters.backup_folders import BackupFolder, ManifestUnusable, kept_backups
-from adapters.crypto.sealed_rings import RecoveryKeyUnusable, open_ring
+from adapters.crypto.recipients import RecoveryKeyUnusable, open_ring
 from core.domain.backups import BackupManifest
 from core.domain.formats import Json, timestamp
 from entrypoints.cli.backups.common import NoSuchBackup, find_backup, places_of

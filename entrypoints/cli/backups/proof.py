@@ -7,8 +7,7 @@ from uuid import UUID
 import psycopg
 
 from adapters.backup_folders import opened_digest_key
-from adapters.postgres.backups.completeness import missing_parts, missing_rows
-from adapters.postgres.backups.held_work import HOLDABLE, held_kinds
+from adapters.postgres.backups.restored import HOLDABLE, held_kinds, missing_parts, missing_rows
 from adapters.postgres.backups.snapshots import Unreadable, exported_snapshot
 from adapters.postgres.migrate import SchemaMismatch, migrate, plan
 from core.domain.backup_differences import differences

@@ -12,7 +12,7 @@ import psycopg
 import trio
 
 from adapters.backup_folders import BackupFolder, opened_digest_key
-from adapters.postgres.backups.held_work import HOLDABLE, OutgoingCount, OutgoingWork, hold, outgoing
+from adapters.postgres.backups.restored import HOLDABLE, OutgoingCount, OutgoingWork, hold, outgoing
 from adapters.postgres.backups.snapshots import exported_snapshot, gather_statistics, is_empty, is_served, server_version
 from adapters.postgres.backups.tools import ToolFailed
 from adapters.postgres.migrate import SchemaMismatch, plan

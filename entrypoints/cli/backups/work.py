@@ -5,7 +5,7 @@ from functools import partial
 
 import trio
 
-from adapters.postgres.backups.held_work import OutgoingWork, hold, outgoing, release
+from adapters.postgres.backups.restored import OutgoingWork, hold, outgoing, release
 from adapters.postgres.backups.snapshots import is_served
 from core.domain.record.events import SYSTEM, Event, Target
 from entrypoints.cli.backups.restore import NAMES

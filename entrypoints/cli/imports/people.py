@@ -9,9 +9,8 @@ from typing import Final
 
 import trio
 
-from adapters.imports.broken_files import BrokenFile
-from adapters.imports.files import ImportFiles
-from adapters.imports.notes_on_disk import NotesOnDisk
+from adapters.imports.documents import BrokenFile
+from adapters.imports.files import ImportFiles, NotesOnDisk
 from adapters.imports.sources import opened, total_size
 from core.domain.identity.foreign_hashes.sources import FIREBASE, HashForm, firebase_form, firebase_settings, hash_form
 from core.domain.platform.imports.clients import lost_addresses

@@ -9,10 +9,10 @@ from pathlib import Path
 import psycopg
 import trio
 
-from adapters.crypto.sealed_files import ReceivingKeyUnusable, fingerprint, parse_receiving_key
+from adapters.crypto.recipients import ReceivingKeyUnusable, fingerprint, parse_receiving_key
 from adapters.moving_files import FileExists, FileWriter
-from adapters.postgres.moving.catalogue import USERS
 from adapters.postgres.moving.leaving import LeavingOrganization, leaving
+from adapters.postgres.moving.what_moves import USERS
 from core.domain.identity.passkeys import RelyingParty, relying_party
 from core.domain.platform.moving import FORMAT, DepartedOrganization, FileHead, exported
 from core.domain.tenancy.organizations import Organization, OrganizationStatus

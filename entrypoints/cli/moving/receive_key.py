@@ -4,7 +4,7 @@ import argparse
 
 import trio
 
-from adapters.crypto.sealed_files import fingerprint_of, receiving_key
+from adapters.crypto.recipients import fingerprint_of, receiving_key
 from core.domain.platform.moving import RECEIVING_KEY
 from entrypoints.cli.opening import opened_postern
 from entrypoints.cli.output.printing import print_json

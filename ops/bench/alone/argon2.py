@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from adapters.crypto.argon2_binding import DISTRIBUTION, binding
+from adapters.crypto.password_digests import DISTRIBUTION, binding
 from ops.build_argon2 import LOCK, pinned
 
 ROUNDS: Final = 7

@@ -7,7 +7,7 @@ import threading
 import time
 from typing import Any
 
-from adapters.crypto.argon2_binding import require_runnable
+from adapters.crypto.password_digests import require_runnable
 from adapters.crypto.passwords import Argon2Parameters
 
 

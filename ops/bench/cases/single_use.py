@@ -15,7 +15,7 @@ import psycopg
 import pyotp
 import trio
 
-from adapters.crypto.backup_codes import HmacBackupCodes
+from adapters.crypto.factors import HmacBackupCodes
 from core.domain.identifiers import UserId
 from core.domain.identity.mfa import backup_code, sealing_context
 from core.domain.identity.sign_in import preauthentication_claims

@@ -6,7 +6,7 @@ from uuid import UUID
 
 import psycopg
 
-from adapters.postgres.record.audit_chains import CONTENT
+from adapters.postgres.record.audit import CONTENT
 from core.domain.identifiers import AuditEntryId, OrganizationId
 from core.domain.record.audit import ChainHead, Unlinked, linked
 

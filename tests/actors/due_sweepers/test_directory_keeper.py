@@ -6,9 +6,9 @@ from uuid import UUID, uuid4
 
 import trio
 
-from actors.heartbeats import LONGEST_WORK
+from actors.foundation import LONGEST_WORK
 from actors.supervisor import Supervisor
-from actors.sweepers.directory_keeper import directory_keeper
+from actors.sweepers import directory_keeper
 from core.domain.federation.directory_runs.runs import DirectoryStep
 from core.domain.identifiers import OrganizationId, UpstreamProviderId
 from tests.actors.observed import RememberedMetrics, no_spread

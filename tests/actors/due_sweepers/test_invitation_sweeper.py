@@ -8,7 +8,7 @@ from typing import cast
 import pytest
 import trio
 
-from actors.sweepers.due_sweepers import invitation_sweeper
+from actors.sweepers import invitation_sweeper
 from adapters.mail.templates import ShippedMailTemplates
 from adapters.postgres.server_secrets import PostgresServerSecrets
 from adapters.postgres.statements import Statements

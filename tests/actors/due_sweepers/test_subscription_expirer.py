@@ -7,9 +7,9 @@ from uuid import UUID
 import pytest
 import trio
 
-from actors.sweepers.due_sweepers import DueSweeper, subscription_expirer
+from actors.sweepers import DueSweeper, subscription_expirer
 from adapters.postgres.driver.connection import Connection
-from adapters.postgres.services.subscriptions import SubscriptionRows
+from adapters.postgres.services.plans import SubscriptionRows
 from adapters.postgres.statements import Statements
 from core.usecases.services.plans import Subscriptions
 from tests.actors.observed import no_doubt, no_spread

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import trio
 
-from actors.sweepers.due_sweepers import subscription_expirer
+from actors.sweepers import subscription_expirer
 from core.domain.errors import Unavailable
 from tests.actors.observed import no_doubt, no_spread
 from tests.conftest import CapturedLog

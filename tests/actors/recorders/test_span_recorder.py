@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 import trio
 from trio.testing import MockClock
 
-from actors.recorders import span_recorder
-from actors.recorders.span_recorder import BATCH, SpanRecorder
+from actors import span_recorder
+from actors.span_recorder import BATCH, SpanRecorder
 from actors.supervisor import Supervisor
 from core.domain.jobs import Retry
 from ports.record import Collected, NotCollected

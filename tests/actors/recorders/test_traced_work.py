@@ -11,8 +11,7 @@ from actors.dispatcher import DeliveryDispatcher
 from actors.job_worker import JobPace, JobRefused, JobWorker, Task, Workplace
 from adapters.crypto.passwords import Argon2Parameters, Argon2Passwords
 from adapters.outbound.client import GuardedClient, PlainClient
-from adapters.outbound.dialer import EVERYWHERE, Dialer
-from adapters.outbound.names import SystemNames
+from adapters.outbound.dialer import EVERYWHERE, Dialer, SystemNames
 from adapters.postgres.jobs import PostgresJobQueue
 from core.domain.causes import caused_by
 from core.domain.identifiers import OrganizationId

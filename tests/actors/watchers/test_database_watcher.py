@@ -3,7 +3,7 @@
 import trio
 from psycopg.conninfo import make_conninfo
 
-from actors.watchers.database_watcher import DatabaseWatcher
+from actors.watchers import DatabaseWatcher
 from adapters.postgres.database import PostgresDatabase
 from adapters.postgres.driver.pool import Pool
 from adapters.system import SystemClock

@@ -4,7 +4,7 @@ from typing import Any
 
 import trio
 
-from actors.foreign_hashes import ForeignHashWatcher
+from actors.watchers import ForeignHashWatcher
 from core.domain.errors import Unavailable
 from tests.actors.observed import no_spread
 from tests.conftest import CapturedLog

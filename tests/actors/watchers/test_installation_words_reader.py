@@ -4,8 +4,8 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from actors.mailbox import Mailbox
-from actors.watchers.installation_words_reader import InstallationWordsReader
+from actors.foundation import Mailbox
+from actors.watchers import InstallationWordsReader
 from adapters.system import SystemClock
 from core.domain.texts.own_texts import ApprovalRules, InstallationWords
 from core.usecases.installation_words import KeptInstallationWords

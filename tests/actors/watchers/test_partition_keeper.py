@@ -7,7 +7,7 @@ from datetime import timedelta
 import trio
 from trio.testing import MockClock
 
-from actors.partition_keeper import PartitionKeeper
+from actors.upkeep import PartitionKeeper
 from core.domain.errors import Unavailable
 from tests.actors.observed import RememberedMetrics
 from tests.conftest import CapturedLog

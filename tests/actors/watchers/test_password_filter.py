@@ -4,7 +4,7 @@ from datetime import date
 
 import trio
 
-from actors.sweepers.password_filter_watcher import PasswordFilterWatcher
+from actors.watchers import PasswordFilterWatcher
 from ports.crypto import ListedPasswords
 from tests.actors.observed import RememberedMetrics
 

@@ -6,7 +6,7 @@ from datetime import date
 import trio
 from trio.testing import MockClock
 
-from actors.sweepers.storage_watcher import StorageWatcher
+from actors.watchers import StorageWatcher
 from core.domain.errors import Unavailable
 from core.domain.platform.installation import Storage, StoredTable
 from tests.actors.observed import RememberedMetrics

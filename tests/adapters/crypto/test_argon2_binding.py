@@ -7,7 +7,14 @@ from pathlib import Path
 import pytest
 
 from adapters.crypto import passwords
-from adapters.crypto.argon2_binding import DISTRIBUTION, RECORD, BuiltForAnotherProcessor, binding, processor_features, require_runnable
+from adapters.crypto.password_digests import (
+    BUILD_RECORD,
+    DISTRIBUTION,
+    BuiltForAnotherProcessor,
+    binding,
+    processor_features,
+    require_runnable,
+)
 from adapters.crypto.passwords import Argon2Parameters, Argon2Passwords, rate
 from ops import build_argon2
 
@@ -21,7 +28,7 @@ def processor(tmp_path: Path) -> Path:
 
 def record(prefix: Path, **changes: object) -> None:
     good = {"version": "1", "baseline": "native", "processor": "Example CPU", "needs": ["avx2"], "module": build_argon2._module_digest()}
-    (prefix / RECORD).write_text(json.dumps(good | changes))
+    (prefix / BUILD_RECORD).write_text(json.dumps(good | changes))
 
 
 @pytest.mark.parametrize(
@@ -51,7 +58,7 @@ def test_a_build_says_for_which_processor_it_is(tmp_path: Path, processor: Path)
 
 @pytest.mark.parametrize("content", ["", "[]", "{", '{"module": "of another build", "needs": ["avx2"]}'])
 def test_a_record_of_another_build_or_a_damaged_one_says_nothing(tmp_path: Path, processor: Path, content: str) -> None:
-    (tmp_path / RECORD).write_text(content)
+    (tmp_path / BUILD_RECORD).write_text(content)
     assert binding(tmp_path, processor).baseline is None
 
 

@@ -7,7 +7,7 @@ from uuid import UUID
 
 import pytest
 
-from adapters.crypto.backup_codes import HmacBackupCodes
+from adapters.crypto.factors import HmacBackupCodes
 from core.domain.identifiers import UserId
 
 ADA, BOB = UserId(UUID(int=1)), UserId(UUID(int=2))

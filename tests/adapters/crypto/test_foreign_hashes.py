@@ -6,9 +6,8 @@ from hashlib import pbkdf2_hmac, scrypt
 
 import pytest
 
-from adapters.crypto.foreign_digests import digest_of
-from adapters.crypto.passwords import Argon2Passwords
-from adapters.crypto.refusal_pace import RefusalPace
+from adapters.crypto.password_digests import digest_of
+from adapters.crypto.passwords import Argon2Passwords, RefusalPace
 from core.domain.identity.foreign_hashes.hashes import ForeignHash, HashKind, decoy_of, read_stored
 from core.domain.identity.foreign_hashes.sources import auth0_hash, firebase_hash, hash_form, keycloak_hash
 from core.domain.identity.foreign_hashes.texts import foreign_hash
@@ -158,7 +157,7 @@ async def test_a_renewed_hash_is_ours_and_the_same_for_two_at_once() -> None:
 def test_sha_crypt_gives_the_interpreters_lock_away(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is the one kind that Python computes itself. Otherwise, the event loop would wait for five milliseconds at each of its turns."""
     given: list[float] = []
-    monkeypatch.setattr("adapters.crypto.foreign_digests.time.sleep", given.append)
+    monkeypatch.setattr("adapters.crypto.password_digests.time.sleep", given.append)
     digest_of(Password("x"), decoy_of("sha512-crypt$i=6400"))
     assert given == [0] * 100
 

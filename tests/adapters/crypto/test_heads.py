@@ -3,7 +3,7 @@
 import jwt
 import pytest
 
-from adapters.crypto.heads import Es256HeadSigner
+from adapters.crypto.signing_keys import Es256HeadSigner
 
 
 class Fixed:

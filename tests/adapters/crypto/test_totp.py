@@ -8,7 +8,7 @@ from xml.etree import ElementTree as ET
 import pyotp
 import pytest
 
-from adapters.crypto.totp import PyotpTotp
+from adapters.crypto.factors import PyotpTotp
 from core.domain.identity.mfa import step_at
 from core.domain.secrets import Secret
 

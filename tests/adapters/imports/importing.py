@@ -6,8 +6,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any, Final
 
-from adapters.imports.files import ImportFiles
-from adapters.imports.notes_on_disk import NotesOnDisk
+from adapters.imports.files import ImportFiles, NotesOnDisk
 from adapters.imports.sources import opened
 from core.domain.platform.imports.decisions import ImportRules
 from core.domain.platform.imports.reports import ReportLine, Tally

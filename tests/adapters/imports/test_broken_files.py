@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from adapters.imports.broken_files import BrokenFile
+from adapters.imports.documents import BrokenFile
 from adapters.imports.files import ImportFiles
 from adapters.imports.sources import opened
 from core.domain.errors import BadRequest

@@ -3,8 +3,7 @@
 import pytest
 
 from adapters.ldap import messages
-from adapters.ldap.ber import MalformedMessage, encoded, integer, length_at, octets
-from adapters.ldap.messages import SearchScope
+from adapters.ldap.messages import MalformedMessage, SearchScope, encoded, integer, length_at, octets
 from core.domain.identity.upstream.ldap.filters import read_filter
 
 

@@ -4,7 +4,7 @@ from io import StringIO
 
 import pytest
 
-from adapters.mail.console import ConsoleTransport
+from adapters.mail.local import ConsoleTransport
 from core.domain.mail import Mail
 from ports.mail import MailDelayed
 from tests.adapters.mail.letters import ID, LINK, mail

@@ -8,7 +8,7 @@ from uuid import uuid4
 
 import pytest
 
-from adapters.mail.file import FileTransport
+from adapters.mail.local import FileTransport
 from adapters.mail.message import Sender
 from core.domain.identifiers import JobId
 from ports.mail import MailDelayed, MailRefused

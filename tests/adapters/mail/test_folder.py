@@ -7,8 +7,7 @@ from uuid import UUID
 
 import pytest
 
-from adapters.mail.file import FileTransport
-from adapters.mail.folder import FolderUnreadable, KeptMail, MailFolder
+from adapters.mail.local import FileTransport, FolderUnreadable, KeptMail, MailFolder
 from adapters.mail.message import Sender
 from core.domain.identifiers import JobId
 from core.domain.mail import Mail

@@ -2,7 +2,7 @@
 
 import pytest
 
-from adapters.mail.lines import FILL
+from adapters.mail.message import FILL
 from core.domain.languages import Language
 
 LINK = "https://id.example.org/ui/reset-password?token=0123456789012345678901234567890123456789"

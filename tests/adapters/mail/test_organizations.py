@@ -13,10 +13,10 @@ import httpcore
 import pytest
 import trio
 
-from adapters.mail.organizations import GuardedPost
 from adapters.mail.smtp import TimeOuts
+from adapters.mail.transports import GuardedPost
+from adapters.outbound.client import Trust
 from adapters.outbound.dialer import Dialer
-from adapters.outbound.trust import Trust
 from adapters.system import SystemClock
 from core.domain.identifiers import JobId, MailServerId, OrganizationId
 from core.domain.mail import Mail

@@ -12,8 +12,7 @@ from jinja2 import TemplateNotFound, UndefinedError
 from adapters.mail.templates import ShippedMailTemplates
 from adapters.mail.transports import transport_for
 from adapters.system import SystemClock
-from adapters.texts import ShippedTexts
-from adapters.texts.reading import shipped
+from adapters.texts import ShippedTexts, shipped
 from core.domain.branding import POSTERN, Branding, branding
 from core.domain.identifiers import JobId, UserId
 from core.domain.identity.account_locks import LOCKING_MAILS, LockedBy

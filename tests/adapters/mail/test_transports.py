@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from adapters.mail.console import ConsoleTransport
-from adapters.mail.file import FileTransport
+from adapters.mail.local import ConsoleTransport, FileTransport
 from adapters.mail.smtp import Security, SmtpTransport
 from adapters.mail.transports import MailSettingsError, smtp_server, transport_for
 from core.domain.secrets import Secret

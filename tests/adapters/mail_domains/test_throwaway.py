@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from adapters.mail_domains.throwaway import SHIPPED, ListedThrowawayDomains, ListUnusable
+from adapters.mail_domains import SHIPPED, ListedThrowawayDomains, ListUnusable
 from core.domain.identity.registering import FREE_MAIL
 
 

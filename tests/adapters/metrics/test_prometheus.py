@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from adapters.metrics.prometheus import PrometheusMetrics, _Processes
+from adapters.metrics import PrometheusMetrics, _Processes
 from core.domain.jobs import QueueState
 from ports.crypto import ListedPasswords
 from ports.metrics import PoolState, Population
@@ -239,7 +239,7 @@ def test_mails_that_are_given_up_count_from_the_first_look_at_the_queue_on(metri
 _CHILD = """
 import sys
 import time
-from adapters.metrics.prometheus import PrometheusMetrics
+from adapters.metrics import PrometheusMetrics
 from ports.metrics import PoolState, Population
 metrics = PrometheusMetrics()
 metrics.request_started()
@@ -312,7 +312,7 @@ def test_one_scrape_sums_all_processes_and_forgets_the_gauges_of_those_that_ende
         assert value(children[1].page(), "sso_auth_tokens_issued_total") == 2
 
         children[1].end()
-        forget = "import sys; from adapters.metrics.prometheus import forget_process; forget_process(int(sys.argv[1]))"
+        forget = "import sys; from adapters.metrics import forget_process; forget_process(int(sys.argv[1]))"
         subprocess.run(
             [sys.executable, "-c", forget, str(children[1].process.pid)],
             env={**os.environ, "PROMETHEUS_MULTIPROC_DIR": str(tmp_path), "PYTHONPATH": str(ROOT)},

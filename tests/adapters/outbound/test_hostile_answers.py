@@ -11,7 +11,7 @@ import trio
 import trio.testing
 
 from adapters.outbound.client import LONGEST_ANSWER, GuardedClient, PlainClient
-from adapters.outbound.conversation import LONGEST_HEAD, MOST_CRUMBS, MOST_INTERIM, MOST_LINES, READ, SMALLEST
+from adapters.outbound.connections import LONGEST_HEAD, MOST_CRUMBS, MOST_INTERIM, MOST_LINES, READ, SMALLEST
 from adapters.outbound.dialer import EVERYWHERE, Dialer
 from core.domain.outbound import Address, destination
 from ports.outbound import Failure, OutboundAnswer, OutboundFailed, OutboundRequest

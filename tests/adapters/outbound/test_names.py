@@ -6,7 +6,7 @@ from pathlib import Path
 import dns.resolver
 import pytest
 
-from adapters.outbound.names import SystemNames
+from adapters.outbound.dialer import SystemNames
 from tests.name_server import name_server
 
 

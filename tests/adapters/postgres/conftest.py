@@ -13,8 +13,8 @@ from psycopg.conninfo import make_conninfo
 from psycopg.rows import dict_row
 
 from adapters.crypto.key_ring import AesGcmKeyRing, EncryptionKey
-from adapters.postgres.doorbell import PostgresDoorbell
 from adapters.postgres.driver.pool import Pool
+from adapters.postgres.jobs import PostgresDoorbell
 from adapters.postgres.unit_of_work import unit_of_work
 from adapters.system import SystemClock, SystemIds, SystemSecrets
 from core.domain.identifiers import SessionId, UserId

@@ -4,9 +4,8 @@ from datetime import timedelta
 
 import trio
 
-from actors.mailbox import Mailbox
-from adapters.postgres.doorbell import PostgresDoorbell
-from adapters.postgres.jobs import PostgresJobQueue
+from actors.foundation import Mailbox
+from adapters.postgres.jobs import PostgresDoorbell, PostgresJobQueue
 from core.domain.jobs import Job, NewJob
 from tests.adapters.postgres.conftest import Store
 from tests.patience import PATIENCE

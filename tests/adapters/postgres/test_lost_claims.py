@@ -5,11 +5,10 @@ from typing import Final
 
 import pytest
 
-from adapters.postgres.driver.lost_claims import LostClaims
 from adapters.postgres.driver.pool import Pool
-from adapters.postgres.jobs import PostgresJobQueue
+from adapters.postgres.jobs import LostClaims, PostgresJobQueue
 from adapters.postgres.record.deliveries import PostgresDeliveryQueue
-from adapters.postgres.tenancy.webhook_queue import WEBHOOKS
+from adapters.postgres.tenancy.webhooks import WEBHOOKS
 from core.domain.errors import Unavailable
 from core.domain.jobs import NewJob
 from tests.adapters.postgres.conftest import Store

@@ -11,8 +11,8 @@ import trio
 from adapters.postgres import locks, migrate
 from adapters.postgres.driver.connection import Connection
 from adapters.postgres.migrate import Migration, MigrationFailed, SchemaMismatch
-from adapters.postgres.migrating import obstacles
-from adapters.postgres.migrating.effects import Effect, LockMode
+from adapters.postgres.migrating import forecast
+from adapters.postgres.migrating.forecast import Effect, LockMode
 from tests.patience import PATIENCE
 
 TWO = (
@@ -265,7 +265,7 @@ async def test_all_locks_are_taken_before_the_work_and_in_one_time(empty_schema_
     """The second table is in use. The first one is held no longer than that one try takes, and nothing of the work was done in vain."""
     monkeypatch.setattr(migrate, "LOCK_ATTEMPTS", 1)
     monkeypatch.setattr(migrate, "LOCK_TIMEOUT", 0.05)
-    monkeypatch.setattr(obstacles, "OLD", 0.0)
+    monkeypatch.setattr(forecast, "OLD", 0.0)
     monkeypatch.setattr(migrate, "obstacles", no_obstacles)
     await migrate.migrate(empty_schema_url, silent, TWO)
     effects = (Effect("planets", LockMode.ACCESS_EXCLUSIVE), Effect("moons", LockMode.ACCESS_EXCLUSIVE))
@@ -280,7 +280,7 @@ async def test_all_locks_are_taken_before_the_work_and_in_one_time(empty_schema_
     assert await query(empty_schema_url, "select is_called from tries") == [(True,)]
 
 
-async def no_obstacles(*_: object) -> Sequence[obstacles.LongTransaction]:
+async def no_obstacles(*_: object) -> Sequence[forecast.LongTransaction]:
     return []
 
 

@@ -8,7 +8,7 @@ import trio
 
 from adapters.postgres.driver.connection import Connection, TripCounter, round_trips
 from adapters.postgres.rate_limits import PostgresBuckets, give_back
-from adapters.postgres.transaction import Transaction
+from adapters.postgres.statements import Transaction
 from core.domain import rate_limits
 from core.domain.errors import Unavailable
 from core.domain.rate_limits import Bucket, Place, RateLimit

@@ -5,7 +5,7 @@ import trio
 from adapters.crypto.key_ring import AesGcmKeyRing, EncryptionKey
 from adapters.postgres.driver.connection import TripCounter, round_trips
 from adapters.postgres.server_secrets import PostgresServerSecrets
-from adapters.postgres.upkeep.sealed_columns import PostgresSealedColumns
+from adapters.postgres.upkeep.housekeeping import PostgresSealedColumns
 from tests.adapters.postgres.conftest import Store
 
 

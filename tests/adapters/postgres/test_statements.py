@@ -9,7 +9,7 @@ import pytest
 import trio
 
 from adapters.postgres.driver.connection import TripCounter, round_trips
-from adapters.postgres.identity.factors.devices import DeviceRows
+from adapters.postgres.identity.factors.mfa import DeviceRows
 from adapters.postgres.statements import PART, NeedsUnitOfWork, Statements, ask_for_many
 from core.domain.identifiers import DeviceId
 from tests.adapters.postgres.conftest import Store

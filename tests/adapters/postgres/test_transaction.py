@@ -8,8 +8,8 @@ from uuid import UUID
 import pytest
 from psycopg.errors import ForeignKeyViolation
 
-from adapters.postgres.rows import IdRow
-from adapters.postgres.transaction import Transaction
+from adapters.postgres.columns import IdRow
+from adapters.postgres.statements import Transaction
 from tests.adapters.postgres.conftest import Store
 
 USER: Final = "insert into users (id, email, email_key) values (%(id)s, %(email)s, %(email)s)"

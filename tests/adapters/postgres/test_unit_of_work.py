@@ -11,7 +11,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from adapters.postgres.driver.connection import TripCounter, round_trips
 from adapters.postgres.driver.pool import Pool
-from adapters.postgres.transaction import TransactionOver
+from adapters.postgres.statements import TransactionOver
 from core.domain.errors import Conflict, NotFound, Overloaded, Unavailable
 from core.domain.jobs import NewJob
 from core.domain.mail import Email

@@ -10,13 +10,13 @@ import psycopg
 import pytest
 import trio
 
-from adapters.postgres import writes
+from adapters.postgres import database
+from adapters.postgres.database import Writes
 from adapters.postgres.driver.connection import Connection
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.embedded import EmbeddedPostgres
 from adapters.postgres.migrate import migrate
 from adapters.postgres.statements import ask, tell
-from adapters.postgres.writes import Writes
 from core.domain.errors import OutcomeUnknown, Unavailable
 from core.domain.jobs import NewJob
 from tests.adapters.postgres.conftest import Store, make_store
@@ -29,7 +29,7 @@ DISK: Final = "140m"  # PostgreSQL's files, and little more
 
 @pytest.fixture(autouse=True)
 def _hurried(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(writes, "PAUSE", 0.01)
+    monkeypatch.setattr(database, "WRITE_PAUSE", 0.01)
 
 
 @pytest.fixture
@@ -168,7 +168,7 @@ async def test_commits_that_no_standby_confirms_may_have_happened_and_are_found_
         with pytest.raises(OutcomeUnknown):
             await work(store)
         assert await store.count("jobs") == 1
-        await until(found, writes.UNCONFIRMED)
+        await until(found, database.UNCONFIRMED_WRITES)
         await standbys(url, "''")
         await until(found, None)
         await work(store)

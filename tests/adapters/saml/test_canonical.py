@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapters.saml import canonical
-from adapters.saml.canonical import Markup, Mould, element, worded
+from adapters.saml import signing
+from adapters.saml.signing import Markup, Mould, element, worded
 from core.domain.saml import RequestDeclined
 
 _TEXT = st.text(st.characters(exclude_categories=["Cs", "Cc"], exclude_characters="\ufffe\uffff", include_characters="\t\n\r%&<>\"'"))
@@ -61,4 +61,4 @@ def test_plain_is_what_no_place_writes_in_another_way(character: str) -> None:
         written = set()
     same = written == {f"<saml:One>{character}</saml:One>", f'<saml:One A="{character}"></saml:One>'}
     # A line break stands for itself in text alone.
-    assert canonical._is_plain(character) is (same and character.isprintable())
+    assert signing._is_plain(character) is (same and character.isprintable())

@@ -16,10 +16,8 @@ import pytest
 import trio
 import xmlsec
 
-from adapters.saml.directories import XmlServiceProviderDocuments
-from adapters.saml.documents import XmlDocuments
+from adapters.saml.documents import XmlDocuments, XmlServiceProviderDocuments, XmlThreads
 from adapters.saml.responses import read_response
-from adapters.saml.threads import XmlThreads
 from core.domain.federation.saml.messages import OurMetadata, Response, SamlAssertion
 from core.domain.identity.upstream.connection_tests import Examination
 from core.domain.identity.upstream.saml.assertions import (

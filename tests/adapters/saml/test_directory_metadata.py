@@ -7,8 +7,7 @@ from typing import Any, Final
 import pytest
 from lxml import etree
 
-from adapters.saml.certificate_reading import pasted_certificate
-from adapters.saml.directory_metadata import read_directory
+from adapters.saml.metadata import pasted_certificate, read_directory
 from core.domain.errors import BadRequest
 from core.domain.identity.upstream.saml.assertions import DirectoryEndpoint
 from core.domain.saml import SamlBinding, fingerprint

@@ -13,8 +13,7 @@ from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from lxml import etree
 
-from adapters.saml.directories import XmlServiceProviderDocuments
-from adapters.saml.threads import XmlThreads
+from adapters.saml.documents import XmlServiceProviderDocuments, XmlThreads
 from core.domain.saml import DirectoryNameId, Envelope, MessageRefused, OurLogoutRequest, OurLogoutResponse, SamlBinding, Status
 from ops.stand_ins.saml import (
     CONNECTION,

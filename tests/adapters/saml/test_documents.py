@@ -15,8 +15,7 @@ import trio.testing
 import xmlsec
 from lxml import etree
 
-from adapters.saml.documents import XmlDocuments
-from adapters.saml.threads import XmlThreads
+from adapters.saml.documents import XmlDocuments, XmlThreads
 from core.domain.errors import Overloaded
 from core.domain.saml import Envelope, MessageRefused, SamlBinding
 from ops.stand_ins.saml import pair

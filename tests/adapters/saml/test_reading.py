@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 
 import pytest
 
+from adapters.saml.metadata import read_metadata
 from adapters.saml.parsing import parsed, unpacked
 from adapters.saml.reading import read_authn_request, read_logout_response
-from adapters.saml.service_provider_metadata import read_metadata
 from core.domain.errors import BadRequest
 from core.domain.saml import Envelope, MessageRefused, SamlBinding
 from ops.stand_ins.saml import SAMLP

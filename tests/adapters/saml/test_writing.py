@@ -16,11 +16,9 @@ from hypothesis import strategies as st
 from lxml import etree
 
 from adapters.saml import signing
-from adapters.saml.canonical import Markup, element, worded
-from adapters.saml.documents import XmlDocuments
+from adapters.saml.documents import XmlDocuments, XmlThreads
 from adapters.saml.encryption import encrypted
-from adapters.saml.signing import private_key, sign_octets
-from adapters.saml.threads import XmlThreads
+from adapters.saml.signing import Markup, element, private_key, sign_octets, worded
 from adapters.saml.writing import write_assertion, write_logout, write_metadata, write_response
 from core.domain.federation.saml.messages import OurMetadata, Response, SamlAssertion
 from core.domain.saml import KeyPair, NameId, NameIdFormat, OurLogoutRequest, OurLogoutResponse, RequestDeclined, Status

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from adapters.texts.reading import UnreadableCatalogue, read, shipped, sources, spoken
+from adapters.texts import UnreadableCatalogue, read_catalogue, shipped, sources, spoken
 from core.domain.languages import CONSOLE_LANGUAGES, DEFAULT, Language
 from tests.places import PAGES
 
@@ -39,9 +39,9 @@ def keys(tree: object) -> list[object]:
 
 
 def test_one_language_is_read() -> None:
-    assert read(spoken(Language.GERMAN, MAIL)) == {"mail.sent.title": "Gesendet"}
-    assert read(spoken(Language.ENGLISH, MAIL)) == {"mail.sent.title": "Sent"}
-    assert read(spoken(Language.FRENCH, MAIL)) == {}
+    assert read_catalogue(spoken(Language.GERMAN, MAIL)) == {"mail.sent.title": "Gesendet"}
+    assert read_catalogue(spoken(Language.ENGLISH, MAIL)) == {"mail.sent.title": "Sent"}
+    assert read_catalogue(spoken(Language.FRENCH, MAIL)) == {}
 
 
 def test_a_text_is_said_once(tmp_path: Path) -> None:

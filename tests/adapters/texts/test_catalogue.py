@@ -5,9 +5,8 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 from markupsafe import Markup
 
-from adapters.texts import ShippedTexts
+from adapters.texts import ShippedTexts, UnreadableCatalogue, read_catalogue
 from adapters.texts.catalogue import Catalogue
-from adapters.texts.reading import UnreadableCatalogue, read
 from core.domain.languages import Language
 
 NOW = datetime(2026, 3, 1, 14, 5, tzinfo=UTC)
@@ -97,4 +96,4 @@ def test_how_long_ago_in_one_unit_and_when_if_it_is_to_come(seconds: int, words:
 )
 def test_a_line_of_another_form_is_an_error(line: str) -> None:
     with pytest.raises(UnreadableCatalogue, match="Line"):
-        read(line)
+        read_catalogue(line)

@@ -9,11 +9,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from adapters.texts import ShippedTexts
-from adapters.texts.catalogue import Catalogue
-from adapters.texts.lists import COMMA
-from adapters.texts.plurals import ALL_FORMS, FORMS
-from adapters.texts.reading import OverEnglish, Sections, read, shipped
+from adapters.texts import OverEnglish, Sections, ShippedTexts, read_catalogue, shipped
+from adapters.texts.catalogue import ALL_FORMS, COMMA, FORMS, Catalogue
 from core.domain.languages import CONSOLE_LANGUAGES, DEFAULT, Language
 from tests.adapters.texts.test_shipped_texts import NAMED, NOWHERE, PLACEHOLDER, flat
 from tests.places import PAGES, ROOT
@@ -103,7 +100,7 @@ def test_a_file_is_read_as_any_reader_of_toml_reads_it(language: Language) -> No
     file = ROOT / "adapters" / "texts" / f"{language}.toml"
     source = file.read_text(encoding="utf-8") if file.is_file() else ""
     texts = shipped(language, PAGES)
-    assert dict(texts) == dict(flat(tomllib.loads(source))) == read(source)
+    assert dict(texts) == dict(flat(tomllib.loads(source))) == read_catalogue(source)
     assert len(texts) == len(list(texts))
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from adapters.texts.plurals import FORM, FORMS
+from adapters.texts.catalogue import FORM, FORMS
 from core.domain.languages import Language
 
 LIKE_ENGLISH = (Language.ENGLISH, Language.GERMAN, Language.SPANISH, Language.DUTCH, Language.ITALIAN, Language.TURKISH)

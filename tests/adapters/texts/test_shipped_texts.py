@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import pytest
 from jinja2 import Environment, nodes
 
+from adapters.texts import shipped, sources
 from adapters.texts.own import OWN_ALONE
-from adapters.texts.reading import shipped, sources
 from core.domain.languages import CONSOLE_LANGUAGES, DEFAULT, Language
 from tests.http.pages.console.texts import asked_for
 from tests.places import PAGES, ROOT

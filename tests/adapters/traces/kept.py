@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from adapters.traces.sampled import SampledTraces
+from adapters.traces import SampledTraces
 from ports.record import TraceSpan
 
 Spans = Sequence[TraceSpan]

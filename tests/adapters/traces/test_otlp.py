@@ -7,13 +7,10 @@ from typing import Any
 import pytest
 import trio
 
+from adapters import traces as collector_module
 from adapters.outbound.client import PlainClient
-from adapters.outbound.dialer import EVERYWHERE, Dialer
-from adapters.outbound.names import SystemNames
-from adapters.traces import collector as collector_module
-from adapters.traces.attributes import NAMES, OF_RESOURCE
-from adapters.traces.collector import OtlpCollector
-from adapters.traces.otlp import OtlpEncoding, encoded
+from adapters.outbound.dialer import EVERYWHERE, Dialer, SystemNames
+from adapters.traces import ATTRIBUTE_NAMES, OF_RESOURCE, OtlpCollector, OtlpEncoding, encoded
 from core.domain.errors import NotFound, Unavailable
 from core.domain.outbound import destination
 from core.domain.record.stories import TraceContext
@@ -82,13 +79,13 @@ def test_attributes_that_are_not_listed_stay_in_the_house(attributes: Any, own: 
     span = TraceSpan(Trace("1" * 32, "0" * 12, lambda: 1), SpanKind.CLIENT, "a", (*attributes, ("user.email", "ada@example.org")), "")
     span.own = own
     span.end()
-    assert sole(span).attributes == {name: value for name, value in (*attributes, *own) if name in NAMES}
+    assert sole(span).attributes == {name: value for name, value in (*attributes, *own) if name in ATTRIBUTE_NAMES}
     assert "ada@" not in encoded([span])
 
 
 def test_these_attributes_and_no_others_may_leave() -> None:
     """A name that is added here is a decision: is it free of secrets, and of what belongs to a person?"""
-    assert sorted(NAMES) == [
+    assert sorted(ATTRIBUTE_NAMES) == [
         "db.query.summary",
         "db.system.name",
         "error.type",

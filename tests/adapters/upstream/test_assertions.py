@@ -14,13 +14,12 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from jwt.algorithms import ECAlgorithm, RSAAlgorithm
 from jwt.utils import base64url_encode
 
-from adapters.crypto.jwk_signatures import signed_claims
+from adapters.crypto.signed_by_others import signed_claims
 from adapters.outbound.client import GuardedClient
-from adapters.outbound.dialer import EVERYWHERE, Dialer
-from adapters.outbound.names import SystemNames
+from adapters.outbound.dialer import EVERYWHERE, Dialer, SystemNames
 from adapters.upstream import keys as upstream_keys
-from adapters.upstream.assertions import JwtAssertionSignatures
-from adapters.upstream.calls import Calls
+from adapters.upstream.keys import JwtAssertionSignatures
+from adapters.upstream.oauth import Calls
 from core.domain.identity.upstream.jwt_assertions import AssertionFault, AssertionRefused, TrustedKeys
 from core.domain.outbound import client_keys
 from tests.receiver import Receiver, answering, hanging_up, receiving

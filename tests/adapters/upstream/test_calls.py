@@ -3,9 +3,8 @@
 import pytest
 
 from adapters.outbound.client import GuardedClient
-from adapters.outbound.dialer import EVERYWHERE, Dialer
-from adapters.outbound.names import SystemNames
-from adapters.upstream.calls import Calls
+from adapters.outbound.dialer import EVERYWHERE, Dialer, SystemNames
+from adapters.upstream.oauth import Calls
 from core.domain.identity.upstream.sign_in import ProviderAway
 from tests.conftest import CapturedLog
 from tests.receiver import CRUMBS, receiving

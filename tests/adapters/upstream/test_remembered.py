@@ -6,7 +6,7 @@ import pytest
 import trio
 import trio.testing
 
-from adapters.upstream.remembered import PublishedAnswers
+from adapters.upstream.keys import PublishedAnswers
 from core.domain.identity.upstream.sign_in import OAuthError, ProviderAway
 
 

@@ -9,8 +9,7 @@ from urllib.parse import parse_qs
 
 import trio
 
-from adapters.widgets.maker import VerifyingMaker
-from adapters.widgets.presets import widget_presets
+from adapters.widgets import VerifyingMaker, widget_presets
 from core.domain.identity.guards.puzzles import MakerSeen
 from core.domain.secrets import Secret
 from core.frozen import replace

@@ -6,8 +6,7 @@ from urllib.parse import parse_qs
 
 import pytest
 
-from adapters.widgets.maker import VerifyingMaker
-from adapters.widgets.presets import widget_presets
+from adapters.widgets import VerifyingMaker, widget_presets
 from core.domain.identity.guards.puzzles import WidgetVerdict
 from core.domain.outbound import OutboundDestination
 from core.domain.secrets import Secret

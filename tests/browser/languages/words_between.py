@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Final
 
-from adapters.texts.reading import shipped
+from adapters.texts import shipped
 from core.domain.languages import CONSOLE_LANGUAGES, DEFAULT, Language
 from entrypoints.http import pages
 

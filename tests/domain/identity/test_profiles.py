@@ -8,7 +8,7 @@ from uuid import UUID
 
 import pytest
 
-from adapters.time_zones import is_time_zone
+from adapters.system import is_time_zone
 from core.domain.branding import READABLE, contrast
 from core.domain.errors import BadRequest
 from core.domain.identifiers import UserId

@@ -9,7 +9,7 @@ from uuid import UUID
 
 import pytest
 
-from adapters.texts.reading import shipped
+from adapters.texts import shipped
 from core.domain.identifiers import OrganizationId
 from core.domain.languages import DEFAULT
 from core.domain.record.event_types import (

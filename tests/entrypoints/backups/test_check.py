@@ -15,8 +15,7 @@ import trio
 
 from adapters.backup_folders import DUMP, MANIFEST, BackupFolder
 from adapters.crypto.key_ring import AesGcmKeyRing, EncryptionKey
-from adapters.postgres.backups.completeness import missing_parts
-from adapters.postgres.backups.held_work import OutgoingWork, hold
+from adapters.postgres.backups.restored import OutgoingWork, hold, missing_parts
 from adapters.postgres.migrate import migrate, shipped
 from core.domain.backups import DamageKind
 from core.frozen import replace

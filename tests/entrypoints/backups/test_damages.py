@@ -12,7 +12,7 @@ from psycopg.conninfo import make_conninfo
 
 from adapters.backup_folders import DUMP, MANIFEST, BackupFolder, opened_digest_key
 from adapters.crypto.key_ring import AesGcmKeyRing
-from adapters.postgres.backups.held_work import OutgoingWork, hold
+from adapters.postgres.backups.restored import OutgoingWork, hold
 from adapters.postgres.backups.snapshots import exported_snapshot
 from core.domain.backups import DamageKind, DatabaseState
 from core.frozen import replace

@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from psycopg.conninfo import make_conninfo
 
 from adapters.backup_folders import DUMP, MANIFEST, SEALED_KEYS, kept_backups
-from adapters.postgres.backups.held_work import OutgoingWork, held_kinds, hold, outgoing, release
+from adapters.postgres.backups.restored import OutgoingWork, held_kinds, hold, outgoing, release
 from adapters.postgres.backups.snapshots import exported_snapshot
 from adapters.postgres.backups.tools import PostgresTools
 from core.domain.backup_differences import differences

@@ -133,7 +133,7 @@ def test_a_wrong_question_is_refused(tell: Tell, arguments: tuple[str, ...], rea
 
 
 def test_a_cut_story_says_so(tell: Tell, request_id: UUID, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("adapters.postgres.record.stories.MOST_ROWS", 2)
+    monkeypatch.setattr("adapters.postgres.record.events.MOST_ROWS", 2)
     status, told = tell(str(request_id))
     assert status == OK
     assert "… and more: the first" in told

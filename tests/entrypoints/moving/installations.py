@@ -14,7 +14,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.rows import dict_row
 
 from adapters.crypto.key_ring import AesGcmKeyRing, EncryptionKey
-from adapters.crypto.sealed_files import receiving_key
+from adapters.crypto.recipients import receiving_key
 from adapters.postgres.record.audit import PERSONAL_DIGEST
 from adapters.postgres.tables.every import MOVED, TABLES
 from core.domain.branding import Font, Look

@@ -6,7 +6,7 @@ from uuid import uuid4
 import psycopg
 from psycopg.types.json import Jsonb
 
-from adapters.postgres.identity.upstream.saml_settings import kept_settings, ldap_settings
+from adapters.postgres.identity.upstream.ways import kept_settings, ldap_settings
 from core.domain.identity.upstream.ldap.settings import (
     NOTHING_DESCRIBED,
     LdapChange,

@@ -14,7 +14,7 @@ import msgspec
 import pytest
 import trio
 
-from adapters.crypto.sealed_files import OpeningFile, SealingFile, parse_receiving_key, receiving_key
+from adapters.crypto.recipients import OpeningFile, SealingFile, parse_receiving_key, receiving_key
 from adapters.moving_files import LONGEST_LINE, FileExists, FileReader, FileWriter
 from core.domain.errors import Refusal
 from core.domain.platform.moving import AuditProof, FileHead, UnfitFile

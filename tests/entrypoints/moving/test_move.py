@@ -16,7 +16,7 @@ import trio
 from psycopg.conninfo import make_conninfo
 
 from adapters.postgres import grants
-from adapters.postgres.moving.catalogue import moved_tables
+from adapters.postgres.moving.what_moves import moved_tables
 from adapters.postgres.tables.every import MOVED, TABLES
 from adapters.postgres.unit_of_work import PostgresUnitOfWork
 from core.domain.errors import Forbidden, Refusal, Unauthorized

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from adapters.saml import certificates
+from adapters.saml import signing
 from entrypoints.bootstrap import Postern
 from ops.stand_ins.fake_directory import FakeDirectory
 from ops.stand_ins.fake_providers import FakeProvider
@@ -20,7 +20,7 @@ from tests.http.upstream.scene import Fakes
 @pytest.fixture(autouse=True)
 def quick_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     """Finding two primes takes a good part of a second."""
-    monkeypatch.setattr(certificates, "generate_private_key", kept_pairs())
+    monkeypatch.setattr(signing, "generate_private_key", kept_pairs())
 
 
 @pytest.fixture

@@ -8,8 +8,7 @@ from typing import Any, Final
 import trio
 import xmlsec
 
-from actors.sweepers.connection_refresher import connection_refresher
-from actors.sweepers.due_sweepers import DueSweeper
+from actors.sweepers import DueSweeper, connection_refresher
 from core.domain.outbound import OutboundDestination
 from core.domain.saml import fingerprint as of_pem
 from core.frozen import replace

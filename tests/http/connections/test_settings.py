@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from lxml import etree
 
-from adapters.saml import certificates
+from adapters.saml import signing
 from core.domain.identity.upstream.saml.assertions import PRESETS, DirectoryPreset
 from ops.browser.page_reader import PageReader
 from ops.stand_ins.saml import pair
@@ -150,7 +150,7 @@ async def test_a_key_pair_that_cannot_be_made_is_told_and_changes_nothing(
 
     provider = await scene.draft()
     before = await scene.request("GET", PATH)
-    monkeypatch.setattr(certificates, "generate_private_key", fails)
+    monkeypatch.setattr(signing, "generate_private_key", fails)
     answers = [
         await scene.request("POST", f"{PATH}/{provider}/certificate", {}),
         await scene.request("POST", PATH, {"name": "Another", "kind": "saml"}),

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import pytest
 
-from adapters.email_syntax import LibraryEmailSyntax
+from adapters.mail_address import LibraryEmailSyntax
 from core.domain.errors import BadRequest
 from core.domain.identity.callers import reason_given, reason_of
 from core.domain.identity.devices import device_name

@@ -13,7 +13,7 @@ import pytest
 import trio
 
 from actors.dispatcher import DeliveryDispatcher
-from actors.mailbox import Mailbox
+from actors.foundation import Mailbox
 from adapters.postgres.upkeep.housekeeping import sweeps
 from core.domain.federation.logouts import LOGOUT_NOTICE_RULES
 from core.domain.identifiers import DeviceId, OrganizationId, PrivacyRequestId, ServiceId, SessionId, UserId

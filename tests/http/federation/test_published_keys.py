@@ -8,7 +8,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, EllipticCurvePrivateKey, generate_private_key
 from jwt.algorithms import ECAlgorithm
 
-from adapters.outbound import published_keys
+from adapters.outbound import client_documents
 from tests.http.cast import all_at_once
 from tests.http.client import Received
 from tests.http.federation.relying import Relying, oauth
@@ -109,7 +109,7 @@ async def test_keys_that_are_made_up_do_not_have_it_asked_all_the_time(publishin
     for _ in range(5):
         assert await publishing.comes_with(NEW, "made up") == REFUSED
     assert len(publishing.receiver.calls) == 2
-    monkeypatch.setattr(published_keys, "_AT_MOST_EVERY", 0.0)
+    monkeypatch.setattr(client_documents, "_AT_MOST_EVERY", 0.0)
     assert await publishing.comes_with(NEW, "made up") == REFUSED
     assert len(publishing.receiver.calls) == 3
 

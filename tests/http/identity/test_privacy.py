@@ -13,10 +13,10 @@ import pytest
 import trio
 
 from actors.job_worker import Workplace
-from actors.purger import Purger
+from actors.upkeep import Purger
 from adapters.postgres.embedded import BINARIES
 from adapters.postgres.identity.privacy.forgetting import NOBODY
-from adapters.postgres.upkeep.forgotten_people import PostgresForgottenPeople
+from adapters.postgres.upkeep.purging import PostgresForgottenPeople
 from core.domain.errors import NotFound
 from core.domain.identifiers import OrganizationId, UserId
 from core.domain.identity.account_mails import AccountMail, AskedMail

@@ -5,7 +5,7 @@ from uuid import UUID
 
 import pytest
 
-from adapters.ldap.ber import SEQUENCE, encoded, integer, octets
+from adapters.ldap.messages import SEQUENCE, encoded, integer, octets
 from core.domain.identity.realms import LoginPolicy
 from ops.browser.page_reader import PageReader
 from tests.http.ldap.scene import PASSWORD, LdapScene

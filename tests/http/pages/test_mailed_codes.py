@@ -8,7 +8,7 @@ import trio
 from adapters.postgres import rate_limits
 from adapters.postgres.driver.connection import TripCounter, round_trips
 from adapters.postgres.identity.proofs import sign_in
-from adapters.postgres.transaction import Transaction
+from adapters.postgres.statements import Transaction
 from core.domain.identifiers import FlowId
 from core.domain.identity.account_mails import MAILED_CODES, MOST_CODE_TRIES, code_digest
 from core.domain.mail import Email, Mail

@@ -7,9 +7,9 @@ import psycopg
 import pytest
 import trio
 
-from actors.sweepers.due_sweepers import login_counter
+from actors.sweepers import login_counter
 from adapters.postgres.platform.analytics import PostgresLoginCounter
-from adapters.postgres.upkeep.deleted_services import PostgresDeletedServices
+from adapters.postgres.upkeep.purging import PostgresDeletedServices
 from core.domain.platform.analytics import PAGE
 from core.domain.services.services import purge_job
 from core.usecases.jobs import Purge

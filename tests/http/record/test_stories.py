@@ -9,11 +9,10 @@ from uuid import UUID
 import pytest
 import trio
 
-from actors.account_mails import account_mailer
 from actors.dispatcher import DeliveryDispatcher
+from actors.foundation import Mailbox
 from actors.job_worker import JobPace, Workplace
-from actors.mailbox import Mailbox
-from actors.mailer import mailer
+from actors.mailers import account_mailer, mailer
 from core.domain.causes import causing_request, given_tail
 from core.domain.identifiers import JobId
 from core.domain.jobs import NewJob
@@ -208,7 +207,7 @@ async def test_the_text_of_a_client_finds_the_story_and_reaches_no_table(scene: 
 
 
 async def test_a_long_story_is_cut(scene: Incident, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("adapters.postgres.record.stories.MOST_ROWS", 2)
+    monkeypatch.setattr("adapters.postgres.record.events.MOST_ROWS", 2)
     assert MOST_ROWS == 1_000
     request = await scene.invite()
     told = await scene.story(request)

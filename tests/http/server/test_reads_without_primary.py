@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import trio
 
-from actors.watchers.database_watcher import DatabaseWatcher
+from actors.watchers import DatabaseWatcher
 from adapters.crypto.key_ring import EncryptionKey
 from adapters.postgres.migrate import migrate
 from entrypoints import checks

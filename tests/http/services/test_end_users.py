@@ -9,7 +9,7 @@ import psycopg
 import pytest
 import trio
 
-from adapters.turns import MOST_APPROVALS
+from adapters.limits import MOST_APPROVALS
 from core.domain.requests import LARGEST_PAGE_LIMIT, MOST_ROWS_COUNTED
 from core.domain.tenancy.roles import Capability
 from entrypoints.bootstrap import Postern

@@ -10,7 +10,7 @@ import psycopg
 import pytest
 import trio
 
-from actors.sweepers.domain_checker import domain_checker
+from actors.sweepers import domain_checker
 from adapters.postgres.locks import DOMAINS, NAMESPACE
 from core.domain.identity.sessions import ONE_FACTOR, TWO_FACTORS
 from core.domain.services.resource_servers import MOST_RESOURCE_SERVERS

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import pytest
 
-from adapters.postgres.identity.sessions.subscription_state import SUBSCRIPTION_STATE, subscription_state
+from adapters.postgres.identity.sessions.parts import SUBSCRIPTION_STATE, subscription_state
 from core.domain.identity.sessions import SubscriptionState
 from core.domain.secrets import Token
 from tests.http.people import Person

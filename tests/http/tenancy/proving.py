@@ -8,8 +8,7 @@ from typing import Any, Final, TypeVar
 import httpcore
 
 from adapters.outbound.client import GuardedClient
-from adapters.outbound.dialer import Dialer
-from adapters.outbound.names import SystemNames
+from adapters.outbound.dialer import Dialer, SystemNames
 from core.frozen import replace
 from core.usecases.tenancy.domains import DomainProofs, DomainRoutes, Domains
 from entrypoints.bootstrap import Postern

@@ -11,7 +11,7 @@ import psycopg
 import pytest
 import trio
 
-from actors.sweepers.domain_checker import domain_checker
+from actors.sweepers import domain_checker
 from adapters.postgres.locks import DOMAINS, NAMESPACE
 from core.domain.tenancy.domains import MOST_MISSES, MOST_ROUTES
 from core.domain.tenancy.roles import BuiltInRole, Capability

@@ -11,7 +11,7 @@ from typing import Any, Final
 import pytest
 import trio
 
-from actors.sweepers.domain_checker import domain_checker
+from actors.sweepers import domain_checker
 from core.domain.tenancy.domains import MOST_MISSES
 from core.usecases.tenancy.domains import DomainProofs, Domains
 from entrypoints.bootstrap import Postern

@@ -11,8 +11,8 @@ import pytest
 import trio
 
 from actors.job_worker import JobPace, Workplace
-from actors.organization_mailer import organization_mailer
-from adapters.mail.organizations import GuardedPost
+from actors.mailers import organization_mailer
+from adapters.mail.transports import GuardedPost
 from core.domain.jobs import NewJob
 from core.domain.mail import MAIL_JOB, Mail
 from core.domain.tenancy.mail_servers import ORGANIZATION_MAIL_JOB, OrganizationMail

@@ -5,7 +5,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from adapters.postgres.upkeep.deleted_profile_fields import PostgresDeletedProfileFields
+from adapters.postgres.upkeep.purging import PostgresDeletedProfileFields
 from core.domain.identifiers import OrganizationId, UserId
 from core.domain.secrets import Token
 from core.domain.services.api_keys import Permission

@@ -15,10 +15,10 @@ import psycopg
 import pytest
 import trio
 
-from actors.siem_forwarder import SiemForwarder
+from actors.audit_log import SiemForwarder
 from adapters.crypto.key_ring import AesGcmKeyRing, EncryptionKey
 from adapters.postgres.upkeep import housekeeping
-from adapters.postgres.upkeep.sealed_columns import PostgresSealedColumns
+from adapters.postgres.upkeep.housekeeping import PostgresSealedColumns
 from core.domain.identifiers import LoginEventId, OrganizationId, UserId
 from core.domain.identity.login_events import LoginEvent
 from core.domain.identity.privacy import PrivacyRequester

@@ -14,7 +14,7 @@ from standardwebhooks import Webhook
 
 from actors import dispatcher
 from actors.dispatcher import DeliveryDispatcher
-from actors.mailbox import Mailbox
+from actors.foundation import Mailbox
 from core.domain.identifiers import OrganizationId, UserId
 from core.domain.record.deliveries import LEASE
 from core.domain.record.event_types import EVENT_TYPES, WEBHOOK_EVENTS, WEBHOOK_TOPIC, Audience

@@ -4,7 +4,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from adapters.saml import certificates
+from adapters.saml import signing
 from ops.stand_ins.saml import pair
 from tests.http.client import refused
 from tests.http.federation.arriving import is_page
@@ -28,7 +28,7 @@ from tests.http.upstream.scene import UpstreamScene
 
 @pytest.fixture(autouse=True)
 def _primes_are_found_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(certificates, "generate_private_key", kept_pairs())
+    monkeypatch.setattr(signing, "generate_private_key", kept_pairs())
 
 
 async def begun_elsewhere(scene: UpstreamScene) -> str:

@@ -8,7 +8,7 @@ import pytest
 import trio
 
 import adapters.upstream
-from adapters.upstream import Upstreams, remembered
+from adapters.upstream import Upstreams, keys
 from core.domain.identity.upstream.providers import ProviderSite
 from ops.browser.page_reader import PageReader
 from ops.stand_ins.fake_providers import PEOPLE, WORK
@@ -205,7 +205,7 @@ async def test_one_that_is_wholly_away_lets_people_in_otherwise_where_the_policy
     fake.fails = True
     await scene.leave(scene.browser(), query, word=provider)
     assert outages(scene) == []
-    monkeypatch.setattr(remembered, "LOOK_COUNTS_FOR", -1.0)
+    monkeypatch.setattr(keys, "LOOK_COUNTS_FOR", -1.0)
     tabs, asked = scene.browser(), len(fake.calls)
     answer = await tabs.request("GET", f"/auth/{provider}{query}")
     if by == "own":
@@ -219,7 +219,7 @@ async def test_one_that_is_wholly_away_lets_people_in_otherwise_where_the_policy
     assert len(fake.calls) - asked == 1
     # Only a person who comes back proves that the provider works again; people who leave rely on the remembered check.
     fake.fails = False
-    monkeypatch.setattr(remembered, "FAILURE_COUNTS_FOR", -1.0)
+    monkeypatch.setattr(keys, "FAILURE_COUNTS_FOR", -1.0)
     leaving = await scene.leave(tabs, query, word=provider)
     assert outages(scene) == [provider]
     await tabs.request("GET", fake.consent(leaving))
@@ -235,7 +235,7 @@ async def test_the_first_person_who_tries_a_password_is_let_in(scene: UpstreamSc
     fake = scene.fakes[by]
     tabs = scene.browser()
     await scene.leave(tabs, query, word=provider)
-    monkeypatch.setattr(remembered, "ATTEMPT_COUNTS_FOR", -1.0)
+    monkeypatch.setattr(keys, "ATTEMPT_COUNTS_FOR", -1.0)
     fake.fails = True
     way = (await scene.unlimited.post("/api/auth/lookup-email", {"email": ADA})).ok()
     assert way["auth_method"] == ("upstream" if by == "own" else "oauth")
@@ -254,7 +254,7 @@ async def test_a_password_is_no_way_in_once_somebody_has_come_back(scene: Upstre
     fake = scene.fakes[by]
     tabs = scene.browser()
     leaving = await scene.leave(tabs, query, word=provider)
-    monkeypatch.setattr(remembered, "ATTEMPT_COUNTS_FOR", -1.0)
+    monkeypatch.setattr(keys, "ATTEMPT_COUNTS_FOR", -1.0)
     fake.fails = True
     login = {"email": ADA, "password": PASSWORD}
     assert (await scene.unlimited.post(LOGIN, login)).status == 200
@@ -267,7 +267,7 @@ async def test_a_password_is_no_way_in_once_somebody_has_come_back(scene: Upstre
         assert refused(tried) == (403, "FORBIDDEN")
         assert outages(scene) == []
     # Nor is anybody kept from the provider.
-    monkeypatch.setattr(remembered, "LOOK_COUNTS_FOR", -1.0)
+    monkeypatch.setattr(keys, "LOOK_COUNTS_FOR", -1.0)
     await scene.leave(scene.browser(), query, word=provider)
     assert outages(scene) == []
 
@@ -276,7 +276,7 @@ async def test_a_password_is_no_way_in_once_somebody_has_come_back(scene: Upstre
 async def test_what_is_remembered_of_an_outage_does_not_lengthen_it(scene: UpstreamScene, by: str, monkeypatch: pytest.MonkeyPatch) -> None:
     provider, query = await lead(scene, FALLBACK, by)
     await scene.leave(scene.browser(), query, word=provider)
-    monkeypatch.setattr(remembered, "LOOK_COUNTS_FOR", -1.0)
+    monkeypatch.setattr(keys, "LOOK_COUNTS_FOR", -1.0)
     scene.fakes[by].fails = True
 
     async def leave() -> None:
@@ -297,7 +297,7 @@ async def test_what_is_remembered_of_an_outage_does_not_lengthen_it(scene: Upstr
 async def test_a_provider_that_never_answers_is_waited_for_a_moment(scene: UpstreamScene, monkeypatch: pytest.MonkeyPatch) -> None:
     await scene.people.with_password(PASSWORD, ADA)
     provider, _ = await lead(scene, FALLBACK, "own")
-    monkeypatch.setattr(remembered, "ATTEMPT_COUNTS_FOR", -1.0)
+    monkeypatch.setattr(keys, "ATTEMPT_COUNTS_FOR", -1.0)
     monkeypatch.setattr(adapters.upstream, "LOOK_PATIENCE", 0.0)
     assert (await scene.unlimited.post(LOGIN, {"email": ADA, "password": PASSWORD})).status == 200
     assert outages(scene) == [provider]
@@ -314,7 +314,7 @@ async def test_a_password_looks_nowhere_where_nothing_falls_back(scene: Upstream
 
 @pytest.mark.parametrize("by", ["own", "codehost", "websuite", "officesuite"])
 async def test_where_nothing_falls_back_nobody_looks(scene: UpstreamScene, by: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(remembered, "LOOK_COUNTS_FOR", -1.0)
+    monkeypatch.setattr(keys, "LOOK_COUNTS_FOR", -1.0)
     provider, query = await lead(scene, "upstream_only", by)
     await scene.leave(scene.browser(), query, word=provider)
     asked = len(scene.fakes[by].calls)
@@ -334,7 +334,7 @@ async def test_where_nothing_falls_back_nobody_looks(scene: UpstreamScene, by: s
 async def test_what_it_publishes_wrongly_is_no_outage(scene: UpstreamScene, by: str, monkeypatch: pytest.MonkeyPatch) -> None:
     provider, query = await lead(scene, FALLBACK, by)
     await scene.leave(scene.browser(), query, word=provider)
-    monkeypatch.setattr(remembered, "LOOK_COUNTS_FOR", -1.0)
+    monkeypatch.setattr(keys, "LOOK_COUNTS_FOR", -1.0)
     monkeypatch.setattr(scene.fakes[by], "metadata", list)
     scene.fakes[by].published.clear()
     await scene.leave(scene.browser(), query, word=provider)
@@ -345,7 +345,7 @@ async def test_of_many_who_leave_at_once_one_looks(scene: UpstreamScene, monkeyp
     """All have read that the provider is there before the first of them looks. Whoever reads it later knows of the outage."""
     provider, query = await lead(scene, FALLBACK, "websuite")
     await scene.leave(scene.browser(), query, word=provider)
-    monkeypatch.setattr(remembered, "LOOK_COUNTS_FOR", 0.0)
+    monkeypatch.setattr(keys, "LOOK_COUNTS_FOR", 0.0)
     fake = scene.fakes["websuite"]
     fake.fails, asked = True, len(fake.calls)
     look, all_are_there = Upstreams.look, trio.Event()

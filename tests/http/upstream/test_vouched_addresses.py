@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import pytest
 
-from adapters.postgres.identity.upstream.vouched_accounts import VouchedAccountRows
+from adapters.postgres.identity.upstream.identities import VouchedAccountRows
 from core.domain.errors import Forbidden
 from core.domain.identifiers import OrganizationId
 from core.domain.secrets import Token

@@ -12,7 +12,7 @@ import pytest
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
-from adapters.metrics.prometheus import PrometheusMetrics
+from adapters.metrics import PrometheusMetrics
 from entrypoints.http.application import PAGES
 from entrypoints.http.routes import ROUTES
 from tests.ops.operations.pages import WHOLE, anchors

@@ -12,7 +12,7 @@ import pytest
 import trio
 
 from actors.job_worker import JobRefused, Workplace
-from actors.tellers.displaced_sessions import displaced_session_teller
+from actors.mailers import displaced_session_teller
 from core.domain.identity.session_limits import DISPLACED_JOB, Displacement, NoDisplacement
 from core.domain.jobs import Job
 from core.frozen import replace

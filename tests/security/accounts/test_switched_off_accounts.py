@@ -8,7 +8,7 @@ from uuid import UUID
 import pytest
 import trio
 
-from adapters.postgres.upkeep.deleted_organizations import PostgresDeletedOrganizations
+from adapters.postgres.upkeep.purging import PostgresDeletedOrganizations
 from core.domain.identifiers import UserId
 from core.domain.mail import Email
 from core.domain.tenancy.organizations import purge_job

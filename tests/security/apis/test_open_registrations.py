@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import pytest
 
-from adapters.postgres.federation import registration_keys
+from adapters.postgres.federation import clients as registration_keys
 from core.domain.federation.open_registrations import KEPT_FOR, REGISTRATIONS, OpenRegistration
 from core.domain.record.events import SYSTEM
 from core.frozen import replace

@@ -13,7 +13,7 @@ import pytest
 import trio
 from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, generate_private_key
 
-from adapters.shared_fetches import FOR_KNOWN, MOST_OF_ONE, MOST_UNDER_WAY, SharedWork
+from adapters.outbound.client_documents import FOR_KNOWN, MOST_OF_ONE, MOST_UNDER_WAY, SharedWork
 from core.domain.errors import Overloaded
 from core.domain.federation.oauth.consents import PLACES_OF_PERSON
 from entrypoints.bootstrap import Postern

@@ -10,7 +10,7 @@ import pytest
 import trio
 
 from adapters.ldap import directories as adapter
-from adapters.ldap.ber import SEQUENCE, encoded, integer, octets
+from adapters.ldap.messages import SEQUENCE, encoded, integer, octets
 from core.domain.identifiers import UpstreamProviderId
 from core.domain.identity.upstream.ldap.answers import BindOutcome, LdapFailed, LdapFault, LdapStep
 from core.domain.secrets import Secret

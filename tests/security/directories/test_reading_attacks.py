@@ -5,11 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from adapters.ldap import connection
 from adapters.ldap import groups as group_adapter
-from adapters.ldap import paging
 from adapters.ldap import reading as adapter
-from adapters.ldap.ber import ENUMERATED, SEQUENCE, Elements, encoded, integer, octets
-from adapters.ldap.messages import MessageBounds
+from adapters.ldap.messages import ENUMERATED, SEQUENCE, Elements, MessageBounds, encoded, integer, octets
 from adapters.ldap.reading import TrioLdapReading
 from core.domain.identity.upstream.ldap.answers import LdapFailed, LdapFault
 from core.domain.identity.upstream.ldap.settings import LdapIdentity
@@ -71,7 +70,7 @@ async def test_pages_that_all_have_one_cookie_end_with_the_people(directory: Fak
 
 @pytest.mark.parametrize("is_same", [True, False])
 async def test_a_page_cookie_that_never_ends(directory: FakeLdap, is_same: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(paging, "_MOST_PAGES", 20)
+    monkeypatch.setattr(connection, "_MOST_PAGES", 20)
     pages = iter(range(1_000_000))
     directory.answers = searches(lambda number: page_end(number, b"same" if is_same else str(next(pages)).encode()))
     assert await fault(directory) is LdapFault.TOO_LONG
@@ -84,7 +83,7 @@ async def test_a_cookie_of_a_megabyte_is_none(directory: FakeLdap) -> None:
 
 
 async def test_people_without_end_are_too_many(directory: FakeLdap, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(paging, "MOST_PEOPLE", 1000)
+    monkeypatch.setattr(connection, "MOST_PEOPLE", 1000)
     directory.answers = searches(lambda number: person(number, 1) * 1001 + result(0x65, number))
     assert await fault(directory) is LdapFault.TOO_LONG
     directory.answers = searches(lambda number: person(number, 1) * 1000 + result(0x65, number))
@@ -93,7 +92,7 @@ async def test_people_without_end_are_too_many(directory: FakeLdap, monkeypatch:
 
 
 async def test_a_gigabyte_ends_early_and_never_stays_in_memory(directory: FakeLdap, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(paging, "MOST_BYTES", 8 << 20)
+    monkeypatch.setattr(connection, "MOST_BYTES", 8 << 20)
     directory.answers = searches(lambda number: person(number, 1, description=[bytes(1 << 20)]) * 20 + result(0x65, number))
     sizes: list[int] = []
 
@@ -108,7 +107,7 @@ async def test_a_gigabyte_ends_early_and_never_stays_in_memory(directory: FakeLd
 
 
 async def test_references_without_end_are_too_many(directory: FakeLdap, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(paging, "MOST_BYTES", 1 << 20)
+    monkeypatch.setattr(connection, "MOST_BYTES", 1 << 20)
     one = octets(b"ldaps://dc2.example.org/")
     directory.answers = searches(lambda number: encoded(SEQUENCE, integer(number), encoded(0x73, one)) * 20_000)
     assert await fault(directory) is LdapFault.TOO_LONG

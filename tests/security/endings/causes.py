@@ -5,8 +5,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Any, Final
 
-from adapters.postgres.upkeep.deleted_organizations import PostgresDeletedOrganizations
-from adapters.postgres.upkeep.deleted_services import PostgresDeletedServices
+from adapters.postgres.upkeep.purging import PostgresDeletedOrganizations, PostgresDeletedServices
 from core.domain.identity.endings import Cause
 from tests.http.browsing import Tab, Tabs
 from tests.http.client import Received

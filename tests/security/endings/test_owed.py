@@ -9,8 +9,7 @@ import pytest
 from adapters.mail.templates import ShippedMailTemplates
 from adapters.postgres.tables.declaring import ExportPart
 from adapters.postgres.tables.every import TABLES
-from adapters.texts import ShippedTexts
-from adapters.texts.reading import shipped
+from adapters.texts import ShippedTexts, shipped
 from core.domain.identity.endings import OWED, Because, CredentialKind
 from core.domain.identity.privacy import Export
 from core.domain.languages import Language

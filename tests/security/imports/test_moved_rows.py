@@ -14,7 +14,7 @@ import trio
 
 from adapters.postgres.moving.arriving import ArrivalMeans, ArrivalTerms, ArrivingOrganization, arriving
 from adapters.postgres.moving.arriving_columns import COLUMNS, OtherCheck
-from adapters.postgres.moving.catalogue import USERS, MovedTable, moved_tables
+from adapters.postgres.moving.what_moves import USERS, MovedTable, moved_tables
 from adapters.postgres.tables.every import MOVED
 from adapters.postgres.unit_of_work import PostgresUnitOfWork
 from core.domain.platform.moving import UnfitFile

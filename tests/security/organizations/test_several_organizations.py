@@ -12,8 +12,7 @@ from typing import Final
 import pytest
 import trio
 
-from adapters.postgres.upkeep.deleted_organizations import PostgresDeletedOrganizations
-from adapters.postgres.upkeep.deleted_services import PostgresDeletedServices
+from adapters.postgres.upkeep.purging import PostgresDeletedOrganizations, PostgresDeletedServices
 from core.domain.secrets import Password
 from core.domain.services import services as services_domain
 from core.domain.tenancy import organizations as organizations_domain

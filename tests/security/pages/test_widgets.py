@@ -12,7 +12,7 @@ import pytest
 import trio
 
 from adapters.crypto.key_ring import EncryptionKey
-from adapters.widgets.presets import widget_presets
+from adapters.widgets import widget_presets
 from core.domain.errors import Overloaded
 from core.domain.identity.accounts import LONGEST_PASSWORD
 from core.domain.identity.guards.puzzles import LIFETIME, THERE_FOR, KeptForm, PuzzlePurpose, PuzzleUnsolved, WidgetVerdict

@@ -243,7 +243,7 @@ DOORS: Final[Mapping[str, Door]] = {
     "a fragment": Door(
         _fragment, ("GET /auth/{provider}/callback",), signs=("core/usecases/federation/authorization_codes.py:with_tokens", _SESSIONS)
     ),
-    "a proxy": Door(_proxy, ("GET /proxy/check",), signs=("adapters/crypto/proxy_assertions.py:signed",)),
+    "a proxy": Door(_proxy, ("GET /proxy/check",), signs=("adapters/crypto/tokens.py:signed",)),
 }
 
 

@@ -8,7 +8,7 @@ from uuid import UUID
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from adapters.turns import FairTurns
+from adapters.limits import FairTurns
 from core.domain.federation.scim.tokens import ScimHolder
 from core.domain.identifiers import OrganizationId, ScimTokenId
 from core.usecases.federation.scim.enrolment import Changes

@@ -10,13 +10,13 @@ import trio
 from psycopg.rows import dict_row
 
 from adapters.crypto.key_ring import AesGcmKeyRing, EncryptionKey
-from adapters.postgres.doorbell import PostgresDoorbell
+from adapters.ip_addresses import ListedProxies
 from adapters.postgres.driver.connection import TripCounter, round_trips
 from adapters.postgres.driver.pool import Pool
-from adapters.postgres.identity.factors.devices import DeviceRows
+from adapters.postgres.identity.factors.mfa import DeviceRows
+from adapters.postgres.jobs import PostgresDoorbell
 from adapters.postgres.statements import Statements
 from adapters.postgres.unit_of_work import unit_of_work
-from adapters.proxies import ListedProxies
 from adapters.system import SystemIds, SystemSecrets
 from adapters.user_agents import LibraryUserAgents
 from core.domain.errors import BadRequest, Forbidden, NotFound

@@ -12,16 +12,15 @@ import pytest
 import trio
 from psycopg.rows import dict_row
 
-from adapters.crypto.backup_codes import HmacBackupCodes
+from adapters.crypto.factors import HmacBackupCodes, PyotpTotp
 from adapters.crypto.key_ring import AesGcmKeyRing, EncryptionKey
-from adapters.crypto.totp import PyotpTotp
-from adapters.postgres.doorbell import PostgresDoorbell
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.identity.factors.mfa import MfaRows
+from adapters.postgres.jobs import PostgresDoorbell
 from adapters.postgres.server_secrets import PostgresServerSecrets
 from adapters.postgres.statements import Statements
 from adapters.postgres.unit_of_work import unit_of_work
-from adapters.postgres.upkeep.sealed_columns import PostgresSealedColumns
+from adapters.postgres.upkeep.housekeeping import PostgresSealedColumns
 from adapters.system import SystemIds
 from core.domain.branding import POSTERN, Branding
 from core.domain.errors import BadRequest, RateLimited

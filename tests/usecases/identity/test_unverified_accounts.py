@@ -7,9 +7,9 @@ import psycopg
 import pytest
 import trio
 
-from actors.sweepers.due_sweepers import registration_sweeper
+from actors.sweepers import registration_sweeper
 from adapters.postgres.identity.accounts import HOLD_UNPROVED
-from adapters.postgres.identity.privacy.holding import NEVER_USED, TIES
+from adapters.postgres.identity.privacy.forgetting import NEVER_USED, TIES
 from core.domain.identifiers import UserId
 from core.domain.identity.account_mails import AccountMail, LinkRefused
 from core.domain.mail import Email

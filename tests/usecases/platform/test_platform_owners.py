@@ -6,10 +6,10 @@ import pytest
 import trio
 
 from adapters.crypto.key_ring import AesGcmKeyRing, generate_key
-from adapters.crypto.known_passwords.watched import NoBreachedPasswords
-from adapters.email_syntax import LibraryEmailSyntax
-from adapters.postgres.doorbell import PostgresDoorbell
+from adapters.crypto.known_passwords.filters import NoBreachedPasswords
+from adapters.mail_address import LibraryEmailSyntax
 from adapters.postgres.driver.pool import Pool
+from adapters.postgres.jobs import PostgresDoorbell
 from adapters.postgres.unit_of_work import unit_of_work
 from adapters.system import SystemClock, SystemIds, SystemSecrets
 from core.domain.errors import BadRequest, Conflict

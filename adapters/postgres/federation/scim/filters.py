@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, LiteralString
 from uuid import UUID
 
-from adapters.postgres.storable import storable_text
+from adapters.postgres.columns import storable_text
 from core.domain.federation.scim.filters import MOST_COMPARISONS, And, Filter, FilterComparison, FilterField, Not, Operator, Or, pins
 from core.domain.federation.scim.users import WORK
 from core.domain.mail import Email

@@ -6,11 +6,9 @@ from typing import Any, Final, LiteralString
 
 from psycopg.types.json import Jsonb
 
-from adapters.postgres.rows import AnswerRow, CountRow, IdRow
-from adapters.postgres.statements import Statements, first
-from adapters.postgres.storable import storable_text
-from adapters.postgres.tenancy.teams import TEAM
-from adapters.postgres.transaction import Transaction
+from adapters.postgres.columns import AnswerRow, CountRow, IdRow, storable_text
+from adapters.postgres.statements import Statements, Transaction, first
+from adapters.postgres.tenancy.roles import TEAM
 from core.domain.federation.scim.groups import DirectorySettings, ScimGrouping
 from core.domain.identifiers import OrganizationId, TeamId, UserId
 from core.domain.tenancy.teams import Team

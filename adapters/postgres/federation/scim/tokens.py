@@ -1,17 +1,20 @@
-"""SCIM tokens in PostgreSQL."""
+"""SCIM tokens, by which directories come, and the last exchanges with them."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final, LiteralString, NamedTuple
 from uuid import UUID
 
-from adapters.postgres.columns import Columns
+import msgspec
+from psycopg.types.json import Jsonb
+
+from adapters.postgres.columns import Columns, storable
 from adapters.postgres.driver.pool import Pool
-from adapters.postgres.statements import ask, first
-from adapters.postgres.tenancy.fields.profile_fields import shape_of
-from adapters.postgres.tenancy.keys.machine_keys import KeyLookups, KeyTable, added, adding, asked_keys
-from adapters.postgres.transaction import Transaction
-from core.domain.federation.scim.tokens import ScimHolder, ScimToken
+from adapters.postgres.statements import Transaction, ask, first, tell
+from adapters.postgres.tenancy.management_keys import KeyLookups, KeyTable, added, adding, asked_keys
+from adapters.postgres.tenancy.profile_fields import shape_of
+from core.domain.federation.scim.tokens import MOST_KEPT, ScimExchange, ScimHolder, ScimToken
+from core.domain.formats import Json
 from core.domain.identifiers import OrganizationId, ScimTokenId
 from core.domain.tenancy.management_keys import KnownKey
 
@@ -45,7 +48,7 @@ class PostgresScimTokens(KeyLookups[ScimHolder]):
     """Implements `ports.federation.scim.ScimTokenLookup`."""
 
     def __init__(self, pool: Pool) -> None:
-        super().__init__(pool, _Known, FIND)
+        super().__init__(pool, _Known, FIND_SCIM_TOKEN)
 
     async def list(self, organization: OrganizationId) -> Sequence[ScimToken]:
         return await ask(self._pool, TOKEN.row, _LIST, {"organization": organization})
@@ -66,7 +69,7 @@ class ScimTokenRows:
 
 SCIM_TOKENS: Final = KeyTable("scim_tokens", "org_id")
 
-FIND: Final[LiteralString] = f"""
+FIND_SCIM_TOKEN: Final[LiteralString] = f"""
     select keys.id, keys.digest, keys.name, keys.prefix, keys.expires_at,
            organizations.id as organization_id, organizations.slug as organization_slug,
            organizations.status = 'active' as organization_is_active,
@@ -89,3 +92,74 @@ _LIST: Final[LiteralString] = f"select {TOKEN.names} from scim_tokens where org_
 _ADD: Final[LiteralString] = adding(SCIM_TOKENS)
 
 _DELETE: Final[LiteralString] = f"delete from scim_tokens where id = %(id)s and org_id = %(organization)s returning {TOKEN.names}"
+
+
+_AT_ONCE: Final = 100
+
+
+def _as_it_is(request: Json) -> Json:
+    return request
+
+
+# They are written as JSON, many at once.
+EXCHANGE: Final = Columns(
+    ScimExchange,
+    "scim_exchanges",
+    named={"organization": "org_id", "token": "token_id"},
+    turned={"request": (_as_it_is, _as_it_is)},
+)
+
+
+class PostgresScimExchanges:
+    """Implements `ports.federation.scim.ScimExchangeStore`."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def add(self, exchanges: Sequence[ScimExchange]) -> None:
+        for begin in range(0, len(exchanges), _AT_ONCE):
+            part = exchanges[begin : begin + _AT_ONCE]
+            await tell(self._pool, _EXCHANGE_ADD, {"exchanges": Jsonb([_as_json(one) for one in part])})
+        for organization in dict.fromkeys(one.organization for one in exchanges):
+            await tell(self._pool, _TRIM, {"organization": organization, "most": MOST_KEPT})
+
+    async def list(self, organization: OrganizationId, limit: int, *, refused: bool) -> Sequence[ScimExchange]:
+        return await ask(self._pool, EXCHANGE.row, _EXCHANGE_LIST, {"organization": organization, "limit": limit, "refused": refused})
+
+
+def _as_json(one: ScimExchange) -> Any:
+    return storable({EXCHANGE.columns[name]: value for name, value in msgspec.to_builtins(one).items()})
+
+
+# A deleted organization gets no exchanges.
+_EXCHANGE_ADD: Final[LiteralString] = f"""
+    insert into scim_exchanges ({EXCHANGE.into()})
+    select told.id, told.org_id, told.token_id, told.token_name, told.method, told.path, told.query, nullif(told.request, 'null'),
+           told.status, told.scim_type, told.reason, told.occurred_at
+      from jsonb_to_recordset(%(exchanges)s)
+        as told (id uuid, org_id uuid, token_id uuid, token_name text, method text, path text, query text, request jsonb, status smallint,
+                 scim_type text, reason text, occurred_at timestamptz)
+      join organizations on organizations.id = told.org_id
+        on conflict do nothing
+"""
+
+# The statement skips rows that another process removes at this moment.
+_TRIM: Final = """
+    delete from scim_exchanges
+     where id = any (array(
+               select id
+                 from scim_exchanges
+                where org_id = %(organization)s
+                order by id desc
+               offset %(most)s
+                  for update skip locked
+           ))
+"""
+
+_EXCHANGE_LIST: Final[LiteralString] = f"""
+    select {EXCHANGE.names}
+      from scim_exchanges
+     where org_id = %(organization)s and (not %(refused)s or status >= 400)
+     order by id desc
+     limit %(limit)s
+"""

@@ -11,17 +11,15 @@ from uuid import UUID
 
 from psycopg.errors import UniqueViolation
 
-from adapters.postgres.branding import dress_of
+from adapters.postgres.branding import bring, dress_of, worn
+from adapters.postgres.columns import storable_text
 from adapters.postgres.federation.scim.filters import CHANGED_AT, condition_of, source_of
 from adapters.postgres.identity.accounts import ACCOUNT, ACCOUNT_AND_LOCK, LIFTED, is_locked
 from adapters.postgres.identity.addresses import nobody_knows
-from adapters.postgres.identity.privacy.holding import HELD_BY_NOTHING_ELSE, IS_THE_MAKERS
-from adapters.postgres.identity.sessions.revoking import ending_codes, revoking
-from adapters.postgres.statements import Statements, first
-from adapters.postgres.storable import storable_text
-from adapters.postgres.tenancy.relations import RELATED_BESIDES_DIRECTORY
-from adapters.postgres.texts.own_texts import bring, worn
-from adapters.postgres.transaction import Transaction
+from adapters.postgres.identity.privacy.forgetting import HELD_BY_NOTHING_ELSE, IS_THE_MAKERS
+from adapters.postgres.identity.sessions.parts import ending_codes, revoking
+from adapters.postgres.statements import Statements, Transaction, first
+from adapters.postgres.tenancy.roles import RELATED_BESIDES_DIRECTORY
 from core.domain.federation.scim.filters import Filter
 from core.domain.federation.scim.groups import Group, GroupChange
 from core.domain.federation.scim.users import NO_FIELDS, HeldUser, ProvisionedUser, ScimProfile

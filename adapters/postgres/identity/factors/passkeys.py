@@ -4,15 +4,12 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Final, LiteralString
 
-from adapters.postgres.columns import Columns
+from adapters.postgres.columns import Columns, CountRow, IdRow
 from adapters.postgres.identity.accounts import ACCOUNT
-from adapters.postgres.identity.factors.devices import FIRST_KNOWLEDGE, knowledge_of, knowledge_parameters
-from adapters.postgres.identity.factors.mfa import has_second_factor
+from adapters.postgres.identity.factors.mfa import FIRST_KNOWLEDGE, has_second_factor, knowledge_of, knowledge_parameters
 from adapters.postgres.identity.proofs.sign_in import KNOWN_TO_APPLICATION, application_parameters
-from adapters.postgres.identity.sessions.liveness import SESSION_LIVES
-from adapters.postgres.rows import CountRow, IdRow
-from adapters.postgres.statements import first, only
-from adapters.postgres.transaction import OnStatements
+from adapters.postgres.identity.sessions.parts import SESSION_LIVES
+from adapters.postgres.statements import OnStatements, first, only
 from core.domain.identifiers import PasskeyId, SessionId, UserId
 from core.domain.identity.passkeys import MOST_PASSKEYS, Passkey
 from core.domain.identity.risk import Approach

@@ -7,10 +7,9 @@ import re
 from collections.abc import Collection, Mapping
 from typing import Final, LiteralString
 
-from adapters.postgres.identity.accounts import ACCOUNT
-from adapters.postgres.identity.profiles import AS_JSON
+from adapters.postgres.identity.accounts import ACCOUNT, AS_JSON
 from adapters.postgres.identity.proofs.sign_in_policy import assignments_of
-from adapters.postgres.record.being_forgotten import IS_BEING_FORGOTTEN
+from adapters.postgres.record.audit import IS_BEING_FORGOTTEN
 from adapters.postgres.tables.declaring import ExportPart, Table
 from adapters.postgres.tables.every import TABLES
 from core.domain.identity.privacy import (

@@ -7,16 +7,13 @@ from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
-from adapters.postgres.branding import dress_of
-from adapters.postgres.identity.factors.devices import STRICTEST_TRUST
+from adapters.postgres.branding import bring, dress_of, worn
+from adapters.postgres.columns import AnswerRow, IdRow, storable, storable_text
+from adapters.postgres.identity.factors.mfa import STRICTEST_TRUST
 from adapters.postgres.identity.proofs.sign_in_policy import ADMITS_ANYBODY
-from adapters.postgres.identity.upstream.own import OwnRow, own
-from adapters.postgres.rows import AnswerRow, IdRow
-from adapters.postgres.statements import first, only
-from adapters.postgres.storable import storable, storable_text
-from adapters.postgres.texts.own_texts import bring, worn
+from adapters.postgres.identity.upstream.ways import OwnRow, own
+from adapters.postgres.statements import OnStatements, first, only
 from adapters.postgres.ties import may_know_of_failures
-from adapters.postgres.transaction import OnStatements
 from core.domain.branding import POSTERN
 from core.domain.formats import Json
 from core.domain.identifiers import FlowId, OrganizationId, PreauthenticationId, ServiceId, SessionId, UserId

@@ -1,16 +1,19 @@
-"""Mailed tokens in PostgreSQL, by the digests of the secrets in the links."""
+"""Mailed tokens, by the digests of the secrets in the links, and whom a mailed sign-in link is for and where it leads."""
 
 from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Final, LiteralString
 
-from adapters.postgres.columns import Columns
+from adapters.postgres.columns import Columns, storable_text
 from adapters.postgres.identity.addresses import is_proved
-from adapters.postgres.statements import first
-from adapters.postgres.transaction import OnTransaction
-from core.domain.identifiers import FlowId, SessionId, UserId
+from adapters.postgres.identity.sessions.parts import AUTHENTICATES
+from adapters.postgres.statements import OnTransaction, first, first_made, only
+from adapters.postgres.ties import IS_OWN_MEMBERSHIP
+from core.domain.identifiers import ClientId, FlowId, SessionId, UserId
 from core.domain.identity.account_mails import MOST_CODE_TRIES, MailedToken, MailedTokenPurpose
+from core.domain.identity.sign_in import ServiceName
 from core.domain.requests import REPEAT_MOMENT
+from core.frozen import Frozen
 
 MAILED_TOKEN: Final = Columns(MailedToken, "mailed_tokens", named={"user": "user_id"}, apart=("flow", "code_digest"))
 
@@ -118,4 +121,47 @@ _END_ALL: Final = """
     update mailed_tokens
        set used_at = %(at)s
      where user_id = %(user)s and used_at is null
+"""
+
+
+class _Application(Frozen):
+    client_id: str
+    redirect_uri: str
+
+
+class SignInLinkRows(OnTransaction):
+    """Implements `ports.identity.sign_in.SignInLinkStore` in one transaction."""
+
+    async def are_permitted(self, user: UserId) -> bool:
+        return only(await self._transaction.ask_in_order(bool, _ARE_PERMITTED, {"user": user}))
+
+    async def application(self, service: ServiceName, redirect_uri: str) -> tuple[ClientId, str] | None:
+        parameters = {
+            "organization": storable_text(service.organization),
+            "service": storable_text(service.service),
+            "redirect_uri": storable_text(redirect_uri),
+        }
+        return first_made(
+            await self._transaction.ask(_Application, _APPLICATION, parameters), lambda row: (ClientId(row.client_id), row.redirect_uri)
+        )
+
+
+_ARE_PERMITTED: Final[LiteralString] = f"""
+    select not exists (
+               select from memberships
+                 join organizations on organizations.id = memberships.org_id
+                where memberships.user_id = %(user)s and {IS_OWN_MEMBERSHIP}
+                  and organizations.status = 'active' and not organizations.sign_in_links
+           ) as permitted
+"""
+
+_APPLICATION: Final[LiteralString] = f"""
+    select services.oauth_client_id as client_id, named.redirect_uri
+      from organizations
+      join services on services.org_id = organizations.id
+     cross join lateral (select coalesce(nullif(%(redirect_uri)s, ''), services.redirect_uris[1]) as redirect_uri) as named
+     where organizations.slug = %(organization)s and organizations.status = 'active'
+       and services.slug = %(service)s and services.service_type in ('web', 'api')
+       and named.redirect_uri = any (services.redirect_uris)
+       and {AUTHENTICATES}
 """

@@ -1,4 +1,4 @@
-"""Signing in, in PostgreSQL: one statement reads everything that a password check needs, another is the last look before the session."""
+"""Signing in: all that a password check needs, the last look before the session, and the proofs given in a session."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -7,29 +7,35 @@ from enum import Enum, auto
 from typing import Any, Final, LiteralString
 from uuid import UUID
 
+from adapters.postgres.columns import AnswerRow, storable_text
 from adapters.postgres.identity.accounts import ACCOUNT
-from adapters.postgres.identity.factors.devices import FIRST_KNOWLEDGE, knowledge_of, knowledge_parameters
-from adapters.postgres.identity.factors.mfa import grace_is_over, has_second_factor, second_factor_due_in
-from adapters.postgres.identity.privacy.holding import holding_by_use
-from adapters.postgres.identity.proofs.guesses import PRESSURE, pressure_parameters
-from adapters.postgres.identity.proofs.risk_rules import asked_rules
+from adapters.postgres.identity.addresses import is_proved
+from adapters.postgres.identity.factors.mfa import (
+    FIRST_KNOWLEDGE,
+    grace_is_over,
+    has_second_factor,
+    knowledge_of,
+    knowledge_parameters,
+    second_factor_due_in,
+    second_factor_since,
+)
+from adapters.postgres.identity.privacy.forgetting import holding_by_use
+from adapters.postgres.identity.proofs.account_passwords import PRESSURE, pressure_parameters
+from adapters.postgres.identity.proofs.login_events import asked_rules
 from adapters.postgres.identity.proofs.sign_in_policy import admits
-from adapters.postgres.identity.realms.domains import JOIN_REALM, REALM_OF_USER, RealmRow
-from adapters.postgres.identity.sessions.profile_columns import tells_more
-from adapters.postgres.identity.sessions.subscription_state import SUBSCRIPTION_STATE, subscription_state
-from adapters.postgres.identity.terms.terms import pending_terms
+from adapters.postgres.identity.realms import JOIN_REALM, REALM_OF_USER, RealmRow
+from adapters.postgres.identity.sessions.parts import SUBSCRIPTION_STATE, subscription_state, tells_more
+from adapters.postgres.identity.terms import pending_terms
 from adapters.postgres.identity.upstream.identities import is_connected, vouching_parameters
 from adapters.postgres.rate_limits import TAKE_WANTED, give_back
-from adapters.postgres.rows import AnswerRow
-from adapters.postgres.statements import ask, first_made, only
-from adapters.postgres.storable import storable_text
+from adapters.postgres.statements import OnPool, OnTransaction, ask, first_made, only
 from adapters.postgres.ties import ENTERED_AGAIN, IS_MEMBER_HERE, IS_OWN_MEMBERSHIP, is_listed, may_know_of_failures
-from adapters.postgres.transaction import OnPool, OnTransaction
-from core.domain.identifiers import OrganizationId, ServiceId, UserId
+from core.domain.identifiers import OrganizationId, ServiceId, SessionId, UserId
 from core.domain.identity.accounts import Account
 from core.domain.identity.guards.guesses import OriginPlaces
 from core.domain.identity.passkeys import OFFERED_AGAIN_AFTER
 from core.domain.identity.passwords import AtSignIn
+from core.domain.identity.proofs import Proved, Standing
 from core.domain.identity.risk import Approach
 from core.domain.identity.sessions import PLATFORM, Context
 from core.domain.identity.sign_in import (
@@ -47,7 +53,7 @@ from core.domain.identity.sign_in import (
 from core.domain.identity.upstream.claims import Voucher
 from core.domain.languages import Language
 from core.domain.mail import Email, mail_domain
-from core.frozen import replace
+from core.frozen import Frozen, replace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -483,4 +489,43 @@ _ENTER: Final[LiteralString] = f"""
      where services.id = %(service)s
         on conflict (service_id, user_id) do update
        set {ENTERED_AGAIN}
+"""
+
+
+class _Standing(Frozen):
+    proved_at: datetime | None
+    second_factor_at: datetime | None
+    stated_at: datetime | None
+    second_factor_since: datetime | None
+    has_password: bool
+    has_authenticator: bool
+    has_passkey: bool
+    has_proved_address: bool
+
+    def standing(self) -> Standing:
+        proved = Proved(self.proved_at, self.second_factor_at, self.stated_at)
+        return Standing(
+            proved, self.second_factor_since, self.has_password, self.has_authenticator, self.has_passkey, self.has_proved_address
+        )
+
+
+class PostgresProofs(OnPool):
+    """Implements `ports.identity.sign_in.ProofLookup`."""
+
+    async def find(self, session: SessionId, user: UserId) -> Standing | None:
+        return first_made(await ask(self._pool, _Standing, _PROOF_FIND, {"session": session, "user": user}), _Standing.standing)
+
+
+_PROOF_FIND: Final[LiteralString] = f"""
+    select sessions.proved_at, sessions.second_factor_at, sessions.stated_at,
+           {second_factor_since("sessions.user_id")} as second_factor_since,
+           users.password_hash is not null as has_password,
+           exists (
+               select from mfa_secrets where mfa_secrets.user_id = sessions.user_id and mfa_secrets.enabled_at is not null
+           ) as has_authenticator,
+           exists (select from passkeys where passkeys.user_id = sessions.user_id) as has_passkey,
+           {is_proved()} as has_proved_address
+      from sessions
+      join users on users.id = sessions.user_id
+     where sessions.id = %(session)s and sessions.user_id = %(user)s and sessions.revoked_at is null
 """

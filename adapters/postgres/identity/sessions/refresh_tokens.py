@@ -1,28 +1,38 @@
-"""The exchange of refresh tokens, in one statement."""
+"""The exchange of refresh tokens, in one statement, and the proofs of keys that were used, each of which counts once."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final, LiteralString
 from uuid import UUID
 
+from adapters.postgres.columns import storable_text
 from adapters.postgres.identity.addresses import is_verified_for
 from adapters.postgres.identity.factors.mfa import OWES_SECOND_FACTOR
 from adapters.postgres.identity.proofs.sign_in_policy import admits
-from adapters.postgres.identity.sessions.agents import AGENTS_ARE_FORBIDDEN, may_act
-from adapters.postgres.identity.sessions.audiences import audiences, open_audiences
-from adapters.postgres.identity.sessions.liveness import AUTHENTICATES, IDLE, IS_LIVE, lost_nothing_since
-from adapters.postgres.identity.sessions.profile_columns import PROFILE, profile, tells_more
-from adapters.postgres.identity.sessions.subscription_state import SUBSCRIPTION_STATE, subscription_state
-from adapters.postgres.identity.terms.demands import OWES_TERMS
-from adapters.postgres.identity.upstream.directory_contexts import directory_context
-from adapters.postgres.statements import ask, first_made
-from adapters.postgres.storable import storable_text
+from adapters.postgres.identity.sessions.parts import (
+    AGENTS_ARE_FORBIDDEN,
+    AUTHENTICATES,
+    IDLE,
+    IS_LIVE,
+    PROFILE,
+    SUBSCRIPTION_STATE,
+    audiences,
+    lost_nothing_since,
+    may_act,
+    open_audiences,
+    profile,
+    subscription_state,
+    tells_more,
+)
+from adapters.postgres.identity.terms import OWES_TERMS
+from adapters.postgres.identity.upstream.ways import directory_context
+from adapters.postgres.statements import OnPool, ask, first_made, tell
 from adapters.postgres.ties import counts_for
-from adapters.postgres.transaction import OnPool
 from core.domain.identifiers import ClientId, DeviceId, ImpersonationId, OrganizationId, ServiceId, SessionId, UserId
 from core.domain.identity.proofs import Proved
 from core.domain.identity.refresh_tokens import Holder, PresentedRefreshToken
 from core.domain.identity.sessions import IDLE_LIFETIME, Context, Impersonated, Session
+from core.domain.key_proofs import UsedKeyProof
 from core.domain.mail import Email
 from core.domain.services.clients import shown
 from core.domain.tokens import TokenAlgorithm
@@ -263,3 +273,13 @@ _ROTATE: Final[LiteralString] = f"""
     left join rotated on true
     left join extended on extended.id = rotated.session_id
 """
+
+
+class PostgresUsedKeyProofs(OnPool):
+    """Implements `ports.crypto.UsedKeyProofs`."""
+
+    async def use(self, proof: UsedKeyProof) -> bool:
+        return await tell(self._pool, _USE, {"digest": proof.digest, "expires_at": proof.expires_at}) == 1
+
+
+_USE: Final = "insert into used_key_proofs (digest, expires_at) values (%(digest)s, %(expires_at)s) on conflict (digest) do nothing"

@@ -1,19 +1,18 @@
-"""Directories by SAML in PostgreSQL: what an answer finds, answers that wait for their browser, tests, and the recorder."""
+"""Directories: what an answer finds, answers that wait for their browser, refused passwords, tests, and the recorder."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final, LiteralString
 from uuid import UUID
 
+import trio
 from psycopg.types.json import Jsonb
 
-from adapters.postgres.columns import Columns, listed
-from adapters.postgres.identity.upstream.proved_domains import proved_domains
-from adapters.postgres.identity.upstream.saml_settings import ldap_settings, saml_settings
-from adapters.postgres.rows import IdRow
-from adapters.postgres.statements import ask, first, first_made, tell
-from adapters.postgres.storable import storable, storable_text
-from adapters.postgres.transaction import OnPool, OnTransaction
+from adapters.postgres.columns import Columns, IdRow, listed, storable, storable_text
+from adapters.postgres.driver.pipeline import LAST_WORD
+from adapters.postgres.identity.addresses import proved_domains
+from adapters.postgres.identity.upstream.ways import ldap_settings, saml_settings
+from adapters.postgres.statements import OnPool, OnTransaction, ask, first, first_made, tell
 from core.domain.identifiers import (
     ConnectionAnswerId,
     ConnectionTestId,
@@ -44,6 +43,7 @@ from core.domain.identity.upstream.directories import (
     answer_context,
 )
 from core.domain.identity.upstream.directory_visits import DirectoryVisit
+from core.domain.identity.upstream.further_sign_ins import PostedAnswer
 from core.domain.identity.upstream.ldap.settings import bind_password_context
 from core.domain.identity.upstream.sign_in import REPEATABLE, SealedClient, used
 from core.frozen import Frozen
@@ -544,4 +544,80 @@ _SESSIONS_OF_NAME: Final = """
        and date_trunc('second', coalesce(directory_sessions.issued_at, directory_sessions.created_at)) <= %(asked_at)s
      order by directory_sessions.session_id
      limit 100
+"""
+
+
+class PostgresDirectoryFailures(OnPool):
+    """Implements `ports.identity.upstream.DirectoryFailureStore`."""
+
+    async def begin(self, person: UUID, provider: UpstreamProviderId, *, most: int, now: datetime, until: datetime) -> bool:
+        parameters = {"id": person, "provider": provider, "most": most, "now": now, "until": until}
+        return bool(await ask(self._pool, IdRow, _BEGIN, parameters))
+
+    async def end(self, person: UUID, *, was_wrong: bool, was_right: bool, until: datetime) -> None:
+        with trio.CancelScope(shield=True, relative_deadline=LAST_WORD):
+            await tell(self._pool, _END, {"id": person, "wrong": was_wrong, "right": was_right, "until": until})
+
+
+# The directory counts anew when nobody has failed for a whole window, and so do we: from the last password on.
+_BEGIN: Final = """
+    insert into directory_failures as counted (id, upstream_provider_id, failures, under_way, expires_at)
+    select %(id)s, upstream_providers.id, 0, 1, %(until)s from upstream_providers where upstream_providers.id = %(provider)s
+        on conflict (id) do update
+       set failures = case when counted.expires_at <= %(now)s then 0 else counted.failures end,
+           under_way = case when counted.expires_at <= %(now)s then 1 else counted.under_way + 1 end,
+           expires_at = excluded.expires_at
+     where counted.expires_at <= %(now)s or counted.failures + counted.under_way < %(most)s
+ returning id
+"""
+
+_END: Final = """
+    update directory_failures
+       set failures = case when %(right)s then 0 when %(wrong)s then failures + 1 else failures end,
+           under_way = greatest(under_way - 1, 0),
+           expires_at = %(until)s
+     where id = %(id)s
+"""
+
+
+class _Waiting(Frozen):
+    id: UUID
+    sealed_answer: bytes
+
+
+class PostgresPostedAnswers(OnPool):
+    """Implements `ports.identity.upstream.PostedAnswerStore`."""
+
+    async def keep(self, answer: PostedAnswer) -> bool:
+        parameters = {
+            "id": answer.id,
+            "provider": answer.provider,
+            "code": answer.code_digest,
+            "state": answer.state_digest,
+            "sealed": answer.sealed,
+            "expires_at": answer.expires_at,
+        }
+        return bool(await ask(self._pool, IdRow, _POSTED_ANSWER_KEEP, parameters))
+
+    async def redeem(self, provider: str, code_digest: bytes, state_digest: bytes) -> tuple[UUID, bytes] | None:
+        parameters = {"provider": provider, "code": code_digest, "state": state_digest}
+        rows = await ask(self._pool, _Waiting, _POSTED_ANSWER_REDEEM, parameters)
+        return (rows[0].id, rows[0].sealed_answer) if rows else None
+
+
+_POSTED_ANSWER_KEEP: Final = """
+    insert into posted_answers (id, provider, code_digest, state_digest, sealed_answer, expires_at)
+    select %(id)s, oauth_states.provider, %(code)s, %(state)s, %(sealed)s, %(expires_at)s
+      from oauth_states
+      join further_providers on further_providers.key = oauth_states.provider and further_providers.settings @> '{"posts_answer": true}'
+     where oauth_states.digest = %(state)s and oauth_states.provider = %(provider)s and oauth_states.expires_at > now()
+        on conflict (state_digest) do update
+       set id = excluded.id, code_digest = excluded.code_digest, sealed_answer = excluded.sealed_answer, expires_at = excluded.expires_at
+ returning id
+"""
+
+_POSTED_ANSWER_REDEEM: Final = """
+    delete from posted_answers
+     where code_digest = %(code)s and provider = %(provider)s and state_digest = %(state)s and expires_at > now()
+ returning id, sealed_answer
 """

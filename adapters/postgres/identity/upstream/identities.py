@@ -1,4 +1,4 @@
-"""The connected accounts at providers, in PostgreSQL."""
+"""Connected accounts at providers, newcomers, and accounts whose address only an organization's own provider vouches for."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -7,16 +7,14 @@ from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
+from adapters.postgres.columns import AnswerRow, Columns, IdRow, storable, storable_text
 from adapters.postgres.identity.accounts import OPENS_BY_PROOF
-from adapters.postgres.identity.addresses import is_unproved, nobody_knows
-from adapters.postgres.identity.upstream.proved_domains import proved_domains
-from adapters.postgres.rows import AnswerRow, IdRow
-from adapters.postgres.statements import first_made, only
-from adapters.postgres.storable import storable, storable_text
-from adapters.postgres.transaction import OnStatements
-from core.domain.identifiers import IdentityId, ServiceId, SessionId, UserId
+from adapters.postgres.identity.addresses import is_unproved, nobody_knows, proved_domains
+from adapters.postgres.statements import OnStatements, first, first_made, only
+from core.domain.identifiers import FlowId, IdentityId, ServiceId, SessionId, UserId
 from core.domain.identity.accounts import Account
-from core.domain.identity.upstream.claims import Voucher
+from core.domain.identity.upstream.claims import AddedKind, AddedWay, Voucher
+from core.domain.identity.upstream.further_sign_ins import WaitingNewcomer
 from core.domain.identity.upstream.identities import ConnectedIdentity
 from core.domain.identity.upstream.providers import Naming, ProviderOrigin, origin_of, own_provider_of
 from core.domain.mail import Email, mail_domain
@@ -301,4 +299,115 @@ _LIST_IN_SERVICE: Final[LiteralString] = f"""
                   and organizations.slug = %(organization_slug)s
            )
      order by linked_at, id
+"""
+
+
+NEWCOMER: Final = Columns(WaitingNewcomer, "newcomers", named={"flow": "flow_id"}, texts=("email",))
+
+
+class NewcomerRows(OnStatements):
+    """Implements `ports.identity.upstream.NewcomerStore`."""
+
+    async def keep(self, newcomer: WaitingNewcomer) -> None:
+        await self._statements.tell(_KEEP, NEWCOMER.values(newcomer))
+
+    async def find(self, flow: FlowId, now: datetime) -> WaitingNewcomer | None:
+        return first(await self._statements.ask(NEWCOMER.row, _FIND, {"flow": flow, "now": now}))
+
+    async def send(self, flow: FlowId, email: str, code_digest: bytes, most: int, now: datetime) -> bool:
+        parameters = {"flow": flow, "email": storable_text(email), "code_digest": code_digest, "most": most, "now": now}
+        return bool(await self._statements.ask(IdRow, _SEND, parameters))
+
+    async def attempt(self, flow: FlowId, now: datetime) -> WaitingNewcomer | None:
+        return first(await self._statements.ask(NEWCOMER.row, _ATTEMPT, {"flow": flow, "now": now}))
+
+    async def remove(self, flow: FlowId) -> None:
+        await self._statements.tell(_NEWCOMER_REMOVE, {"flow": flow})
+
+
+_OF_FLOW: Final = "flow_id = %(flow)s and expires_at > %(now)s"
+
+_KEEP: Final = """
+    insert into newcomers (flow_id, provider, sealed_word, email, code_digest, codes, tries, created_at, expires_at)
+    values (%(flow)s, %(provider)s, %(sealed_word)s, %(email)s, %(code_digest)s, %(codes)s, %(tries)s, %(created_at)s, %(expires_at)s)
+        on conflict (flow_id) do update
+       set provider = excluded.provider, sealed_word = excluded.sealed_word, email = excluded.email, code_digest = excluded.code_digest,
+           codes = excluded.codes, tries = excluded.tries, created_at = excluded.created_at, expires_at = excluded.expires_at
+"""
+
+_FIND: Final[LiteralString] = f"select {NEWCOMER.names} from newcomers where {_OF_FLOW}"
+
+_SEND: Final[LiteralString] = f"""
+    update newcomers
+       set email = %(email)s, code_digest = %(code_digest)s, codes = codes + 1, tries = 0
+     where {_OF_FLOW} and codes < %(most)s
+ returning flow_id as id
+"""
+
+_ATTEMPT: Final[LiteralString] = f"""
+    update newcomers
+       set tries = tries + 1
+     where {_OF_FLOW} and code_digest is not null
+ returning {NEWCOMER.names}
+"""
+
+_NEWCOMER_REMOVE: Final = "delete from newcomers where flow_id = %(flow)s"
+
+
+class _Added(Frozen):
+    kind: str
+    id: UUID
+    name: str
+    at: datetime | None
+    application: str
+    made_by_service: bool
+    last_used_at: datetime | None
+
+    def added(self) -> AddedWay:
+        return AddedWay(
+            AddedKind(self.kind),
+            self.id,
+            self.name,
+            self.at,
+            application=self.application,
+            made_by_service=self.made_by_service,
+            last_used_at=self.last_used_at,
+        )
+
+
+class VouchedAccountRows(OnStatements):
+    """Implements `ports.identity.upstream.VouchedAccountStore`."""
+
+    async def added(self, user: UserId, session: SessionId) -> Sequence[AddedWay]:
+        return [row.added() for row in await self._statements.ask(_Added, _ADDED, {"user": user, "session": session})]
+
+
+_ADDED: Final = """
+    select 'password' as kind, id, '' as name, password_changed_at as at, '' as application, false as made_by_service,
+           null::timestamptz as last_used_at
+      from users
+     where id = %(user)s and password_hash is not null
+     union all
+    select 'second_factor', user_id, '', enabled_at, '', false, null
+      from mfa_secrets
+     where user_id = %(user)s and enabled_at is not null and made_in is distinct from %(session)s
+     union all
+    select 'passkey', id, name, created_at, '', false, null
+      from passkeys
+     where user_id = %(user)s and made_in is distinct from %(session)s
+     union all
+    select 'identity', identities.id, coalesce(providers.name, identities.provider), identities.linked_at, '', false, null
+      from identities
+      left join upstream_providers as providers on providers.id = identities.upstream_provider_id
+     where identities.user_id = %(user)s and identities.made_in is distinct from %(session)s
+       and not exists (
+               select from sessions where sessions.id = %(session)s and sessions.opened_through = identities.upstream_provider_id
+           )
+     union all
+    select 'user_key', user_keys.id, user_keys.name, user_keys.created_at, services.name, user_keys.made_by_key is not null,
+           user_keys.last_used_at
+      from user_keys
+      join services on services.id = user_keys.service_id
+     where user_keys.user_id = %(user)s and (user_keys.expires_at is null or user_keys.expires_at > now())
+     order by at, kind, id
 """

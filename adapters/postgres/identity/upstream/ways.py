@@ -1,4 +1,6 @@
-"""The data that a sign-in through an upstream provider depends on, as parts of SQL for any statement that knows where the sign-in leads.
+"""What a sign-in through an upstream provider depends on, as parts of SQL for any statement that knows where it leads.
+
+The data that a sign-in through an upstream provider depends on, as parts of SQL for any statement that knows where the sign-in leads.
 
 Each statement exists three times: for the three providers that all organizations may use, for further ones of the installation, and for an
 organization's own provider. The request alone says which of them is needed. One statement for all would cost more, because PostgreSQL
@@ -7,16 +9,82 @@ initializes every part of a statement, also the parts that find nothing.
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
+from functools import lru_cache
 from typing import Any, Final, LiteralString
 from uuid import UUID
 
-from adapters.postgres.identity.upstream.saml_settings import ldap_settings, saml_settings
+import msgspec
+
 from core.domain.identifiers import OrganizationId, ServiceId, UpstreamProviderId
-from core.domain.identity.upstream.connections import private_key_context
-from core.domain.identity.upstream.ldap.settings import bind_password_context
-from core.domain.identity.upstream.providers import NOTHING_MAPPED, ProviderOrigin, own_provider_of, restored_settings
+from core.domain.identity.upstream.connections import SamlSettings, private_key_context
+from core.domain.identity.upstream.ldap.settings import LdapSettings, bind_password_context
+from core.domain.identity.upstream.providers import (
+    NOTHING_MAPPED,
+    OwnProviders,
+    ProviderOffer,
+    ProviderOrigin,
+    own_provider_of,
+    restored_settings,
+)
 from core.domain.identity.upstream.sign_in import ConfiguredFurther, ConfiguredProvider, SealedClient, WayThrough
 from core.frozen import Frozen, replace
+
+
+class OwnRow(Frozen, kw_only=True):
+    """The columns of `own`."""
+
+    own_clients: list[str] | None
+    own_providers: list[list[str]] | None
+
+    def own(self) -> OwnProviders:
+        return OwnProviders(tuple(self.own_clients or ()), tuple(ProviderOffer(key, name) for key, name in self.own_providers or ()))
+
+
+def own(organizations: LiteralString) -> LiteralString:
+    """Columns for a statement that reads organizations. `organizations` is the alias of that table in the statement."""
+    return f"""
+           (
+               select array_agg(oauth_credentials.provider) from oauth_credentials where oauth_credentials.org_id = {organizations}.id
+           ) as own_clients,
+           (
+               select jsonb_agg(
+                          jsonb_build_array(upstream_providers.id, upstream_providers.name)
+                          order by upstream_providers.created_at, upstream_providers.id
+                      )
+                 from upstream_providers
+                where upstream_providers.org_id = {organizations}.id and upstream_providers.enabled
+           ) as own_providers"""
+
+
+# The number of providers with a sign-in in a busy minute. The cache keeps as many texts.
+_READ: Final = 256
+
+
+@lru_cache(maxsize=_READ)
+def saml_settings(text: str | None) -> SamlSettings | None:
+    """Reads `saml::text`, which is null for any other kind. The text is the same for each sign-in, so it is parsed once."""
+    return None if text is None else msgspec.json.decode(text, type=SamlSettings)
+
+
+@lru_cache(maxsize=_READ)
+def ldap_settings(text: str | None) -> LdapSettings | None:
+    """Reads `ldap::text`, which is null for any other kind."""
+    return None if text is None else msgspec.json.decode(text, type=LdapSettings)
+
+
+def kept_settings(settings: SamlSettings | LdapSettings) -> Mapping[str, Any]:
+    kept: Mapping[str, Any] = msgspec.to_builtins(settings)
+    return kept
+
+
+def directory_context(methods: LiteralString, session: LiteralString, organization: LiteralString) -> LiteralString:
+    """Null unless a directory of this organization has opened the session. Only a sign-in at a provider costs the look."""
+    return f"""case when 'fed' = any ({methods}) then (
+               select directory_sessions.context_class
+                 from directory_sessions
+                 join upstream_providers on upstream_providers.id = directory_sessions.upstream_provider_id
+                where directory_sessions.session_id = {session} and upstream_providers.org_id = {organization}
+           ) end"""
 
 
 class WayRow(Frozen, kw_only=True):

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 import msgspec
 import trio
 
-from adapters.mail.folder import FolderUnreadable, KeptMail, MailFolder
+from adapters.mail.local import FolderUnreadable, KeptMail, MailFolder
 from adapters.mail.transports import mail_directory
 from core.domain.errors import NotFound, Refusal, Unavailable
 from core.domain.languages import DEFAULT

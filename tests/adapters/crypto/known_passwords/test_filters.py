@@ -12,8 +12,7 @@ import pytest
 
 from adapters.crypto.known_passwords import filters
 from adapters.crypto.known_passwords.building import build_filter
-from adapters.crypto.known_passwords.filters import BLOCK, FilterUnusable, blocks_for, filter_head, open_filter
-from adapters.crypto.known_passwords.md4 import md4
+from adapters.crypto.known_passwords.filters import BLOCK, FilterUnusable, blocks_for, filter_head, md4, open_filter
 from core.domain.secrets import Password
 from tests.adapters.crypto.known_passwords.lists import DAY, built, listed, sha1
 from tests.places import ROOT

@@ -4,7 +4,7 @@ import os
 from datetime import date
 from pathlib import Path
 
-from adapters.crypto.known_passwords.watched import NoBreachedPasswords, WatchedFilter
+from adapters.crypto.known_passwords.filters import NoBreachedPasswords, WatchedFilter
 from core.domain.secrets import Password
 from ports.crypto import ListedPasswords
 from tests.adapters.crypto.known_passwords.lists import built

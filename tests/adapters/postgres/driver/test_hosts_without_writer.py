@@ -9,9 +9,8 @@ import psycopg
 import pytest
 import trio
 
-from adapters.postgres.driver.lookout import HostState, Lookout, SeenHost, seen_hosts
+from adapters.postgres.driver.lookout import HostState, Lookout, SeenHost, Watch, seen_hosts
 from adapters.postgres.driver.pool import NoWriter, Pool
-from adapters.postgres.driver.watch import Watch
 from adapters.postgres.failures import RETRY_AFTER, translated
 from core.domain.errors import Unavailable
 from ops.free_ports import free_port

@@ -11,8 +11,8 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from adapters.postgres.driver import hosts
 from adapters.postgres.driver.connection import Connection
+from adapters.postgres.driver.lookout import Watch
 from adapters.postgres.driver.pool import Pool
-from adapters.postgres.driver.watch import Watch
 from adapters.postgres.failures import translated
 from core.domain.errors import Unavailable
 from ops.free_ports import free_port

@@ -6,9 +6,9 @@ import pytest
 import trio
 from psycopg.conninfo import conninfo_to_dict
 
-from adapters.postgres.driver import own_session
+from adapters.postgres.driver import hosts
 from adapters.postgres.driver.connection import Connection
-from adapters.postgres.driver.own_session import SharedSession
+from adapters.postgres.driver.hosts import SharedSession
 from adapters.postgres.driver.pool import Pool
 from tests.adapters.postgres.driver.pgbouncer import PROGRAM, PgBouncer
 from tests.adapters.postgres.questions import one
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.skipif(not Path(PROGRAM).exists(), reason="PgBouncer is
 @pytest.fixture(autouse=True)
 def patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """On a busy machine, the second connection may wait long for its turn."""
-    monkeypatch.setattr(own_session, "PATIENCE", 60.0)
+    monkeypatch.setattr(hosts, "OWN_SESSION_PATIENCE", 60.0)
 
 
 async def test_without_a_pooler_one_question_shows_the_session(database_url: str) -> None:
@@ -35,7 +35,7 @@ async def test_sessions_of_its_own_are_taken_from_a_pooler(database_url: str) ->
 
 
 async def test_a_pooler_with_one_session_is_not_mistaken_for_one_that_shares(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(own_session, "PATIENCE", 0.5)
+    monkeypatch.setattr(hosts, "OWN_SESSION_PATIENCE", 0.5)
     async with PgBouncer(database_url, mode="session", size=1) as pooler, await Connection.connect(pooler.url) as connection:
         assert await one(connection, "select 1") == 1
 

@@ -5,9 +5,9 @@ from uuid import UUID
 
 import pytest
 
-from adapters.postgres.arrays import array
+from adapters.postgres.columns import array
 from adapters.postgres.federation.authorizations import FIND as FIND_ENCOUNTER
-from adapters.postgres.federation.clients import FIND, PostgresClients
+from adapters.postgres.federation.clients import FIND_CLIENT, PostgresClients
 from core.domain.identifiers import ClientId
 from tests.adapters.postgres.conftest import Store
 from tests.adapters.postgres.questions import generic_plan
@@ -48,13 +48,13 @@ async def test_one_statement_finds_both_kinds_of_ids(fresh_store: Store) -> None
 async def test_the_index_finds_the_client(fresh_store: Store, client: ClientId) -> None:
     await street(fresh_store)
     parameters: dict[str, Any] = {"clients": array([client]), "digests": array(["null"])}
-    plan = "\n".join(row["QUERY PLAN"] for row in await fresh_store.query(f"explain (costs off) {FIND}", parameters))
+    plan = "\n".join(row["QUERY PLAN"] for row in await fresh_store.query(f"explain (costs off) {FIND_CLIENT}", parameters))
     assert INDEX in plan, plan
     assert "Seq Scan on all_services" not in plan, plan
 
 
 async def test_the_index_finds_it_for_a_prepared_statement(fresh_store: Store) -> None:
     await street(fresh_store)
-    for statement in (FIND, FIND_ENCOUNTER):
+    for statement in (FIND_CLIENT, FIND_ENCOUNTER):
         steps = await generic_plan(fresh_store.url, statement)
         assert INDEX in {step.get("Index Name") for step in steps}, statement

@@ -6,7 +6,7 @@ from uuid import uuid4
 import pytest
 import trio
 
-from adapters.postgres.federation.device_flow import DeviceCodeRows
+from adapters.postgres.federation.polled_requests import DeviceCodeRows
 from adapters.postgres.statements import Statements
 from adapters.postgres.upkeep.housekeeping import sweep
 from core.domain.federation.oauth.clients import AuthenticationMethod, ClientCredentials

@@ -8,7 +8,7 @@ import psycopg
 import pytest
 import trio
 
-from adapters.postgres.federation.authorization_refusals import PostgresAuthorizationRefusals
+from adapters.postgres.federation.authorizations import PostgresAuthorizationRefusals
 from core.domain.federation.authorization_refusals import MOST_REFUSALS, AuthorizationRefusal, RefusingEndpoint
 from core.domain.federation.oauth.refusals import RefusalReason
 from core.domain.identifiers import AuthorizationRefusalId, ClientId

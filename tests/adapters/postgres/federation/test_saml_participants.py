@@ -5,8 +5,8 @@ from uuid import UUID
 
 import psycopg
 
-from adapters.postgres.federation.saml import configurations as statements
-from adapters.postgres.federation.saml import lookup
+from adapters.postgres.federation import saml
+from adapters.postgres.federation import saml as statements
 from core.domain.identifiers import SamlSessionId, ServiceId, first_id
 from core.domain.saml import NameIdFormat
 from ports.federation.saml import MOST_PARTICIPANTS, Participant
@@ -100,7 +100,7 @@ async def test_where_many_come_to_sign_in_a_sign_out_that_has_just_begun_is_foun
         connection.execute(_FLOWS)
         connection.execute("vacuum analyze flows")
         parameters = {"browser_digest": b"browser", "first": first_id(datetime.now(UTC) - timedelta(seconds=10))}
-        rows = connection.execute(b"explain (analyze, costs off, timing off) " + lookup._UNDER_WAY.encode(), parameters).fetchall()
+        rows = connection.execute(b"explain (analyze, costs off, timing off) " + saml._UNDER_WAY.encode(), parameters).fetchall()
     plan = "\n".join([line for (line,) in rows])
     assert "Seq Scan" not in plan, plan
     assert all(int(line.rpartition(" ")[2]) <= 30 for (line,) in rows if "Rows Removed by Filter" in line), plan

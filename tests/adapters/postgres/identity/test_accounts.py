@@ -3,7 +3,7 @@
 import pytest
 import trio
 
-from adapters.postgres import transaction
+from adapters.postgres import statements
 from core.domain.errors import Unavailable
 from core.domain.identifiers import UserId
 from core.domain.mail import Email
@@ -115,7 +115,7 @@ async def test_of_many_first_starts_one_makes_the_owner(store: Store) -> None:
 
 
 async def test_a_lock_that_is_held_too_long_is_unavailable(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transaction, "LONGEST_HOLD", "20ms")
+    monkeypatch.setattr(statements, "LONGEST_HOLD", "20ms")
     async with store.unit_of_work() as holder:
         await holder.platform_owners.hold_first()
         await holder.platform_owners.exist()

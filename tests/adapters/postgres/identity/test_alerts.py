@@ -7,7 +7,7 @@ from uuid import UUID
 
 import pytest
 
-from adapters.postgres.identity.proofs.alerts import _ALERTS, _RULES, PostgresSuspiciousActivity
+from adapters.postgres.identity.proofs.login_events import _ALERTS, _RULES, PostgresSuspiciousActivity
 from core.domain.identifiers import UserId
 from core.domain.identity.accounts import Account
 from core.domain.identity.login_events import (

@@ -8,7 +8,7 @@ from uuid import UUID
 import psycopg
 
 from adapters.postgres.statements import Statements
-from adapters.postgres.tenancy.fields.profile_values import ProfileValueRows
+from adapters.postgres.tenancy.profile_fields import ProfileValueRows
 from core.domain.identifiers import FlowId
 from core.domain.identity.flows import LIFETIME, Flow, FlowPurpose, Wanted
 from core.domain.identity.sign_in import LastLook

@@ -7,7 +7,7 @@ from psycopg.conninfo import make_conninfo
 
 from adapters.postgres.driver.connection import TripCounter, round_trips
 from adapters.postgres.driver.pool import Pool
-from adapters.postgres.identity.factors.devices import KNOWLEDGE, DeviceRows, knowledge_of, knowledge_parameters
+from adapters.postgres.identity.factors.mfa import KNOWLEDGE, DeviceRows, knowledge_of, knowledge_parameters
 from adapters.postgres.statements import Statements
 from adapters.postgres.upkeep.housekeeping import sweep
 from core.domain.identifiers import DeviceId, LoginEventId, UserId

@@ -6,7 +6,7 @@ from typing import Final
 
 import trio
 
-from adapters.postgres.identity.proofs.alerts import PostgresSuspiciousActivity
+from adapters.postgres.identity.proofs.login_events import PostgresSuspiciousActivity
 from core.domain.identifiers import UserId
 from core.domain.identity.guards.guesses import FailedGuess, GuessAlert, GuessCount, GuessKind, GuessOrigin, GuessPlace
 from core.domain.identity.login_events import AlertType

@@ -5,7 +5,7 @@ from itertools import product
 from typing import Any, Final, LiteralString
 from uuid import UUID
 
-from adapters.postgres.identity.privacy.holding import is_the_makers
+from adapters.postgres.identity.privacy.forgetting import is_the_makers
 from core.domain.identifiers import OrganizationId
 from core.domain.identity.made_accounts import MadeAccount
 from tests.adapters.postgres.conftest import Store

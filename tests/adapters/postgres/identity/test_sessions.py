@@ -9,7 +9,7 @@ import trio
 
 from adapters.postgres.driver.connection import Connection, TripCounter, round_trips
 from adapters.postgres.driver.pool import Pool
-from adapters.postgres.identity.sessions.presence import PostgresPresence
+from adapters.postgres.identity.sessions.sessions import PostgresPresence
 from adapters.postgres.presence import WRITTEN_AT_ONCE
 from adapters.postgres.tenancy.callers import PostgresCallers
 from core.domain.errors import Unavailable

@@ -186,11 +186,11 @@ async def test_a_session_outlasts_the_membership_where_the_domain_admits_strange
 # The column's name in a text of ours, and why it stands there. What decides includes the fragment, and says nothing else of the column.
 _KEEPS_OR_TELLS: Final = {
     "adapters/postgres/federation/authorizations.py": "the domain decides what is left to do for a request",
-    "adapters/postgres/federation/token_preview.py": "a preview names the rule, and the fragment decides",
+    "adapters/postgres/federation/facts.py": "a preview names the rule, and the fragment decides",
     "adapters/postgres/identity/proofs/flows.py": "the domain decides whether an account that somebody registers gets in",
     "adapters/postgres/identity/proofs/sign_in.py": "the last look holds the service's row, and decides of that by the fragment",
     "adapters/postgres/tenancy/callers.py": "the look at a caller reads the service's row once, and decides of that by the fragment",
-    "adapters/postgres/platform/configuration/service_objects.py": "a document tells it",
+    "adapters/postgres/platform/configuration.py": "a document tells it",
     "adapters/postgres/moving/arriving_columns.py": "a row that arrives has one of its words",
     "adapters/postgres/tables/services.py": "it says nothing of a person",
     "adapters/postgres/identity/proofs/sign_in_policy.py": "the fragment",

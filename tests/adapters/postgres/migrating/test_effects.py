@@ -7,8 +7,7 @@ import pytest
 
 from adapters.postgres.driver.connection import Connection
 from adapters.postgres.migrate import shipped
-from adapters.postgres.migrating.effects import Effect, LockMode, read, written
-from adapters.postgres.migrating.forecast import forecast
+from adapters.postgres.migrating.forecast import Effect, LockMode, forecast, read_effects, written_effects
 from adapters.postgres.migrating.observation import observed
 from ops.migration_effects import FILE, effects_of
 
@@ -35,8 +34,8 @@ async def test_the_file_says_what_postgresql_does(empty_database_url: str) -> No
         if connection.info.server_version // 10_000 != 18:
             pytest.skip("another PostgreSQL may take other locks; the file is about the embedded one")
     found = await effects_of(empty_database_url, shipped())
-    assert written(found) == FILE.read_text(encoding="utf-8"), "run: .venv/bin/python -m ops.migration_effects"
-    assert read(written(found)) == {name: tuple(effects) for name, effects in found.items()}
+    assert written_effects(found) == FILE.read_text(encoding="utf-8"), "run: .venv/bin/python -m ops.migration_effects"
+    assert read_effects(written_effects(found)) == {name: tuple(effects) for name, effects in found.items()}
 
 
 def too_long(effects: Sequence[Effect]) -> list[str]:

@@ -12,7 +12,7 @@ import trio
 from adapters.postgres import migrate
 from adapters.postgres.driver.connection import Connection
 from adapters.postgres.migrate import Migration, SchemaMismatch
-from adapters.postgres.migrating.first_schema import STEPPING_STONE
+from adapters.postgres.migrating.schema import STEPPING_STONE
 from tests.e2e.postern import command
 
 

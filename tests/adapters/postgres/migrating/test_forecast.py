@@ -8,10 +8,8 @@ import trio
 from adapters.postgres import migrate
 from adapters.postgres.driver.connection import Connection
 from adapters.postgres.migrate import Migration
-from adapters.postgres.migrating import forecast, obstacles
-from adapters.postgres.migrating.effects import Effect, LockMode
-from adapters.postgres.migrating.forecast import lines
-from adapters.postgres.migrating.obstacles import duration
+from adapters.postgres.migrating import forecast
+from adapters.postgres.migrating.forecast import Effect, LockMode, duration, lines
 from adapters.postgres.migrating.steps import steps_of
 
 TABLES: Final = "create table planets (id bigint primary key, name text); create table moons (id bigint primary key);"
@@ -120,7 +118,7 @@ async def test_a_transaction_that_ends_by_itself_is_no_obstacle(empty_schema_url
             seen: list[object] = []
 
             async def look() -> None:
-                seen.extend(await obstacles.obstacles(connection, {"planets": LockMode.ACCESS_EXCLUSIVE}))
+                seen.extend(await forecast.obstacles(connection, {"planets": LockMode.ACCESS_EXCLUSIVE}))
 
             async def sleep(_seconds: float) -> None:
                 await reader.execute("commit")

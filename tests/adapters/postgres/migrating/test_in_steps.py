@@ -12,7 +12,7 @@ from adapters.postgres.driver.connection import Connection
 from adapters.postgres.embedded import EmbeddedPostgres
 from adapters.postgres.migrate import Migration, MigrationFailed, shipped
 from adapters.postgres.migrating import in_steps
-from adapters.postgres.migrating.effects import Effect, LockMode
+from adapters.postgres.migrating.forecast import Effect, LockMode
 from adapters.postgres.migrating.steps import steps_of
 from tests.patience import PATIENCE
 from tests.places import open_directory

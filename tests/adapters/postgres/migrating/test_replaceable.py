@@ -12,7 +12,7 @@ import trio
 from adapters.postgres import migrate
 from adapters.postgres.driver.connection import Connection
 from adapters.postgres.migrate import Migration, MigrationFailed, SchemaMismatch
-from adapters.postgres.migrating.replaceable import NotReplaceable, Replaceable, replaceable_of
+from adapters.postgres.migrating.schema import NotReplaceable, Replaceable, replaceable_of
 from tests.adapters.postgres.test_migrate import TWO, query, silent
 from tests.patience import PATIENCE
 from tests.places import REPLACEABLE

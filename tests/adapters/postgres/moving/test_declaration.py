@@ -3,11 +3,10 @@
 from collections.abc import Sequence
 
 from adapters.postgres.moving import arriving_columns
-from adapters.postgres.moving.catalogue import MovedTable, moved_tables
-from adapters.postgres.moving.forms import decoders_of
 from adapters.postgres.moving.people import COLUMNS, OWN_COLUMNS
+from adapters.postgres.moving.what_moves import MovedTable, decoders_of, moved_tables
+from adapters.postgres.tables.declaring import ALWAYS_LEFT
 from adapters.postgres.tables.every import MOVED, TABLES
-from adapters.postgres.tables.moving import ALWAYS_LEFT
 from adapters.postgres.unit_of_work import PostgresUnitOfWork
 from tests.adapters.postgres.conftest import Store
 

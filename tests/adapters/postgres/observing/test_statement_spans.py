@@ -2,9 +2,7 @@
 
 import pytest
 
-from adapters.postgres.observing.statement_spans import _named
-from adapters.postgres.statements import Statements, ask, ask_for_many, tell
-from adapters.postgres.transaction import Transaction
+from adapters.postgres.statements import Statements, Transaction, _named, ask, ask_for_many, tell
 from core.frozen import Frozen
 from ports.record import SpanKind, Trace, TraceSpan
 from tests.adapters.postgres.conftest import Store

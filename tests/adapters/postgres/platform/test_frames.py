@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from adapters.postgres.platform import frames
+from adapters.postgres.platform import todos
 from tests.adapters.postgres.conftest import Store
 
 # Of a thousand organizations with own texts, three wait.
@@ -25,7 +25,7 @@ async def test_a_page_of_the_installation_reads_those_organizations_alone_that_w
     await fresh_store.query(_ORGANIZATIONS)
     await fresh_store.query("analyze")
     parameters = {"user": None, "most_places": 5, "most": 100}
-    (found,) = await fresh_store.query(frames._IN_INSTALLATION, parameters)
+    (found,) = await fresh_store.query(todos._IN_INSTALLATION, parameters)
     assert found["todos"] == {"organizations": 0, "approvals": 0, "texts": 3, "jobs": 0}
-    (told,) = await fresh_store.query(f"explain (analyze, format json) {frames._IN_INSTALLATION}", parameters)
+    (told,) = await fresh_store.query(f"explain (analyze, format json) {todos._IN_INSTALLATION}", parameters)
     assert sum(rows_read(told["QUERY PLAN"][0]["Plan"])) == 3

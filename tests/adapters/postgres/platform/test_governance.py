@@ -9,7 +9,7 @@ import pytest
 
 from adapters.postgres.platform.governance import _LISTS, PostgresOrganizationRegister
 from adapters.postgres.platform.platform_users import _METRICS, _MFA, _NEWEST, _OF_PART, _OF_USER, PostgresUserDirectory, containing
-from adapters.postgres.tenancy.tiers import PostgresTiers
+from adapters.postgres.tenancy.organizations import PostgresTiers
 from core.domain.identifiers import TierId
 from core.domain.platform.governance import OrganizationFilter
 from core.domain.requests import MOST_ROWS_COUNTED

@@ -2,7 +2,7 @@
 
 import trio
 
-from adapters.postgres.platform.storage import PostgresStorageSamples
+from adapters.postgres.platform.governance import PostgresStorageSamples
 from tests.adapters.postgres.conftest import Store
 from tests.patience import PATIENCE
 

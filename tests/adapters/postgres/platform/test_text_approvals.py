@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from adapters.postgres.platform import text_approvals
+from adapters.postgres.platform import governance
 from tests.adapters.postgres.conftest import Store
 
 _ORGANIZATIONS = """
@@ -29,12 +29,12 @@ async def test_texts_are_read_of_those_that_are_listed(fresh_store: Store) -> No
     await fresh_store.query(_ORGANIZATIONS)
     await fresh_store.query(_TEXTS)
     await fresh_store.query("analyze")
-    listed = await fresh_store.query(text_approvals._LIST, {"limit": 3, "most_texts": 100})
+    listed = await fresh_store.query(governance._LIST, {"limit": 3, "most_texts": 100})
     assert [(row["slug"], [text["text"] for text in row["texts"]]) for row in listed] == [
         (slug, [slug] * 3) for slug in ("acme-1", "acme-3", "acme-5")
     ]
     assert [text["key"] for text in listed[0]["texts"]] == ["key_1", "key_2", "key_3"]
-    (told,) = await fresh_store.query(f"explain (analyze, format json) {text_approvals._LIST}", {"limit": 3, "most_texts": 100})
+    (told,) = await fresh_store.query(f"explain (analyze, format json) {governance._LIST}", {"limit": 3, "most_texts": 100})
     assert max(scans(told["QUERY PLAN"][0]["Plan"])) <= 3
 
 
@@ -43,7 +43,7 @@ async def test_no_further_organization_is_listed_behind_so_many_texts(fresh_stor
     await fresh_store.query(_TEXTS)
 
     async def listed(most_texts: int) -> list[str]:
-        return [row["slug"] for row in await fresh_store.query(text_approvals._LIST, {"limit": 100, "most_texts": most_texts})]
+        return [row["slug"] for row in await fresh_store.query(governance._LIST, {"limit": 100, "most_texts": most_texts})]
 
     assert await listed(1) == ["acme-1"]
     assert await listed(3) == ["acme-1"]

@@ -11,8 +11,15 @@ import pytest
 
 from adapters.postgres.driver.connection import TripCounter, round_trips
 from adapters.postgres.driver.pool import Pool
-from adapters.postgres.record.audit import NEWEST, PostgresAuditLog, matching
-from adapters.postgres.record.audit_chains import LINKS, UNCHAINED, UNCHAINED_OF_ORGANIZATION, UNCHAINED_OF_PLATFORM
+from adapters.postgres.record.audit import (
+    LINKS,
+    NEWEST,
+    UNCHAINED,
+    UNCHAINED_OF_ORGANIZATION,
+    UNCHAINED_OF_PLATFORM,
+    PostgresAuditLog,
+    matching,
+)
 from core.domain.identifiers import OrganizationId, UserId
 from core.domain.record.audit import AuditFilter
 from core.domain.record.events import TargetType

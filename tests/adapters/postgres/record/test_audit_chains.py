@@ -9,9 +9,8 @@ import pytest
 import trio
 
 from adapters.postgres.driver.connection import Connection, TripCounter, round_trips
-from adapters.postgres.record import audit_chains
-from adapters.postgres.record.audit import PostgresAuditLog
-from adapters.postgres.record.audit_chains import PostgresAuditChains
+from adapters.postgres.record import audit
+from adapters.postgres.record.audit import PostgresAuditChains, PostgresAuditLog
 from adapters.postgres.server_secrets import PostgresServerSecrets
 from core.domain.causes import caused_by
 from core.domain.errors import Unavailable
@@ -112,7 +111,7 @@ async def test_entries_are_linked_in_their_order_each_into_its_own_chain(bench: 
 
 
 async def test_a_verification_tells_how_far_it_is(linked: ChainScene, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(audit_chains, "_READ_AT_ONCE", 4)
+    monkeypatch.setattr(audit, "_READ_AT_ONCE", 4)
     told: dict[str, list[int | None]] = {}
 
     @contextmanager
@@ -208,7 +207,7 @@ async def test_the_linker_may_die_between_any_two_statements(bench: ChainScene, 
     for name in statements:
         with monkeypatch.context() as broken:
             # The server ends the connection when it comes to this statement, and rolls back.
-            broken.setattr(audit_chains, name, "select pg_terminate_backend(pg_backend_pid())")
+            broken.setattr(audit, name, "select pg_terminate_backend(pg_backend_pid())")
             with pytest.raises(Unavailable):
                 await bench.audit.link()
         assert await bench.store.count("audit_pending") == 3
@@ -313,7 +312,7 @@ async def test_the_backlog_tells_how_many_wait_and_since_when(bench: ChainScene)
 
 
 async def test_the_backlog_stops_counting(bench: ChainScene, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(audit_chains, "MOST_PENDING_COUNTED", 3)
+    monkeypatch.setattr(audit, "MOST_PENDING_COUNTED", 3)
     await bench.record(bench.acme, 5)
     assert (await bench.audit.backlog()).pending == 3
 
@@ -648,7 +647,7 @@ async def test_a_chain_made_again_under_another_key_is_found(linked: ChainScene)
 @pytest.mark.parametrize("at_once", [1, 2, 3, 5])
 async def test_it_does_not_matter_how_much_is_read_at_a_time(linked: ChainScene, monkeypatch: pytest.MonkeyPatch, at_once: int) -> None:
     monkeypatch.setattr(audit_usecase, "READ_AT_ONCE", at_once)
-    monkeypatch.setattr(audit_chains, "_READ_AT_ONCE", at_once)
+    monkeypatch.setattr(audit, "_READ_AT_ONCE", at_once)
     findings, checked = await linked.verify()
     assert findings == []
     assert sorted(one.links for one in checked) == [2, 3, 5]
@@ -736,7 +735,7 @@ def _nothing_is_found(_name: str, finding: ChainFinding) -> None:
 
 
 async def test_a_database_that_fails_several_readers_is_one_failure(linked: ChainScene, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(audit_chains, "LINKS", "select pg_terminate_backend(pg_backend_pid())")
+    monkeypatch.setattr(audit, "LINKS", "select pg_terminate_backend(pg_backend_pid())")
     with pytest.raises(Unavailable):
         await linked.chains.parts([(linked.acme, 0), (linked.acme, 2), (linked.acme, 4)], 2)
 

@@ -6,7 +6,7 @@ from typing import Final
 import pytest
 
 from adapters.postgres.jobs import PostgresJobQueue
-from adapters.postgres.record.stories import PostgresStories
+from adapters.postgres.record.events import PostgresStories
 from core.domain.causes import caused_by
 from core.domain.jobs import NewJob
 from core.domain.record.stories import sought_story

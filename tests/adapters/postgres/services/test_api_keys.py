@@ -7,9 +7,9 @@ from uuid import UUID
 
 import trio
 
-from adapters.postgres.arrays import array
+from adapters.postgres.columns import array
 from adapters.postgres.services.api_keys import API_KEYS, FIND, LIST, PostgresApiKeys
-from adapters.postgres.tenancy.keys.machine_keys import PostgresKeyUse
+from adapters.postgres.tenancy.management_keys import PostgresKeyUse
 from core.domain.identifiers import ApiKeyId
 from tests.adapters.postgres.conftest import Store
 from tests.patience import PATIENCE

@@ -6,7 +6,7 @@ from uuid import UUID
 
 import pytest
 
-from adapters.postgres.services.end_users import GET, LISTS, EndUserRows
+from adapters.postgres.services.service_users import END_USER_LISTS, GET_END_USER, EndUserRows
 from adapters.postgres.statements import Statements
 from core.domain.identifiers import OrganizationId
 from core.domain.requests import MOST_ROWS_COUNTED, Page
@@ -80,19 +80,19 @@ def most_rows(steps: list[dict[str, Any]]) -> int:
 
 # One filled database for all: filling takes longer than asking.
 async def test_no_question_reads_a_table_from_end_to_end_or_more_than_is_counted(grown: Store) -> None:
-    for (search, in_service), statement in LISTS.items():
+    for (search, in_service), statement in END_USER_LISTS.items():
         steps = await plan(grown, statement)
         assert read_whole(steps) == set(), (search, in_service)
         assert read_whole(await generic_plan(grown.url, statement)) == set(), (search, in_service)
         # A search by address looks among all of the organization's people, and nobody else's.
         assert most_rows(steps) <= (USERS if search else MOST_ROWS_COUNTED), (search, in_service)
-    of_all = await plan(grown, LISTS[False, False])
+    of_all = await plan(grown, END_USER_LISTS[False, False])
     assert "service_users_of_organization" in index_only(of_all)
     # Whether a service is being removed is asked once, and the users of those that stay are gathered only if one is.
     assert not any(step["Actual Loops"] for step in of_all if step.get("Index Name") == "service_users_pkey")
-    steps = await plan(grown, GET, user=UUID("01910000-0000-7000-8000-000000000001"))
+    steps = await plan(grown, GET_END_USER, user=UUID("01910000-0000-7000-8000-000000000001"))
     assert read_whole(steps) == set()
-    assert read_whole(await generic_plan(grown.url, GET)) == set()
+    assert read_whole(await generic_plan(grown.url, GET_END_USER)) == set()
     assert most_rows(steps) <= OTHERS + 1
 
     await grown.query(
@@ -101,7 +101,7 @@ async def test_no_question_reads_a_table_from_end_to_end_or_more_than_is_counted
         {"organization": ACME},
     )
     for search in (False, True):
-        steps = await plan(grown, LISTS[search, False])
+        steps = await plan(grown, END_USER_LISTS[search, False])
         assert read_whole(steps) == set(), search
         assert "service_users_of_organization" not in index_only(steps)
         assert most_rows(steps) <= USERS, search

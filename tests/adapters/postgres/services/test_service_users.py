@@ -13,8 +13,8 @@ import trio
 from psycopg.errors import ForeignKeyViolation
 
 from adapters.postgres.driver.connection import Connection
-from adapters.postgres.services.service_analytics import AT_ONCE, COUNT, PostgresServiceAnalytics
 from adapters.postgres.services.service_users import DELETE_ACCOUNT, DETAIL, FIND_HELD, JOIN, LEAVE, LIST, ServiceUserRows
+from adapters.postgres.services.services import AT_ONCE, COUNT_SERVICE_USE, PostgresServiceAnalytics
 from adapters.postgres.statements import Statements
 from core.domain.identifiers import ServiceId
 from tests.adapters.postgres.conftest import Store
@@ -261,7 +261,7 @@ async def test_no_question_and_no_deletion_reads_more_than_is_about_one_user(gro
             assert way in {step.get("Index Name") for step in steps}, statement
         for table in ("users", "service_users", *tables):
             assert rows_read(steps, table) <= 4, (statement, table)
-    steps = await steps_of(grown, COUNT, service=SHOP, since="2020-01-01")
+    steps = await steps_of(grown, COUNT_SERVICE_USE, service=SHOP, since="2020-01-01")
     assert any(re.match(r"login_events_\w+_service_id_created_at", step.get("Index Name", "")) for step in steps)
     # A few random ids are of the past.
     assert 450 <= rows_read(steps, "login_events") <= 500

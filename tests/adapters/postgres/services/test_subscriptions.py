@@ -11,7 +11,7 @@ import pytest
 import trio
 
 from adapters.postgres.driver.connection import Connection
-from adapters.postgres.services.subscriptions import CURRENT, EXPIRE_DUE, LISTS, OWN, SubscriptionRows
+from adapters.postgres.services.plans import CURRENT_SUBSCRIPTION, EXPIRE_DUE, OWN_SUBSCRIPTIONS, SUBSCRIPTION_LISTS, SubscriptionRows
 from adapters.postgres.statements import Statements
 from core.domain.identifiers import ServiceId
 from core.domain.services.plans import SubscriptionStatus
@@ -90,7 +90,7 @@ async def test_no_question_reads_more_than_its_page_and_the_way_to_it_from_the_n
     for table in ("users", "plans", "subscriptions", "service_users"):
         await fresh_store.query(f"vacuum analyze {table}")
     lookup, shop = SubscriptionRows(Statements(fresh_store.pool)), ServiceId(SHOP)
-    for status, statement in LISTS.items():
+    for status, statement in SUBSCRIPTION_LISTS.items():
         total = USERS if status is None else USERS // 4
         for offset in (0, 500, total // 2, total - 600, total - 100, total - 1, total, 10 * total):
             steps = await steps_of(fresh_store, statement, service=SHOP, limit=100, offset=offset)
@@ -105,8 +105,8 @@ async def test_no_question_reads_more_than_its_page_and_the_way_to_it_from_the_n
 
     user = UUID("01910000-0000-7000-8000-000000000002")
     for statement, parameters in (
-        (CURRENT, {"service": SHOP, "user": user}),
-        (OWN, {"organization": ACME, "slug": "shop", "user": user}),
+        (CURRENT_SUBSCRIPTION, {"service": SHOP, "user": user}),
+        (OWN_SUBSCRIPTIONS, {"organization": ACME, "slug": "shop", "user": user}),
     ):
         assert rows_read(await steps_of(fresh_store, statement, **parameters)) <= 2
     steps = await steps_of(fresh_store, EXPIRE_DUE, since=None, most=100)

@@ -11,9 +11,9 @@ import pytest
 from psycopg.conninfo import make_conninfo
 
 from adapters.postgres.identity.sessions.refresh_tokens import PostgresRefreshTokens
-from adapters.postgres.upkeep.deleted_organizations import PARTS as OF_ORGANIZATIONS
-from adapters.postgres.upkeep.deleted_services import PARTS as OF_SERVICES
 from adapters.postgres.upkeep.housekeeping import STATEMENTS as JANITORS
+from adapters.postgres.upkeep.purging import ORGANIZATION_PARTS as OF_ORGANIZATIONS
+from adapters.postgres.upkeep.purging import SERVICE_PARTS as OF_SERVICES
 from tests.adapters.postgres.conftest import Store
 from tests.adapters.postgres.identity.test_devices import add
 from tests.adapters.postgres.questions import generic_plan

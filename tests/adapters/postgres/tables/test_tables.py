@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from adapters.postgres.moving.catalogue import ORGANIZATIONS
+from adapters.postgres.moving.what_moves import ORGANIZATIONS
 from adapters.postgres.tables.declaring import (
     A_PERSONS,
     BY_STATEMENT,
@@ -19,13 +19,13 @@ from adapters.postgres.tables.declaring import (
     Age,
     Ends,
     ExportPart,
+    Moved,
     Table,
     of_account,
     plain,
 )
 from adapters.postgres.tables.every import TABLES
-from adapters.postgres.tables.moving import Moved
-from adapters.postgres.upkeep import deleted_organizations, deleted_services
+from adapters.postgres.upkeep import purging
 from core.domain.identity.endings import SEALED, CredentialKind
 from tests.adapters.postgres.conftest import Store
 
@@ -121,7 +121,7 @@ async def test_what_goes_by_itself_hangs_on_what_goes(store: Store) -> None:
             assert not parents.get(name, set()) & {"all_organizations", "all_services", "upstream_providers", "webhooks"}, name
 
 
-@pytest.mark.parametrize("parts", [deleted_organizations.PARTS, deleted_services.PARTS], ids=["organization", "service"])
+@pytest.mark.parametrize("parts", [purging.ORGANIZATION_PARTS, purging.SERVICE_PARTS], ids=["organization", "service"])
 async def test_rows_go_before_those_that_they_refer_to(store: Store, parts: dict[str, str]) -> None:
     order = list(parts)
     for child, parent, _ in await references(store):
@@ -132,9 +132,9 @@ async def test_rows_go_before_those_that_they_refer_to(store: Store, parts: dict
 
 def test_each_table_that_ends_with_its_organization_has_a_part() -> None:
     swept = {name for name, table in TABLES.items() if isinstance(table.ends, Ends) and table.ends is not Ends.CASCADES}
-    parts = {part.removeprefix("all_") for part in deleted_organizations.PARTS}
+    parts = {part.removeprefix("all_") for part in purging.ORGANIZATION_PARTS}
     assert {name for name in swept if name.removeprefix("all_") not in parts} == {ORGANIZATIONS, "users"}
-    own = {*deleted_organizations._OWN, "users", "relations", "subscriptions", ORGANIZATIONS}
+    own = {*purging._OWN, "users", "relations", "subscriptions", ORGANIZATIONS}
     assert {name for name, table in TABLES.items() if table.ends is Ends.OWN} == own
 
 

@@ -5,7 +5,7 @@ from typing import Any, Final, LiteralString, NamedTuple
 from uuid import UUID, uuid4
 
 from adapters.postgres.statements import ask
-from adapters.postgres.tenancy.keys.machine_keys import KeyLookups, KeyTable, PostgresKeyUse, adding, asked_keys
+from adapters.postgres.tenancy.management_keys import KeyLookups, KeyTable, PostgresKeyUse, adding, asked_keys
 from core.domain.tenancy.management_keys import KnownKey
 from core.frozen import Frozen
 from tests.adapters.postgres.conftest import Store

@@ -3,10 +3,10 @@
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from adapters.postgres.arrays import array, array_of_texts
+from adapters.postgres.columns import array, array_of_texts
 from adapters.postgres.tenancy import callers
 from adapters.postgres.tenancy.callers import PostgresCallers
-from adapters.postgres.tenancy.relations import PostgresRelations
+from adapters.postgres.tenancy.roles import PostgresRelations
 from core.domain.identifiers import OrganizationId, RoleId, TeamId
 from core.domain.identity.accounts import Account
 from core.domain.identity.sessions import Session

@@ -9,8 +9,8 @@ import psycopg
 import pytest
 
 from adapters.postgres.statements import ask
-from adapters.postgres.tenancy import siem_queue
-from adapters.postgres.tenancy.siem_queue import FORGET_RECEIVED, PostgresSiemQueue
+from adapters.postgres.tenancy import siem
+from adapters.postgres.tenancy.siem import FORGET_RECEIVED, PostgresSiemQueue
 from adapters.postgres.upkeep import housekeeping
 from tests.adapters.postgres.conftest import Store
 
@@ -68,7 +68,7 @@ async def test_only_what_was_received_or_belongs_to_nobody_goes(many: Store) -> 
 async def test_a_claim_that_finds_nothing_costs_the_same_however_many_exports_there_are(
     many: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(siem_queue, "_LOOKED_AT", 20)
+    monkeypatch.setattr(siem, "_LOOKED_AT", 20)
     looks = 0
 
     async def counted(*given: Any) -> Any:
@@ -76,14 +76,14 @@ async def test_a_claim_that_finds_nothing_costs_the_same_however_many_exports_th
         looks += 1
         return await ask(*given)
 
-    monkeypatch.setattr(siem_queue, "ask", counted)
+    monkeypatch.setattr(siem, "ask", counted)
     queue = PostgresSiemQueue(many.pool)
     assert await queue.claim(10, LEASE, failing=False) == []
-    assert looks == siem_queue._PARTS
+    assert looks == siem._PARTS
     # The next ones go on from there: one that has something to send, at the very end, is found in its turn.
     await many.query(
         "update siem_configurations set sign_ins = sign_in_sequence + 1 where id = (select max(id::text)::uuid from siem_configurations)"
     )
     found = [await queue.claim(10, LEASE, failing=False) for _ in range(4)]
     assert [len(one) for one in found if one] == [1]
-    assert looks <= 5 * siem_queue._PARTS
+    assert looks <= 5 * siem._PARTS

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from adapters.postgres.tenancy.texts import own_texts
+from adapters.postgres.tenancy import branding
 from tests.adapters.postgres.conftest import Store
 
 # Of five thousand texts in two languages, six German ones are still to be compared with `m`: three before it, three behind it.
@@ -25,7 +25,7 @@ def rows_read(plan: Mapping[str, Any]) -> Iterator[int]:
 
 
 @pytest.mark.parametrize(
-    ("statement", "answer", "most"), [(own_texts._CLAIM, "key", 12), (own_texts._LANGUAGES, "language", 3)], ids=["claim", "languages"]
+    ("statement", "answer", "most"), [(branding._CLAIM, "key", 12), (branding._LANGUAGES, "language", 3)], ids=["claim", "languages"]
 )
 async def test_a_batch_reads_what_it_takes(fresh_store: Store, statement: str, answer: str, most: int) -> None:
     await fresh_store.query(_TEXTS)
@@ -40,5 +40,5 @@ async def test_a_batch_reads_what_it_takes(fresh_store: Store, statement: str, a
 async def test_a_batch_takes_no_more_than_it_may(fresh_store: Store) -> None:
     await fresh_store.query(_TEXTS)
     for most in (0, 1, 4):
-        taken = await fresh_store.query(own_texts._CLAIM, {"language": "de", "version": "m", "limit": most})
+        taken = await fresh_store.query(branding._CLAIM, {"language": "de", "version": "m", "limit": most})
         assert len(taken) == most

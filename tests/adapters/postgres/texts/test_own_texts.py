@@ -5,10 +5,10 @@ from hashlib import sha256
 import pytest
 import trio
 
+from adapters.postgres import branding as own_texts
 from adapters.postgres import statements
+from adapters.postgres.branding import KeptTexts, PostgresInstallationWords
 from adapters.postgres.statements import Statements
-from adapters.postgres.texts import own_texts
-from adapters.postgres.texts.own_texts import KeptTexts, PostgresInstallationWords
 from core.domain.languages import Language
 from core.domain.texts.own_texts import NO_OWN_TEXTS, ApprovalRules, InstallationWords, OwnTexts
 from tests.adapters.postgres.conftest import Store

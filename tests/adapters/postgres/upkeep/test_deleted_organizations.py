@@ -8,7 +8,7 @@ from uuid import UUID
 import psycopg
 import pytest
 
-from adapters.postgres.upkeep.deleted_organizations import PARTS, PostgresDeletedOrganizations
+from adapters.postgres.upkeep.purging import ORGANIZATION_PARTS, PostgresDeletedOrganizations
 from core.domain.identifiers import OrganizationId
 from core.domain.tenancy.organizations import PURGE_JOB, purge_job
 from tests.adapters.postgres.conftest import Store
@@ -197,7 +197,7 @@ async def test_a_batch_reads_what_it_takes_away_and_little_more(many: Store) -> 
         connection.execute("set plan_cache_mode = force_generic_plan")
         connection.commit()
         for part in _LARGE:
-            numbered: str = PARTS[part]
+            numbered: str = ORGANIZATION_PARTS[part]
             for number, name in enumerate(("owner", "after", "limit"), start=1):
                 numbered = numbered.replace(f"%({name})s", f"${number}")
             connection.execute(f"prepare {part} (uuid, uuid, int) as {numbered}".encode())

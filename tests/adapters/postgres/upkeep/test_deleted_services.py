@@ -7,7 +7,7 @@ from uuid import UUID, uuid4
 import pytest
 import trio
 
-from adapters.postgres.upkeep.deleted_services import PARTS, PostgresDeletedServices
+from adapters.postgres.upkeep.purging import SERVICE_PARTS, PostgresDeletedServices
 from core.domain.identifiers import OrganizationId, PrivacyRequestId, ServiceId, UserId
 from core.domain.services.services import PURGE_JOB, purge_job
 from tests.adapters.postgres.conftest import Store
@@ -277,7 +277,7 @@ async def test_a_later_batch_reads_no_more_than_an_earlier_one(fresh_store: Stor
         "plans"
     }:  # of which there are few, and not before their subscriptions
         for after in (UUID(int=0), middle["id"]):
-            read = await rows_read(fresh_store, PARTS[part], {"owner": SHOP, "after": after, "limit": 100})
+            read = await rows_read(fresh_store, SERVICE_PARTS[part], {"owner": SHOP, "after": after, "limit": 100})
             assert read <= 400, (part, after)
 
 

@@ -9,8 +9,7 @@ import pytest
 import trio
 
 from adapters.postgres.upkeep import housekeeping
-from adapters.postgres.upkeep.housekeeping import sweeps
-from adapters.postgres.upkeep.partitions import MONTHS_AHEAD, PostgresPartitions, partitions
+from adapters.postgres.upkeep.housekeeping import MONTHS_AHEAD, PostgresPartitions, partitions, sweeps
 from adapters.system import SystemClock
 from ports.database import Partitions
 from tests.adapters.postgres.conftest import Store

@@ -4,7 +4,7 @@ import pytest
 
 from adapters.crypto.key_ring import AesGcmKeyRing, EncryptionKey
 from adapters.postgres.jobs import sealing_context
-from adapters.postgres.upkeep.sealed_columns import PostgresSealedColumns
+from adapters.postgres.upkeep.housekeeping import PostgresSealedColumns
 from core.domain.identifiers import JobId
 from core.domain.jobs import NewJob
 from tests.adapters.postgres.conftest import Store

@@ -5,8 +5,8 @@ from typing import Final
 
 import trio
 
-from adapters.postgres.identity.sessions.presence import PostgresPresence
 from adapters.postgres.identity.sessions.refresh_tokens import PostgresRefreshTokens
+from adapters.postgres.identity.sessions.sessions import PostgresPresence
 from adapters.postgres.upkeep.housekeeping import STATEMENTS
 from core.domain.identity.risk import NOTHING_KNOWN, judge
 from tests.adapters.postgres.conftest import Store

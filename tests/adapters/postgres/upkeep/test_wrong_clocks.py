@@ -7,7 +7,7 @@ import pytest
 
 from adapters.postgres.database import BELIEVED, PostgresDatabase
 from adapters.postgres.driver.pool import Pool
-from adapters.postgres.platform.storage import PostgresStorageSamples
+from adapters.postgres.platform.governance import PostgresStorageSamples
 from adapters.postgres.upkeep.housekeeping import STATEMENTS, sweeps
 from adapters.system import SystemClock
 from core.domain.identifiers import first_id

@@ -6,7 +6,7 @@ from uuid import UUID
 import msgspec
 import pytest
 
-from adapters.widgets.presets import widget_presets
+from adapters.widgets import widget_presets
 from core.domain.identity.guards.puzzles import AWAY_FOR, LIFETIME, THERE_FOR, KeptForm, MakerSeen, PuzzlePurpose, WidgetVerdict, answer_id
 from core.domain.outbound import destination
 from entrypoints.http.pages.puzzle.puzzles import PuzzleForm

@@ -4,7 +4,7 @@ from typing import Any, Final
 
 import pytest
 
-from adapters.postgres.federation.afar_requests import AfarRequestRows
+from adapters.postgres.federation.polled_requests import AfarRequestRows
 from adapters.postgres.identity.accounts import AccountRows
 from core.domain.identity.sessions import TWO_FACTORS
 from tests.http.federation.afar.asking import ORDERS, READ, REQUESTS, Afar

@@ -7,7 +7,7 @@ import pytest
 import trio
 from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, generate_private_key
 
-from adapters.outbound import published_keys
+from adapters.outbound import client_documents as published_keys
 from core.domain.federation.oauth import client_documents
 from core.domain.federation.oauth.client_documents import MOST_CLIENTS
 from core.domain.identifiers import ServiceId, UserId

@@ -7,7 +7,7 @@ import pytest
 import trio
 import trio.testing
 
-from adapters.shared_fetches import MOST_OF_ONE, SharedWork
+from adapters.outbound.client_documents import MOST_OF_ONE, SharedWork
 from core.domain.errors import Overloaded
 from core.domain.federation.oauth.client_documents import ClientRefused
 from core.domain.federation.oauth.consents import ArrivedClient

@@ -2,7 +2,7 @@
 
 import pytest
 
-from adapters.saml import certificates
+from adapters.saml import signing
 from entrypoints.bootstrap import Postern
 from tests.conftest import CapturedLog
 from tests.http.client import Client
@@ -12,7 +12,7 @@ from tests.http.people import People
 
 @pytest.fixture(autouse=True)
 def _primes_are_found_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(certificates, "generate_private_key", kept_pairs())
+    monkeypatch.setattr(signing, "generate_private_key", kept_pairs())
 
 
 @pytest.fixture

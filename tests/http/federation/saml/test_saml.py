@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, load_pem_private_key
 from lxml import etree
 
-from actors.sweepers.due_sweepers import saml_certificate_watcher
+from actors.sweepers import saml_certificate_watcher
 from core.domain.federation.saml.configurations import saml_certificate_context
 from core.domain.identifiers import SamlCertificateId
 from ops.stand_ins.saml import Pair, pair

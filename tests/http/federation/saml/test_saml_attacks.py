@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 from lxml import etree
 
 from adapters.saml import reading
-from adapters.saml.canonical import worded
+from adapters.saml.signing import worded
 from adapters.saml.writing import write_assertion, write_response
 from core.domain.federation.saml.messages import Response, SamlAssertion
 from core.domain.saml import Envelope, KeyPair, MessageRefused, NameId, NameIdFormat, RequestDeclined, SamlBinding, Status

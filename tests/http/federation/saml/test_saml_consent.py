@@ -10,7 +10,7 @@ from uuid import UUID
 import pytest
 import trio
 
-from adapters.postgres.federation.saml.lookup import PostgresSaml
+from adapters.postgres.federation.saml import PostgresSaml
 from core.domain.federation.oauth.consents import ApplicationAccess
 from core.domain.federation.saml.sign_in import has_allowed
 from core.domain.identifiers import FlowId, OrganizationId, ServiceId, UserId

@@ -368,7 +368,7 @@ async def test_a_person_with_more_sessions_than_end_at_a_time_is_signed_out_in_p
 async def test_a_session_at_more_service_providers_than_are_told_ends_in_part(
     provider: Providing, monkeypatch: pytest.MonkeyPatch, *, here: bool
 ) -> None:
-    for module in ("adapters.postgres.federation.saml.configurations", "core.usecases.federation.saml.logouts"):
+    for module in ("adapters.postgres.federation.saml", "core.usecases.federation.saml.logouts"):
         monkeypatch.setattr(f"{module}.MOST_PARTICIPANTS", 2)
     await provider.ready(slo_url=SLO)
     await _second(provider)

@@ -7,7 +7,7 @@ from uuid import uuid4
 
 import pytest
 
-from adapters.postgres.federation.saml.configurations import SamlRows
+from adapters.postgres.federation.saml import SamlRows
 from adapters.postgres.identity.proofs.flows import FlowRows
 from adapters.postgres.identity.proofs.sign_in import SignInRows
 from core.domain.federation.oauth.authorization_steps import AuthorizationStep

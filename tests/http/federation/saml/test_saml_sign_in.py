@@ -13,7 +13,7 @@ import pytest
 import trio
 from lxml import etree
 
-from adapters.postgres.federation.saml.lookup import PostgresSaml
+from adapters.postgres.federation.saml import PostgresSaml
 from ops.stand_ins.saml import pair
 from tests.http.cast import all_at_once
 from tests.http.federation.arriving import is_page

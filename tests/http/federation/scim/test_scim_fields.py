@@ -4,7 +4,7 @@ from typing import Any, Final
 
 import pytest
 
-from adapters.postgres.tenancy.fields.profile_values import ProfileValueRows
+from adapters.postgres.tenancy.profile_fields import ProfileValueRows
 from entrypoints.bootstrap import Postern
 from tests.http.client import Client
 from tests.http.federation.scim.directories import BASE, USER, USERS, Directory, refusal

@@ -8,7 +8,7 @@ from html import unescape
 
 import pytest
 
-from adapters.texts.reading import shipped
+from adapters.texts import shipped
 from core.domain.languages import Language
 from entrypoints.http.pages.console.forms import Input, InputKind
 from entrypoints.http.pages.console.resources import Resource

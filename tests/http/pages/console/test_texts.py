@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from adapters.texts.reading import read, shipped, sources, spoken
+from adapters.texts import read_catalogue, shipped, sources, spoken
 from core.domain.languages import CONSOLE_LANGUAGES, DEFAULT, Language
 from entrypoints.http.pages.console import pages
 from entrypoints.http.pages.console.visit import _BUTTONS
@@ -32,7 +32,7 @@ def test_no_page_takes_the_words_of_another_by_accident() -> None:
     """A label, or a value of a field, stands in the file beside its page, or in a file for all pages of a folder. So a new field whose
     name another page has already reads as it should, or fails here.
     """
-    homes = {key: source for source in sources(PAGES) for key in read(spoken(DEFAULT, source.read_text(encoding="utf-8")))}
+    homes = {key: source for source in sources(PAGES) for key in read_catalogue(spoken(DEFAULT, source.read_text(encoding="utf-8")))}
     said = set(said_at())
     assert sorted(key for _, key in said if key not in homes) == []
     taken = [(str(module.relative_to(PAGES)), key) for module, key in said if not _is_beside(module, homes[key])]

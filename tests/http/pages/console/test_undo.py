@@ -7,7 +7,7 @@ import psycopg
 import pytest
 import trio
 
-from adapters.postgres.record.changed_settings import PostgresChangedSettings
+from adapters.postgres.record.events import PostgresChangedSettings
 from tests.http.browsing import Tab
 from tests.http.cast import all_at_once
 from tests.http.pages.console.conftest import ConsoleScene

@@ -9,7 +9,7 @@ from uuid import uuid4
 import pytest
 import trio
 
-from adapters.payments import hosted_checkout
+from adapters import payments
 from adapters.postgres.services.billing import BillingRows
 from core.domain.errors import OrganizationNotActive
 from core.domain.identifiers import OrganizationId, UserId
@@ -145,7 +145,7 @@ async def test_whatever_the_provider_does_there_is_one_customer_and_one_checkout
     counter: Counter, trouble: str, where: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # The usual number of tries, without the seconds in between.
-    monkeypatch.setattr(hosted_checkout, "_PAUSES", (0.001,) * len(hosted_checkout._PAUSES))
+    monkeypatch.setattr(payments, "_PAUSES", (0.001,) * len(payments._PAUSES))
     left = [8]
 
     def some(_method: str, path: str) -> str | None:
@@ -344,7 +344,7 @@ def begin_another(counter: Counter) -> None:
 async def test_whoever_is_overtaken_while_the_provider_opens_a_checkout_does_not_get_it(
     counter: Counter, trouble: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(hosted_checkout, "_PAUSES", (0.001,) * len(hosted_checkout._PAUSES))
+    monkeypatch.setattr(payments, "_PAUSES", (0.001,) * len(payments._PAUSES))
 
     def overtake(_method: str, path: str) -> str | None:
         if path.endswith("sessions"):

@@ -14,7 +14,7 @@ from typing import Final
 import pytest
 import trio
 
-from actors.billing_reconciler import BillingReconciler
+from actors.billing import BillingReconciler
 from tests.conftest import CapturedLog
 from tests.http.services.paying import Counter, counter_on
 from tests.payment_provider import signed

@@ -11,9 +11,8 @@ from typing import Any, Final
 import pytest
 import trio
 
-from actors.billing_reconciler import BillingReconciler
-from adapters.postgres.upkeep.deleted_services import PostgresDeletedServices
-from adapters.postgres.upkeep.forgotten_people import PostgresForgottenPeople
+from actors.billing import BillingReconciler
+from adapters.postgres.upkeep.purging import PostgresDeletedServices, PostgresForgottenPeople
 from core.domain.identifiers import UserId
 from core.domain.identity.privacy import PrivacyRequester, forget_job
 from core.domain.record.events import SYSTEM

@@ -10,7 +10,7 @@ import pytest
 import trio
 
 from adapters.postgres.locks import NAMESPACE, PLATFORM_OWNERS
-from adapters.postgres.platform.platform_owners import PlatformOwnerRows
+from adapters.postgres.platform.platform_users import PlatformOwnerRows
 from adapters.postgres.upkeep.housekeeping import sweep
 from core.domain.rate_limits import RateLimit
 from core.domain.secrets import Token

@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from adapters.postgres.identity.proofs.risk_rules import asked_rules
+from adapters.postgres.identity.proofs.login_events import asked_rules
 from core.domain.errors import Forbidden
 from core.domain.identity.account_mails import LinkRefused, LinkUnknown
 from core.domain.identity.risk_policies import owner_mails

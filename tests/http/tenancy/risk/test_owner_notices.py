@@ -7,7 +7,7 @@ from uuid import uuid4
 import pytest
 
 from actors.job_worker import JobRefused, Workplace
-from actors.tellers.owner_notices import owner_notifier
+from actors.mailers import owner_notifier
 from core.domain.identifiers import JobId, LoginEventId, OrganizationId, UserId
 from core.domain.identity.risk_policies.owner_mails import OWNER_NOTICE_JOB, OwnerNotice
 from core.domain.jobs import Job

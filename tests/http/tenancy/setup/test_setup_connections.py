@@ -8,7 +8,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 import trio
 
-from adapters.postgres.tenancy.setup.setup_links import SetupLinkRows
+from adapters.postgres.tenancy.setup import SetupLinkRows
 from adapters.postgres.upkeep.housekeeping import sweep
 from core.domain.tenancy.upstream_providers import sealing_context
 from entrypoints.bootstrap import Postern

@@ -7,7 +7,7 @@ from uuid import uuid4
 
 import pytest
 
-from adapters.postgres.upkeep.sealed_columns import PostgresSealedColumns
+from adapters.postgres.upkeep.housekeeping import PostgresSealedColumns
 from core.domain.secrets import Token
 from core.domain.tenancy.domains import MOST_ROUTES, TOO_MANY
 from core.domain.tenancy.setup import MOST_DOMAINS

@@ -7,7 +7,7 @@ from uuid import UUID
 
 import pytest
 
-from adapters.postgres.tenancy.setup.setup_links import SetupLinkRows
+from adapters.postgres.tenancy.setup import SetupLinkRows
 from core.domain.errors import NotFound
 from core.domain.identifiers import SetupDraftId, SetupLinkId
 from core.domain.secrets import Token

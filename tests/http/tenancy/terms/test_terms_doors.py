@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import pytest
 
-from adapters.saml import certificates
+from adapters.saml import signing
 from core.domain.errors import TermsRequired
 from entrypoints.bootstrap import Postern
 from ops.stand_ins.fake_providers import FakeProvider
@@ -79,7 +79,7 @@ def directory() -> Iterator[FakeProvider]:
 async def test_of_saml_as_the_application_begins_it(
     meet: Callable[[type[Providing]], Providing], terms: Terms, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(certificates, "generate_private_key", kept_pairs())
+    monkeypatch.setattr(signing, "generate_private_key", kept_pairs())
     scene = meet(Providing)
     await scene.ready()
     grace = scene.people.add("grace@example.org")
@@ -97,7 +97,7 @@ async def test_of_saml_as_the_application_begins_it(
 async def test_of_saml_as_postern_begins_it(
     meet: Callable[[type[Providing]], Providing], terms: Terms, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(certificates, "generate_private_key", kept_pairs())
+    monkeypatch.setattr(signing, "generate_private_key", kept_pairs())
     scene = meet(Providing)
     await scene.ready()
     grace = scene.people.add("grace@example.org")

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import pytest
 
-from actors.sweepers.due_sweepers import own_text_comparer
+from actors.sweepers import own_text_comparer
 from core.domain.texts.own_texts import OPEN_TEXTS
 from entrypoints.bootstrap import Postern
 from tests.conftest import CapturedLog

@@ -6,7 +6,7 @@ import pytest
 import trio
 
 from adapters.postgres.driver.connection import Connection, TripCounter, round_trips
-from adapters.postgres.identity.registering.mail_budgets import MailBudgetRows
+from adapters.postgres.identity.registering import MailBudgetRows
 from adapters.postgres.statements import Statements
 from core.domain.identity.registering import Budget, BudgetLane, BudgetScope, BudgetVerdict, Counted
 from tests.adapters.postgres.conftest import Store

@@ -1,1 +1,0 @@
-"""Actors that store what requests hand in, for those who look for a fault."""

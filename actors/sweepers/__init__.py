@@ -1,1 +1,0 @@
-"""Actors that look for due work at intervals, and do it."""

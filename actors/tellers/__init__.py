@@ -1,1 +1,0 @@
-"""Actors that tell people what has happened to their accounts."""

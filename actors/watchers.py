@@ -1,0 +1,244 @@
+"""Watchers look at something at intervals, and tell this process or its metrics how it stands.
+
+The database watcher: measures the pool, ends the waits for a server that hangs, finds among several hosts the one that takes
+writes, and tells whether one does.
+
+It needs no answer of the database, so it goes on while every other actor waits.
+
+The reader of the installation's own texts and of the rules for approvals: each process reads them at its start, and again whenever
+somebody has changed them, in whichever process.
+
+The watcher of the filter of breached passwords: opens it, looks every ten seconds for another, and tells what is in force.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Final
+
+import structlog
+import trio
+
+from actors.foundation import Mailbox, Mishaps, Outage, turned
+from core.domain.errors import Overloaded, Unavailable
+from core.domain.tokens import clocks_differ
+from core.usecases.identity.account_passwords import ForeignHashes
+from core.usecases.installation_words import KeptInstallationWords
+from ports.crypto import WatchedFile
+from ports.database import Database
+from ports.jobs import JobQueue
+from ports.metrics import Metrics
+from ports.platform import StorageSamples
+from ports.record import Backlog
+from ports.services.billing import WaitingBillingEvents
+from ports.system import Clock
+
+log = structlog.get_logger()
+
+
+_INTERVAL: Final = 1.0
+
+
+class DatabaseWatcher:
+    name = "database_watcher"
+
+    def __init__(self, metrics: Metrics, database: Database) -> None:
+        self._metrics = metrics
+        self._database = database
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        task_status.started()
+        while True:
+            turned(pause=_INTERVAL)
+            self._metrics.pool(self._database.pool_state())
+            self._metrics.connections_given_up(await self._database.give_up_hung())
+            self._metrics.database_hosts(await self._database.look_at_hosts())
+            self._metrics.writes_failing(await self._database.write_failure())
+            await trio.sleep(_INTERVAL)
+
+
+# A process whose listener is away for a moment hears no ring.
+_INSTALLATION_WORDS_READER_INTERVAL: Final = 10.0
+
+
+class InstallationWordsReader:
+    name = "installation_words_reader"
+
+    def __init__(
+        self,
+        words: KeptInstallationWords,
+        mailbox: Mailbox,
+        *,
+        spread: Callable[[], float],
+        interval: float = _INSTALLATION_WORDS_READER_INTERVAL,
+    ) -> None:
+        self._words = words
+        self._mailbox = mailbox
+        self._interval = interval
+        self._outage = Outage(self.name, spread)
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        task_status.started()
+        while True:
+            turned(pause=self._interval)
+            self._mailbox.empty()
+            await self._outage.wait_out(self._words.read)
+            await self._mailbox.wait(self._interval)
+
+
+_FOREIGN_HASHE_INTERVAL: Final = 60.0
+# Counting reads as many entries of an index as there are such hashes, so it is done in every fifteenth round.
+_ROUNDS_BETWEEN_COUNTS: Final = 15
+
+
+class ForeignHashWatcher:
+    name = "foreign_hash_watcher"
+
+    def __init__(self, foreign_hashes: ForeignHashes, *, spread: Callable[[], float]) -> None:
+        self._foreign_hashes = foreign_hashes
+        self._outage = Outage(self.name, spread)
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        task_status.started()
+        rounds = 0
+        while True:
+            turned(pause=_FOREIGN_HASHE_INTERVAL)
+            remain = await self._outage.wait_out(self._foreign_hashes.look)
+            if not remain or not rounds % _ROUNDS_BETWEEN_COUNTS:
+                await self._outage.wait_out(partial(self._foreign_hashes.count, remain=remain))
+            rounds = rounds + 1 if remain else 0
+            await trio.sleep(_FOREIGN_HASHE_INTERVAL)
+
+
+# The documentation of the metrics promises this interval.
+_METRICS_REFRESHER_INTERVAL: Final = 30.0
+
+
+class MetricsRefresher:
+    name = "metrics_refresher"
+
+    def __init__(
+        self,
+        metrics: Metrics,
+        *,
+        database: Database,
+        queue: JobQueue,
+        audit_backlog: Callable[[], Awaitable[Backlog]],
+        billing_waiting: Callable[[], Awaitable[WaitingBillingEvents]],
+        backup_checked: Callable[[], Awaitable[datetime | None]],
+        key_ages: Callable[[], Awaitable[Mapping[str, timedelta]]],
+        clock: Clock,
+        spread: Callable[[], float],
+    ) -> None:
+        """`audit_backlog` returns the audit entries that wait to be linked, `billing_waiting` the news of the payment provider that wait to
+        be applied, `backup_checked` the time at which a backup was last proved, and `key_ages` the age of the key in force, by purpose.
+        """
+        self._metrics = metrics
+        self._database = database
+        self._queue = queue
+        self._audit_backlog = audit_backlog
+        self._billing_waiting = billing_waiting
+        self._backup_checked = backup_checked
+        self._key_ages = key_ages
+        self._clock = clock
+        self._outage = Outage(self.name, spread)
+        self._clocks_differ = False
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        task_status.started()
+        while True:
+            turned(pause=_METRICS_REFRESHER_INTERVAL)
+            pause = _METRICS_REFRESHER_INTERVAL
+            try:
+                await self._ask_database()
+            except (Unavailable, Overloaded) as error:
+                pause = min(pause, self._outage.began(error))
+            else:
+                self._outage.over()
+            await trio.sleep(pause)
+
+    async def _ask_database(self) -> None:
+        await self._compare_clocks()
+        self._metrics.population(await self._database.population())
+        states = await self._queue.state()
+        self._metrics.queue(states, {state.kind: self._since(state.oldest_due) for state in states if state.oldest_due is not None})
+        backlog = await self._audit_backlog()
+        self._metrics.audit_backlog(backlog.pending, self._waited(backlog.oldest))
+        waiting = await self._billing_waiting()
+        self._metrics.billing_waiting(waiting.events, self._waited(waiting.oldest))
+        self._metrics.backup_checked(await self._backup_checked())
+        for purpose, age in (await self._key_ages()).items():
+            self._metrics.key_age(purpose, age)
+
+    async def _compare_clocks(self) -> None:
+        # During an outage, the next statement says so.
+        if not await self._database.ping():
+            return
+        ahead = self._database.clock_ahead
+        self._metrics.clock_ahead(ahead)
+        differ = clocks_differ(ahead)
+        if differ:
+            log.warning("clocks_differ", ahead_of_database=round(ahead.total_seconds(), 3))
+        elif self._clocks_differ:
+            log.info("clocks_agree")
+        self._clocks_differ = differ
+
+    def _waited(self, since: datetime | None) -> timedelta | None:
+        return None if since is None else self._since(since)
+
+    def _since(self, moment: datetime) -> timedelta:
+        return max(self._clock.now() - moment, timedelta(0))
+
+
+_PASSWORD_FILTER_WATCHER_INTERVAL: Final = 10.0
+
+
+class PasswordFilterWatcher:
+    name = "password_filter_watcher"
+
+    def __init__(self, file: WatchedFile, metrics: Metrics) -> None:
+        self._file = file
+        self._metrics = metrics
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        task_status.started()
+        while True:
+            turned(pause=_PASSWORD_FILTER_WATCHER_INTERVAL)
+            self._metrics.password_filter(await self._file.look())
+            await trio.sleep(_PASSWORD_FILTER_WATCHER_INTERVAL)
+
+
+_STORAGE_WATCHER_INTERVAL: Final = 3600.0
+
+
+class StorageWatcher:
+    name = "storage_watcher"
+
+    def __init__(
+        self, samples: StorageSamples, *, metrics: Metrics, spread: Callable[[], float], interval: float = _STORAGE_WATCHER_INTERVAL
+    ) -> None:
+        self._samples = samples
+        self._metrics = metrics
+        self._spread = spread
+        self._interval = interval
+        self._outage = Outage(self.name, spread)
+        self._mishaps = Mishaps(self.name, metrics)
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        task_status.started()
+        while True:
+            for work in (self._keep, self._look):
+                try:
+                    await work()
+                except Exception as error:  # noqa: BLE001 - no sign-in needs a sample, so a mishap must not stop the process
+                    self._mishaps.tell(error)
+            turned(pause=self._interval * 1.2)
+            await trio.sleep(self._interval * (1 + self._spread() / 5))
+
+    async def _keep(self) -> None:
+        if await self._outage.wait_out(self._samples.keep):
+            log.info("storage_sampled")
+
+    async def _look(self) -> None:
+        storage = await self._outage.wait_out(self._samples.look)
+        self._metrics.stored(storage.bytes, {one.name: one.bytes for one in storage.tables})

@@ -1,1 +1,0 @@
-"""Keeping in step with directories by LDAP, in PostgreSQL."""

@@ -1,0 +1,698 @@
+"""Requests that an application polls: device codes and requests from afar, with the decision and the single exchange."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, Final, LiteralString
+from uuid import UUID
+
+from msgspec import convert
+
+from adapters.postgres.branding import bring, dress_of, worn
+from adapters.postgres.columns import IdRow, storable_address, storable_text
+from adapters.postgres.federation.clients import CLIENT, ITS_SERVICE, ClientRow
+from adapters.postgres.identity.sessions.parts import (
+    PROFILE,
+    audiences,
+    granted_audiences,
+    kept_audiences,
+    lost_nothing_since,
+    open_audiences,
+    profile,
+)
+from adapters.postgres.statements import OnStatements, Statements, Transaction, first, first_made, only
+from adapters.postgres.ties import is_own_member
+from core.domain.branding import logo_path
+from core.domain.federation.afar_requests import (
+    INTERVAL as AFAR_INTERVAL,
+)
+from core.domain.federation.afar_requests import (
+    LENIENCY as AFAR_LENIENCY,
+)
+from core.domain.federation.afar_requests import (
+    MOST_WAITING,
+    MOST_WAITING_OF_CLIENT,
+    AfarDecision,
+    AfarState,
+    BlockedClient,
+    NewAfarRequest,
+    OwnRequests,
+    PolledRequest,
+    WaitingRequest,
+)
+from core.domain.federation.afar_requests import (
+    SLOWER as AFAR_SLOWER,
+)
+from core.domain.federation.oauth.clients import AuthenticationMethod, ClientCredentials
+from core.domain.federation.oauth.device_flow import (
+    INTERVAL,
+    LENIENCY,
+    SAME_TRY,
+    SLOWER,
+    AskedFor,
+    AskingClient,
+    AskingDevice,
+    DeviceApproval,
+    DeviceCodeState,
+    DeviceDecision,
+    EnteredCode,
+    EnteredResource,
+    NewDeviceCode,
+    Poll,
+    PolledCode,
+)
+from core.domain.federation.oauth.resources import scope_demand, strongest
+from core.domain.identifiers import AfarRequestId, ClientId, DeviceCodeId, OrganizationId, ServiceId, SessionId, UserId
+from core.domain.identity.proofs import Proved
+from core.domain.identity.sessions import Context
+from core.domain.key_proofs import KeyThumbprint
+from core.domain.mail import Email
+from core.domain.tenancy.sign_in_rules import session_lifetime
+from core.domain.tokens import TokenAudience
+from core.frozen import Frozen
+
+
+class _Asked(Frozen):
+    is_open: bool
+    device_activation_uri: str | None
+    is_agent: bool
+    holds_fapi2: bool
+    is_added: bool
+
+
+_OF_CLIENT: Final = len(ClientRow._fields)
+
+
+def _poll(client: str, *columns: Any) -> Poll:
+    """The columns of `CLIENT` come first. The columns of the code follow, and are null when there is no such code."""
+    id_, state, expires_at, is_slowed, user, decided_at = columns[_OF_CLIENT:]
+    registered = ClientRow(*columns[:_OF_CLIENT]).client(ClientId(client))
+    if id_ is None:
+        return Poll(client=registered, code=None)
+    code, found = DeviceCodeId(id_), DeviceCodeState(state)
+    decision = DeviceDecision(code=code, user=UserId(user), at=decided_at) if found is DeviceCodeState.APPROVED else None
+    return Poll(client=registered, code=PolledCode(state=found, expires_at=expires_at, is_slowed=is_slowed, approved=decision))
+
+
+class _Entered(Frozen):
+    id: UUID
+    state: str
+    scopes: list[str]
+    address: str | None
+    user_agent: str | None
+    created_at: datetime
+    expires_at: datetime
+    user_id: UUID | None
+    service_id: UUID
+    service_slug: str
+    service_name: str
+    service_logo: str | None
+    organization_id: UUID
+    organization_slug: str
+    is_open: bool
+    name: str
+    logo_digest: str | None
+    primary_color: str | None
+    dress: list[str | None] | None
+    session_hours: int | None
+    resources: Sequence[Mapping[str, Any]]
+
+    def entered(self) -> EnteredCode:
+        shown = self.resources
+        return EnteredCode(
+            id=DeviceCodeId(self.id),
+            state=DeviceCodeState(self.state),
+            context=Context(OrganizationId(self.organization_id), self.organization_slug, ServiceId(self.service_id), self.service_slug),
+            service_name=self.service_name,
+            organization_name=self.name,
+            is_open=self.is_open,
+            scopes=tuple(self.scopes),
+            resources=[EnteredResource(one["name"], one["identifier"], [scope["description"] for scope in one["scopes"]]) for one in shown],
+            demand=strongest(scope_demand(scope["acr_values"], scope["max_age"]) for one in shown for scope in one["scopes"]),
+            asker=AskingDevice(address=self.address, user_agent=self.user_agent),
+            created_at=self.created_at,
+            expires_at=self.expires_at,
+            user=None if self.user_id is None else UserId(self.user_id),
+            branding=worn(self.name, self.logo_digest, self.primary_color, self.dress),
+            logo=None if self.service_logo is None else logo_path(self.service_logo),
+            session_lifetime=session_lifetime(self.session_hours),
+        )
+
+
+class _Approval(Frozen):
+    scopes: list[str]
+    proved_at: datetime | None
+    second_factor_at: datetime | None
+    stated_at: datetime | None
+    authenticated_by: list[str]
+    role: str | None
+    profile: Mapping[str, Any] | None
+    granted: Sequence[Mapping[str, Any]] | None
+    audiences: Sequence[Mapping[str, Any]] | None
+
+    def approval(self) -> DeviceApproval:
+        return DeviceApproval(
+            scopes=tuple(self.scopes),
+            proved=Proved(self.proved_at, self.second_factor_at, self.stated_at),
+            authenticated_by=tuple(self.authenticated_by),
+            role=self.role or "",
+            profile=profile(self.profile),
+            granted=granted_audiences(self.granted),
+            audiences=audiences(len(self.granted or ()), self.audiences),
+        )
+
+
+class DeviceCodeRows:
+    """Implements `ports.federation.oauth.DeviceCodeStore`."""
+
+    def __init__(self, statements: Statements | Transaction) -> None:
+        self._statements = statements
+
+    async def ask(self, code: NewDeviceCode, client: AskingClient) -> AskedFor | None:
+        parameters = {
+            "id": code.id,
+            "digest": code.digest,
+            "user_code_hmac": code.user_code_hmac,
+            "client": client.id,
+            "organization": None if client.organization is None else storable_text(client.organization),
+            "service": None if client.service is None else storable_text(client.service),
+            "scopes": list(code.scopes),
+            "audiences": kept_audiences(code.audiences),
+            "address": storable_address(code.asker.address),
+            "user_agent": None if code.asker.user_agent is None else storable_text(code.asker.user_agent),
+            "interval": INTERVAL,
+            "created_at": code.created_at,
+            "expires_at": code.expires_at,
+        }
+        rows = await self._statements.ask(_Asked, _ASK, parameters)
+        if not rows:
+            return None
+        (row,) = rows
+        return AskedFor(
+            is_open=row.is_open,
+            activation_uri=row.device_activation_uri,
+            is_added=row.is_added,
+            is_agent=row.is_agent,
+            holds_fapi2=row.holds_fapi2,
+        )
+
+    async def poll(self, digest: bytes, shown: ClientCredentials | None, at: datetime) -> Poll | None:
+        parameters = {
+            "digest": digest,
+            "client": None if shown is None else shown.client,
+            "secret": None if shown is None or shown.secret is None else shown.secret.digest().hex(),
+            "is_public": shown is None or shown.method is AuthenticationMethod.NONE,
+            "at": at,
+            "soonest": at + LENIENCY,
+            "same_try": at - SAME_TRY,
+            "in_header": shown is not None and shown.in_header,
+            "slower": SLOWER,
+        }
+        polls = await self._statements.ask_in_order(_poll, _POLL, parameters)
+        return polls[0] if polls else None
+
+    async def find_entered(self, user_code_hmac: bytes) -> EnteredCode | None:
+        return await self._entered(_FIND_ENTERED, {"user_code_hmac": user_code_hmac})
+
+    async def find(self, code: DeviceCodeId) -> EnteredCode | None:
+        return await self._entered(_FIND, {"id": code})
+
+    async def _entered(self, statement: LiteralString, parameters: Mapping[str, Any]) -> EnteredCode | None:
+        row = first(await self._statements.ask(_Entered, statement, parameters))
+        if row is None:
+            return None
+        await bring(self._statements, row.dress)
+        return row.entered()
+
+    async def approve(self, code: DeviceCodeId, user: UserId, session: SessionId, at: datetime) -> bool:
+        return bool(await self._statements.ask(IdRow, _APPROVE, {"id": code, "user": user, "session": session, "at": at}))
+
+    async def deny(self, code: DeviceCodeId, user: UserId, at: datetime) -> bool:
+        return bool(await self._statements.ask(IdRow, _DENY, {"id": code, "user": user, "at": at}))
+
+    async def consume(self, code: DeviceCodeId, at: datetime) -> DeviceApproval | None:
+        rows = await self._statements.ask(_Approval, _CONSUME, {"id": code, "at": at})
+        return rows[0].approval() if rows else None
+
+
+_ASK: Final = """
+    with asking as (
+             select services.id, services.device_activation_uri, services.is_agent, services.profile = 'fapi2' as holds_fapi2,
+                    organizations.status = 'active' as is_open
+               from services
+               join organizations on organizations.id = services.org_id
+              where services.oauth_client_id = %(client)s
+                and organizations.slug = coalesce(%(organization)s::text, organizations.slug)
+                and services.slug = coalesce(%(service)s::text, services.slug)
+         ),
+         added as (
+             insert into device_codes (id, digest, user_code_hmac, service_id, scopes, audiences, address, user_agent, poll_interval,
+                                       created_at, expires_at)
+             select %(id)s, %(digest)s, %(user_code_hmac)s, asking.id, %(scopes)s, %(audiences)s, %(address)s, %(user_agent)s,
+                    %(interval)s,
+                    %(created_at)s, %(expires_at)s
+               from asking
+              where asking.is_open and not asking.is_agent and not asking.holds_fapi2
+                 on conflict (user_code_hmac) where state = 'pending' do nothing
+          returning id
+         )
+  select asking.is_open, asking.device_activation_uri, asking.is_agent, asking.holds_fapi2, exists (select from added) as is_added
+    from asking
+"""
+
+# A poll that comes too soon makes the interval longer. `soonest` is a little later than now, because network delays vary. A repeated poll
+# of the same try changes nothing, and gets the same answer. The statement writes only to pending codes.
+_POLL: Final[LiteralString] = f"""
+    with asked as (
+             select coalesce(
+                        %(client)s::text,
+                        (
+                            select services.oauth_client_id
+                              from device_codes
+                              join services on services.id = device_codes.service_id
+                             where device_codes.digest = %(digest)s
+                        )
+                    ) as client,
+                    %(secret)s::text as digest
+         ),
+         polling ({", ".join(ClientRow._fields)}, client) as (
+             select {CLIENT}, asked.client
+               from asked
+                    {ITS_SERVICE}
+         ),
+         known as (
+             select device_codes.id, device_codes.state, device_codes.expires_at, device_codes.user_id, device_codes.decided_at
+               from polling
+               join device_codes on device_codes.digest = %(digest)s and device_codes.service_id = polling.service_id
+               join services on services.id = polling.service_id
+              where not %(is_public)s::boolean or {lost_nothing_since("device_codes.created_at")}
+         ),
+         polled as (
+             update device_codes
+                set (polled_at, polled_in_header, is_slowed, poll_interval) = (
+                        select case when pace.same_try then device_codes.polled_at else %(at)s end,
+                               %(in_header)s::boolean,
+                               case when pace.same_try then device_codes.is_slowed else pace.too_soon end,
+                               device_codes.poll_interval + case when pace.too_soon and not pace.same_try then %(slower)s else 0 end
+                          from (
+                                   values (
+                                       coalesce(
+                                           device_codes.polled_at + device_codes.poll_interval * interval '1 second' > %(soonest)s, false
+                                       ),
+                                       device_codes.polled_in_header and not %(in_header)s::boolean
+                                       and device_codes.polled_at > %(same_try)s
+                                   )
+                               ) as pace (too_soon, same_try)
+                    )
+               from known
+              where device_codes.id = known.id and device_codes.state = 'pending' and device_codes.expires_at > %(at)s
+          returning device_codes.is_slowed
+         )
+  select polling.client, {", ".join(f"polling.{name}" for name in ClientRow._fields)},
+         known.id, known.state, known.expires_at, coalesce(polled.is_slowed, false), known.user_id, known.decided_at
+    from polling
+    left join known on true
+    left join polled on true
+"""
+
+_ENTERED: Final[LiteralString] = f"""
+    select device_codes.id, device_codes.state, device_codes.scopes, host(device_codes.address) as address, device_codes.user_agent,
+           device_codes.created_at, device_codes.expires_at, device_codes.user_id, services.id as service_id,
+           services.slug as service_slug, services.name as service_name, services.logo_digest as service_logo,
+           organizations.id as organization_id, organizations.slug as organization_slug,
+           organizations.status = 'active' as is_open, organizations.name,
+           organizations.logo_digest, organizations.primary_color,
+           least(organizations.session_hours, services.session_lifetime_hours) as session_hours,
+           {dress_of("organizations")} as dress,
+           coalesce(
+               (
+                   select jsonb_agg(
+                              jsonb_build_object(
+                                  'name', resource_servers.name, 'identifier', resource_servers.identifier,
+                                  'scopes', (
+                                      select coalesce(
+                                                 jsonb_agg(
+                                                     jsonb_build_object('acr_values', '[]'::jsonb, 'max_age', null) || scope.own
+                                                     order by scope.place
+                                                 ),
+                                                 '[]'
+                                             )
+                                        from jsonb_array_elements(resource_servers.scopes) with ordinality as scope (own, place)
+                                       where scope.own ->> 'name' = any (granted.scopes)
+                                  )
+                              )
+                          )
+                     from jsonb_to_recordset(device_codes.audiences) as granted (resource_id uuid, scopes text[])
+                     join resource_servers on resource_servers.id = granted.resource_id
+               ),
+               '[]'
+           ) as resources
+      from device_codes
+      join services on services.id = device_codes.service_id
+      join organizations on organizations.id = services.org_id
+"""
+
+_FIND_ENTERED: Final[LiteralString] = f"""
+    {_ENTERED}
+     where device_codes.user_code_hmac = %(user_code_hmac)s and device_codes.state = 'pending'
+"""
+
+_FIND: Final[LiteralString] = f"{_ENTERED} where device_codes.id = %(id)s"
+
+# The approval copies the proofs of the session, so the session need not live until the device polls again. It is the person's newest
+# answer: what they refused the application before, and approve now, is refused no more.
+_APPROVE: Final = """
+    with approved as (
+             update device_codes
+                set state = 'approved', user_id = sessions.user_id, decided_at = %(at)s, proved_at = sessions.proved_at,
+                    second_factor_at = sessions.second_factor_at, stated_at = sessions.stated_at,
+                    authenticated_by = sessions.authenticated_by
+               from sessions
+              where device_codes.id = %(id)s and device_codes.state = 'pending' and device_codes.expires_at > %(at)s
+                and sessions.id = %(session)s and sessions.user_id = %(user)s
+                and sessions.revoked_at is null and sessions.expires_at > now() and sessions.ends_at > now()
+          returning device_codes.id, device_codes.user_id, device_codes.service_id, device_codes.audiences
+         ),
+         answered as (
+             update resource_consents as answer
+                set scopes = answer.scopes || array(
+                        select scope from unnest(answer.withheld) as scope where scope = any (given.scopes)
+                    ),
+                    withheld = array(select scope from unnest(answer.withheld) as scope where scope <> all (given.scopes))
+               from approved
+              cross join lateral jsonb_to_recordset(approved.audiences) as given (resource_id uuid, scopes text[])
+              where answer.user_id = approved.user_id and answer.service_id = approved.service_id
+                and answer.resource_id = given.resource_id and answer.withheld && given.scopes
+         )
+  select id from approved
+"""
+
+_DENY: Final = """
+    update device_codes
+       set state = 'denied', user_id = %(user)s, decided_at = %(at)s
+     where id = %(id)s and state = 'pending' and expires_at > %(at)s
+ returning id
+"""
+
+# The person's proof must still be younger than `session_hours` of the organization and of the service: the device's session outlives the
+# browser's session.
+_CONSUME: Final[LiteralString] = f"""
+    with consumed as (
+             update device_codes
+                set state = 'consumed'
+              where id = %(id)s and state = 'approved' and expires_at > %(at)s
+                and exists (
+                        select
+                          from all_services
+                          join all_organizations as organizations on organizations.id = all_services.org_id
+                         where all_services.id = device_codes.service_id
+                           and (organizations.session_hours is null
+                             or device_codes.proved_at + organizations.session_hours * interval '1 hour' > %(at)s)
+                           and (all_services.session_lifetime_hours is null
+                             or device_codes.proved_at + all_services.session_lifetime_hours * interval '1 hour' > %(at)s)
+                    )
+          returning *
+         )
+  select consumed.scopes, consumed.proved_at, consumed.second_factor_at, consumed.stated_at, consumed.authenticated_by,
+         (
+             select memberships.role
+               from memberships
+               join all_services on all_services.org_id = memberships.org_id
+              where all_services.id = consumed.service_id and memberships.user_id = consumed.user_id
+         ) as role,
+         (select {PROFILE} from users where users.id = consumed.user_id) as profile,
+         consumed.audiences as granted, {open_audiences("consumed")} as audiences
+    from consumed
+"""
+
+
+class _Added(Frozen):
+    is_on: bool
+
+
+class _Polled(Frozen):
+    id: UUID
+    state: str
+    expires_at: datetime
+    is_slowed: bool
+    is_open: bool
+    key_thumbprint: str | None
+    user_id: UUID | None
+    email: str | None
+    session_id: UUID | None
+    scopes: list[str]
+    audiences: Sequence[Mapping[str, Any]] | None
+
+    def polled(self) -> PolledRequest:
+        state, decision = AfarState(self.state), None
+        if state is AfarState.ALLOWED and self.user_id is not None and self.session_id is not None and self.email is not None:
+            granted = granted_audiences(self.audiences)
+            decision = AfarDecision(
+                user=UserId(self.user_id),
+                email=self.email,
+                session=SessionId(self.session_id),
+                scopes=tuple(self.scopes),
+                granted=granted,
+            )
+        return PolledRequest(
+            id=AfarRequestId(self.id),
+            state=state,
+            expires_at=self.expires_at,
+            is_slowed=self.is_slowed,
+            is_open=self.is_open,
+            key=None if self.key_thumbprint is None else KeyThumbprint(self.key_thumbprint),
+            allowed=decision,
+        )
+
+
+def _waiting(*, scopes: list[str], foreign_scopes: list[str], **columns: Any) -> WaitingRequest:
+    return WaitingRequest(scopes=tuple(scopes), foreign_scopes=tuple(foreign_scopes), **columns)
+
+
+def _own(*, waiting: Sequence[Mapping[str, Any]], blocked: Sequence[Mapping[str, Any]]) -> OwnRequests:
+    return OwnRequests(waiting=convert(waiting, list[WaitingRequest]), blocked=convert(blocked, list[BlockedClient]))
+
+
+class AfarRequestRows(OnStatements):
+    """Implements `ports.federation.oauth.AfarRequestStore`."""
+
+    async def add(self, new: NewAfarRequest) -> bool:
+        asked, audience = new.asked, new.audience
+        parameters = {
+            "id": new.id,
+            "digest": new.digest,
+            "service": new.service,
+            "email_key": storable_text(Email(asked.login_hint).key),
+            "person": asked.person,
+            "scopes": list(asked.scopes),
+            "resource": None if audience is None else audience.id,
+            "identifier": None if audience is None else audience.identifier,
+            "foreign_scopes": [] if audience is None else list(audience.scopes),
+            "message": None if asked.binding_message is None else storable_text(asked.binding_message),
+            "key": asked.key,
+            "interval": AFAR_INTERVAL,
+            "created_at": new.created_at,
+            "expires_at": new.expires_at,
+            "most": MOST_WAITING,
+            "most_of_client": MOST_WAITING_OF_CLIENT,
+        }
+        return only(await self._statements.ask(_Added, _ADD, parameters)).is_on
+
+    async def poll(self, digest: bytes, service: ServiceId, at: datetime) -> PolledRequest | None:
+        parameters = {"digest": digest, "service": service, "at": at, "soonest": at + AFAR_LENIENCY, "slower": AFAR_SLOWER}
+        return first_made(await self._statements.ask(_Polled, _AFAR_REQUEST_POLL, parameters), _Polled.polled)
+
+    async def list_own(self, user: UserId) -> OwnRequests:
+        return only(await self._statements.ask(_own, _LIST_OWN, {"user": user}))
+
+    async def find_waiting(self, user: UserId, request: AfarRequestId) -> WaitingRequest | None:
+        return first(await self._statements.ask(_waiting, _FIND_WAITING, {"user": user, "id": request}))
+
+    async def find_to_tell(self, request: AfarRequestId) -> WaitingRequest | None:
+        return first(await self._statements.ask(_waiting, _FIND_TO_TELL, {"id": request}))
+
+    async def allow(self, request: AfarRequestId, user: UserId, session: SessionId, granted: Sequence[TokenAudience], at: datetime) -> bool:
+        parameters = {"id": request, "user": user, "session": session, "audiences": kept_audiences(granted), "at": at}
+        return bool(await self._statements.ask(IdRow, _ALLOW, parameters))
+
+    async def refuse(self, request: AfarRequestId, user: UserId, at: datetime) -> bool:
+        return bool(await self._statements.ask(IdRow, _REFUSE, {"id": request, "user": user, "at": at}))
+
+    async def consume(self, request: AfarRequestId, at: datetime) -> bool:
+        return bool(await self._statements.ask(IdRow, _AFAR_REQUEST_CONSUME, {"id": request, "at": at}))
+
+    async def block(self, user: UserId, service: ServiceId, at: datetime) -> bool:
+        return bool(await self._statements.ask(IdRow, _BLOCK, {"user": user, "service": service, "at": at}))
+
+    async def unblock(self, user: UserId, service: ServiceId) -> bool:
+        return bool(await self._statements.ask(IdRow, _UNBLOCK, {"user": user, "service": service}))
+
+
+# A condition on `afar_requests` and `organizations`. Who leaves the organization, or is deactivated or locked, answers nothing more.
+_IS_OPEN: Final[LiteralString] = f"""
+           coalesce(organizations.status = 'active' and organizations.afar_since <= afar_requests.created_at, false)
+       and {is_own_member("organizations.id", "afar_requests.user_id")}
+       and exists (select from users where users.id = afar_requests.user_id and users.deactivated_at is null)
+"""
+
+# Whoever the hint names, this adds one row. The looks at the person end in a part of it, and in nothing that the application sees.
+_ADD: Final[LiteralString] = f"""
+    with place as (
+             select services.id, services.org_id
+               from services
+               join organizations on organizations.id = services.org_id
+              where services.id = %(service)s and organizations.status = 'active' and organizations.afar_since is not null
+         ),
+         person as (
+             select users.id
+               from users
+              cross join place
+              where (users.email_key = %(email_key)s or users.id = %(person)s::uuid) and users.deactivated_at is null
+                and {is_own_member("place.org_id", "users.id")}
+                and not exists (
+                        select from afar_blocks where afar_blocks.user_id = users.id and afar_blocks.service_id = %(service)s
+                    )
+                and (
+                        select count(*) < %(most)s
+                               and count(*) filter (where waiting.service_id = %(service)s) < %(most_of_client)s
+                          from afar_requests as waiting
+                          join services as asking on asking.id = waiting.service_id and asking.org_id = place.org_id
+                         where waiting.user_id = users.id and waiting.state = 'pending' and waiting.expires_at > %(created_at)s
+                    )
+              limit 1
+         ),
+         added as (
+             insert into afar_requests (id, digest, service_id, user_id, scopes, resource_id, identifier, foreign_scopes, binding_message,
+                                        key_thumbprint, created_at, expires_at, poll_interval)
+             select %(id)s, %(digest)s, place.id, person.id, %(scopes)s::text[], %(resource)s::uuid, %(identifier)s,
+                    %(foreign_scopes)s::text[], %(message)s, %(key)s, %(created_at)s, %(expires_at)s, %(interval)s
+               from place
+               left join person on true
+          returning id
+         )
+  select exists (select from added) as is_on
+"""
+
+# A poll that comes too soon makes the interval longer. The statement writes only to pending requests.
+_AFAR_REQUEST_POLL: Final[LiteralString] = f"""
+    with polled as (
+             update afar_requests
+                set (polled_at, is_slowed, poll_interval) = (
+                        select %(at)s::timestamptz, pace.too_soon,
+                               afar_requests.poll_interval + case when pace.too_soon then %(slower)s else 0 end
+                          from (
+                                   values (
+                                       coalesce(
+                                           afar_requests.polled_at + afar_requests.poll_interval * interval '1 second' > %(soonest)s, false
+                                       )
+                                   )
+                               ) as pace (too_soon)
+                    )
+              where digest = %(digest)s and service_id = %(service)s and state = 'pending' and expires_at > %(at)s
+          returning is_slowed
+         )
+  select afar_requests.id, afar_requests.state, afar_requests.expires_at, coalesce(polled.is_slowed, false) as is_slowed,
+         {_IS_OPEN} as is_open, afar_requests.key_thumbprint, afar_requests.user_id, users.email, afar_requests.session_id,
+         afar_requests.scopes, afar_requests.audiences
+    from afar_requests
+    join services on services.id = afar_requests.service_id
+    join organizations on organizations.id = services.org_id
+    left join users on users.id = afar_requests.user_id
+    left join polled on true
+   where afar_requests.digest = %(digest)s and afar_requests.service_id = %(service)s
+"""
+
+_WAITS: Final[LiteralString] = f"""
+           afar_requests.state = 'pending' and afar_requests.expires_at > now() and {_IS_OPEN}
+       and not exists (
+               select
+                 from afar_blocks
+                where afar_blocks.user_id = afar_requests.user_id and afar_blocks.service_id = afar_requests.service_id
+           )
+"""
+
+_WAITING: Final[LiteralString] = f"""
+    select afar_requests.id, afar_requests.user_id as user, organizations.id as organization, services.id as service,
+           services.oauth_client_id as client, services.name as service_name, services.logo_digest as service_logo,
+           organizations.name as organization_name, services.is_agent,
+           afar_requests.scopes, afar_requests.identifier, coalesce(resource_servers.name, '') as api, afar_requests.foreign_scopes,
+           array(
+               select scope.own ->> 'description'
+                 from jsonb_array_elements(resource_servers.scopes) with ordinality as scope (own, place)
+                where scope.own ->> 'name' = any (afar_requests.foreign_scopes)
+                order by scope.place
+           ) as says,
+           afar_requests.binding_message, afar_requests.created_at, afar_requests.expires_at
+      from afar_requests
+      join services on services.id = afar_requests.service_id
+      join organizations on organizations.id = services.org_id
+      left join resource_servers on resource_servers.id = afar_requests.resource_id
+     where {_WAITS}
+"""
+
+_FIND_WAITING: Final[LiteralString] = f"{_WAITING} and afar_requests.user_id = %(user)s and afar_requests.id = %(id)s"
+
+_FIND_TO_TELL: Final[LiteralString] = f"{_WAITING} and afar_requests.id = %(id)s"
+
+_ALLOW: Final[LiteralString] = f"""
+    update afar_requests
+       set state = 'allowed', session_id = sessions.id, audiences = %(audiences)s, answered_at = %(at)s
+      from sessions, services, organizations
+     where afar_requests.id = %(id)s and afar_requests.user_id = %(user)s and afar_requests.expires_at > %(at)s
+       and sessions.id = %(session)s and sessions.user_id = %(user)s and sessions.impersonator_id is null
+       and sessions.revoked_at is null and sessions.expires_at > now() and sessions.ends_at > now()
+       and services.id = afar_requests.service_id and organizations.id = services.org_id
+       and {_WAITS}
+ returning afar_requests.id
+"""
+
+_REFUSE: Final = """
+    update afar_requests
+       set state = 'refused', answered_at = %(at)s
+     where id = %(id)s and user_id = %(user)s and state = 'pending' and expires_at > %(at)s
+ returning id
+"""
+
+_AFAR_REQUEST_CONSUME: Final[LiteralString] = f"""
+    update afar_requests
+       set state = 'consumed'
+      from services, organizations
+     where afar_requests.id = %(id)s and afar_requests.state = 'allowed' and afar_requests.expires_at > %(at)s
+       and services.id = afar_requests.service_id and organizations.id = services.org_id and {_IS_OPEN}
+ returning afar_requests.id
+"""
+
+_BLOCKED: Final = """
+    select services.id as service, services.name as service_name, organizations.name as organization_name, afar_blocks.blocked_at
+      from afar_blocks
+      join services on services.id = afar_blocks.service_id
+      join organizations on organizations.id = services.org_id
+     where afar_blocks.user_id = %(user)s
+"""
+
+# One statement for the whole page.
+_LIST_OWN: Final[LiteralString] = f"""
+    select (
+               select coalesce(jsonb_agg(one order by one.id), '[]')
+                 from ({_WAITING} and afar_requests.user_id = %(user)s) as one
+           ) as waiting,
+           (
+               select coalesce(jsonb_agg(one order by one.organization_name, one.service_name, one.service), '[]')
+                 from ({_BLOCKED}) as one
+           ) as blocked
+"""
+
+_BLOCK: Final = """
+    with refused as (
+             update afar_requests
+                set state = 'refused', session_id = null, answered_at = coalesce(answered_at, %(at)s)
+              where user_id = %(user)s and service_id = %(service)s and state in ('pending', 'allowed')
+         )
+    insert into afar_blocks (user_id, service_id, blocked_at)
+    select %(user)s, services.id, %(at)s
+      from services
+     where services.id = %(service)s
+        on conflict do nothing
+ returning service_id as id
+"""
+
+_UNBLOCK: Final = "delete from afar_blocks where user_id = %(user)s and service_id = %(service)s returning service_id as id"

@@ -1,1 +1,0 @@
-"""Realms: the domains that organizations have proved, and the providers where people of these domains sign in."""

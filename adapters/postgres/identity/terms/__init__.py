@@ -1,1 +1,0 @@
-"""Terms of the installation and of organizations."""

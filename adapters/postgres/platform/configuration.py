@@ -1,0 +1,827 @@
+"""The configured objects of an installation: one statement a kind, their marks, and proposals to change them.
+
+The statements for rules for risk, of organizations and of the installation, as in `organization_objects`.
+
+Rules name applications by id, and exceptions teams; a document names both by slug. What is gone keeps its id, so that the rule reads as it
+stands. An exception of a person is in no document, as people are in none, and since when a rule counts is nobody's to say.
+
+The statements for what belongs to organizations, by the kind of object. Each ends where a condition on `organizations` may follow.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
+from typing import Any, Final, LiteralString
+from uuid import UUID
+
+from psycopg.types.json import Jsonb
+
+from adapters.postgres.columns import Columns, CountRow, IdRow, storable_text
+from adapters.postgres.services.resource_servers import RESOURCE_SERVER, named_services
+from adapters.postgres.services.services import PROXY_SETTINGS
+from adapters.postgres.services.user_keys import USER_KEY_SETTINGS
+from adapters.postgres.statements import OnPool, OnStatements, ask, ask_for_many, first, only, tell
+from adapters.postgres.tenancy.management_keys import OF_KEY, OWES_SECOND_FACTOR, TRUSTED_ISSUER
+from adapters.postgres.tenancy.roles import RELATIONS_OF_MEMBER
+from core.domain.federation.saml.configurations import Configuration, ConfigurationChange, Understood
+from core.domain.formats import timestamp
+from core.domain.identifiers import OrganizationId, ProposalId
+from core.domain.languages import Language
+from core.domain.platform.configuration.objects import PLATFORM_FIELDS, PLATFORM_RISK, PLATFORM_TEXTS, SERVICE, ManagedMark, ObjectPlace
+from core.domain.platform.configuration.planning import PROPOSES, Proposal, ProposalState
+from core.domain.services.resource_servers import ResourceServerChange
+from core.domain.services.user_keys import UserKeySettingsChange
+from core.domain.tenancy.management_keys import Maker, able_in_organization
+from core.domain.tenancy.roles import capabilities_of
+from core.domain.tenancy.trusted_issuers import TrustedIssuerChange
+from core.frozen import Frozen, names_of
+from ports.platform import SealedProposal, StoredObject
+
+
+def _mark(
+    *,
+    organization: str,
+    service: str,
+    kind: str,
+    name: str,
+    named: Sequence[str],
+    by_person: str | None,
+    by_key: str | None,
+    **columns: Any,
+) -> ManagedMark:
+    place = ObjectPlace(organization, service, kind, name)
+    return ManagedMark(place=place, named=tuple(named), by=by_person or by_key or "", **columns)
+
+
+class PostgresManagedMarks(OnPool):
+    """Implements `ports.platform.ManagedMarks`."""
+
+    async def replace(
+        self, organization: str, kinds: Sequence[str], marks: Sequence[ManagedMark], person: UUID | None, key: UUID | None
+    ) -> None:
+        rows = [
+            {
+                "service": one.place.service,
+                "kind": one.place.kind,
+                "name": one.place.name,
+                "object_id": one.id,
+                "document": one.document,
+                "named": list(one.named),
+                "fields_digest": one.fields,
+                "managed_at": timestamp(one.at),
+            }
+            for one in marks
+        ]
+        await tell(
+            self._pool,
+            _REPLACE if organization else _REPLACE_OF_INSTALLATION,
+            {"organization": storable_text(organization), "kinds": list(kinds), "marks": Jsonb(rows), "person": person, "key": key},
+        )
+
+    async def find(self, organization: str, service: str, kind: str, id: str) -> ManagedMark | None:  # noqa: A002 - the noun's own word
+        parameters = {
+            "organization": storable_text(organization),
+            "service": storable_text(service),
+            "kind": kind,
+            "id": storable_text(id),
+        }
+        return first(await ask(self._pool, _mark, _FIND if organization else _FIND_OF_INSTALLATION, parameters))
+
+    async def list(self, organization: str) -> Sequence[ManagedMark]:
+        statement = _LIST if organization else _LIST_OF_INSTALLATION
+        return await ask(self._pool, _mark, statement, {"organization": storable_text(organization)})
+
+
+_COLUMNS: Final = """
+    managed.service, managed.kind, managed.name, managed.object_id as id, managed.document, managed.named,
+           managed.fields_digest as fields, managed.managed_at as at, users.email as by_person, management_keys.name as by_key
+"""
+_ITS_MAKER: Final = """
+      left join users on users.id = managed.managed_by
+      left join management_keys on management_keys.id = managed.managed_by_key
+"""
+_OF_ORGANIZATION: Final[LiteralString] = f"""
+    select organizations.slug as organization, {_COLUMNS}
+      from organizations
+      join managed_objects as managed on managed.org_id = organizations.id
+      {_ITS_MAKER}
+     where organizations.slug = %(organization)s
+"""
+_OF_INSTALLATION: Final[LiteralString] = f"""
+    select '' as organization, {_COLUMNS}
+      from managed_objects as managed
+      {_ITS_MAKER}
+     where managed.org_id is null
+"""
+_ONE: Final = "and managed.service = %(service)s and managed.kind = %(kind)s and managed.object_id = %(id)s"
+_ORDER: Final = "order by managed.service, managed.kind, managed.name"
+_FIND: Final[LiteralString] = f"{_OF_ORGANIZATION} {_ONE}"
+_FIND_OF_INSTALLATION: Final[LiteralString] = f"{_OF_INSTALLATION} {_ONE}"
+_LIST: Final[LiteralString] = f"{_OF_ORGANIZATION} {_ORDER}"
+_LIST_OF_INSTALLATION: Final[LiteralString] = f"{_OF_INSTALLATION} {_ORDER}"
+
+# Two documents at once: the row of the organization lets the second wait for the first, so that the marks are those of one of them.
+_HELD: Final = "held as materialized (select id from organizations where slug = %(organization)s for no key update)"
+_VALUES: Final = """
+    service, kind, name, object_id, document, named, fields_digest, managed_at, %(person)s::uuid, %(key)s::uuid
+"""
+_SENT: Final = """
+    jsonb_to_recordset(%(marks)s) as sent (
+        service text, kind text, name text, object_id text, document text, named text[], fields_digest text, managed_at timestamptz
+    )
+"""
+_SAVED: Final = """
+       set object_id = excluded.object_id, document = excluded.document, named = excluded.named, fields_digest = excluded.fields_digest,
+           managed_at = excluded.managed_at, managed_by = excluded.managed_by, managed_by_key = excluded.managed_by_key
+"""
+_INTO: Final = """
+    managed_objects (org_id, service, kind, name, object_id, document, named, fields_digest, managed_at, managed_by, managed_by_key)
+"""
+_REPLACE: Final[LiteralString] = f"""
+    with {_HELD},
+         gone as (
+             delete from managed_objects
+              using held
+              where managed_objects.org_id = held.id and managed_objects.kind = any(%(kinds)s)
+                and (managed_objects.service, managed_objects.kind, managed_objects.name) not in (select service, kind, name from {_SENT})
+         )
+    insert into {_INTO}
+    select held.id, {_VALUES}
+      from held
+     cross join {_SENT}
+        on conflict (org_id, service, kind, name) where org_id is not null do update
+       {_SAVED}
+"""
+_REPLACE_OF_INSTALLATION: Final[LiteralString] = f"""
+    with gone as (
+             delete from managed_objects
+              where org_id is null and kind = any(%(kinds)s) and (service, kind, name) not in (select service, kind, name from {_SENT})
+         )
+    insert into {_INTO}
+    select null, {_VALUES}
+      from {_SENT}
+        on conflict (service, kind, name) where org_id is null do update
+       {_SAVED}
+"""
+
+
+PROPOSAL: Final = Columns(
+    Proposal,
+    "proposals",
+    named={"organization": "org_id", "document": "document_digest", "plan": "plan_digest", "key": "key_id"},
+    apart=("proposed_by",),
+)
+
+
+class _Maker(Frozen):
+    """Who proposes: a person, or a management key with what its own maker may do."""
+
+    key_capabilities: list[str] | None
+    key_is_adopted: bool
+    relations: list[str]
+    owes_second_factor: bool
+
+    def may_propose(self) -> bool:
+        if self.key_capabilities is None:
+            return PROPOSES in capabilities_of(self.relations)
+        maker = None if self.key_is_adopted else Maker(frozenset(self.relations), self.owes_second_factor)
+        return PROPOSES in able_in_organization(self.key_capabilities, maker)
+
+
+def _counting(**columns: Any) -> Proposal | None:
+    """None for a proposal whose maker may propose no more."""
+    maker = _Maker(**{name: columns.pop(name) for name in _OF_MAKER})
+    return PROPOSAL.row(**columns) if maker.may_propose() else None
+
+
+def _sealed(*, sealed_document: bytes | None, **columns: Any) -> SealedProposal | None:
+    proposal = _counting(**columns)
+    return None if proposal is None else SealedProposal(proposal, sealed_document)
+
+
+class ProposalRows(OnStatements):
+    """Implements `ports.platform.ProposalStore`."""
+
+    async def list(self, organization: OrganizationId, now: datetime) -> Sequence[Proposal]:
+        found = await self._statements.ask(_counting, _PROPOSAL_LIST, {"organization": organization, "now": now})
+        return [one for one in found if one is not None]
+
+    async def find(self, organization: OrganizationId, proposal: ProposalId, now: datetime) -> SealedProposal | None:
+        return first(await self._statements.ask(_sealed, _PROPOSAL_FIND, {"organization": organization, "id": proposal, "now": now}))
+
+    async def waiting(self, organization: OrganizationId, now: datetime) -> int:
+        return sum(one.state is ProposalState.WAITING for one in await self.list(organization, now))
+
+    async def add(self, proposal: Proposal, sealed_document: bytes) -> None:
+        await self._statements.tell(_ADD, {**PROPOSAL.values(proposal), "sealed_document": sealed_document})
+
+    async def take(self, organization: OrganizationId, proposal: ProposalId, at: datetime) -> bool:
+        return bool(await self._statements.ask(IdRow, _TAKE, {"organization": organization, "id": proposal, "at": at}))
+
+    async def remove(self, organization: OrganizationId, proposal: ProposalId) -> bool:
+        return bool(await self._statements.ask(IdRow, _REMOVE, {"organization": organization, "id": proposal}))
+
+
+_OF_MAKER: Final = names_of(_Maker)
+
+# The row of a key's proposal goes with its key, by a foreign key. `users` is empty for a maker who has left or is deactivated, and who then
+# stands in no relation to the organization. A key counts as long as whoever made it may do what it does, until somebody adopts it.
+_NAMED: Final[LiteralString] = f"""
+           {PROPOSAL.names}, coalesce(keys.name, users.email, '') as proposed_by,
+           {OF_KEY},
+           case when users.id is null then '{{}}'::text[] else {RELATIONS_OF_MEMBER} end as relations,
+           case when users.id is null then false else {OWES_SECOND_FACTOR} end as owes_second_factor"""
+
+_COUNTING: Final = """
+      from proposals
+      join organizations as wanted on wanted.id = proposals.org_id
+      left join management_keys as keys on keys.id = proposals.key_id
+      left join users on users.id = coalesce(keys.created_by, proposals.created_by) and users.deactivated_at is null
+       and exists (select from memberships where memberships.org_id = proposals.org_id and memberships.user_id = users.id)
+     where proposals.org_id = %(organization)s and proposals.expires_at > %(now)s
+       and (proposals.key_id is null or keys.expires_at > %(now)s)
+"""
+
+_PROPOSAL_LIST: Final[LiteralString] = f"select {_NAMED} {_COUNTING} order by proposals.created_at desc, proposals.id desc"
+
+_PROPOSAL_FIND: Final[LiteralString] = f"select {_NAMED}, proposals.sealed_document {_COUNTING} and proposals.id = %(id)s"
+
+_ADD: Final[LiteralString] = f"""
+    insert into proposals ({PROPOSAL.into("sealed_document")}) values ({PROPOSAL.inserted("sealed_document")})
+"""
+
+_TAKE: Final = """
+    update proposals
+       set enacted_at = %(at)s, sealed_document = null
+     where id = %(id)s and org_id = %(organization)s and enacted_at is null
+ returning id
+"""
+
+_REMOVE: Final = "delete from proposals where id = %(id)s and org_id = %(organization)s returning id"
+
+
+_POLICIES: Final = """
+    coalesce(
+        (
+            select jsonb_agg(
+                       case when said.rule -> 'when' ? 'services' then jsonb_set(said.rule, '{when,services}', (
+                           select jsonb_agg(coalesce(services.slug, named.id))
+                             from jsonb_array_elements_text(said.rule #> '{when,services}') as named (id)
+                             left join services on services.org_id = organizations.id and services.id = named.id::uuid
+                       )) else said.rule end
+                       order by stored.place
+                   )
+              from jsonb_array_elements(organizations.risk_policies) with ordinality as stored (rule, place)
+             cross join lateral (select stored.rule - 'counts_since' as rule) as said
+        ),
+        '[]'
+    )
+"""
+
+_EXCEPTIONS: Final = """
+    coalesce(
+        (
+            select jsonb_agg(
+                       case when teams.slug is null then stored.one else jsonb_set(stored.one, '{value}', to_jsonb(teams.slug)) end
+                       order by stored.place
+                   )
+              from jsonb_array_elements(organizations.risk_exceptions) with ordinality as stored (one, place)
+              left join teams on stored.one ->> 'kind' = 'team' and teams.org_id = organizations.id
+                             and teams.id::text = stored.one ->> 'value'
+             where stored.one ->> 'kind' <> 'person'
+        ),
+        '[]'
+    )
+"""
+
+RISK_POLICIES: Final[LiteralString] = f"""
+    select organizations.slug as organization,
+           jsonb_build_object('policies', {_POLICIES}, 'exceptions', {_EXCEPTIONS}) as fields
+      from organizations
+"""
+
+PLATFORM_RISK_POLICIES: Final = """
+    select '' as organization,
+           jsonb_build_object(
+               'policies', coalesce(
+                   (
+                       select jsonb_agg(kept.one - 'counts_since' order by kept.place)
+                         from jsonb_array_elements(stored.policies) with ordinality as kept (one, place)
+                   ),
+                   '[]'
+               ),
+               'exceptions', coalesce(
+                   (
+                       select jsonb_agg(kept.one order by kept.place)
+                         from jsonb_array_elements(stored.exceptions) with ordinality as kept (one, place)
+                        where kept.one ->> 'kind' <> 'person'
+                   ),
+                   '[]'
+               )
+           ) as fields
+      from (values (true)) as this (installation)
+      left join installation_risk_policies as stored on this.installation
+"""
+
+
+_OF_SERVICES: Final = """
+      from organizations
+      join services on services.org_id = organizations.id and services.service_type <> 'metadata'
+"""
+
+# Metadata clients are no wish of anybody, either: they come by themselves.
+# Keys that were read from `jwks_uri` are no wish of anybody.
+_SERVICES: Final[LiteralString] = f"""
+    select organizations.slug as organization, services.slug as name, services.slug as id, services.user_count as people,
+           jsonb_build_object(
+               'name', services.name, 'service_type', service_type, 'codehost_scopes', codehost_scopes, 'websuite_scopes', websuite_scopes,
+               'officesuite_scopes', officesuite_scopes,
+               -- The hosts of a proxy say these.
+               'redirect_uris', case when service_type = 'proxy' then '{{}}' else redirect_uris end,
+               'device_activation_uri', device_activation_uri,
+               'sign_in_policy', sign_in_policy, 'trusted', trusted, 'is_agent', is_agent,
+               'jwks', case when jwks_uri is null then jwks end, 'jwks_uri', jwks_uri,
+               'id_token_alg', id_token_alg, 'access_token_alg', access_token_alg, 'assertion_audience', assertion_audience,
+               'post_logout_redirect_uris', post_logout_redirect_uris,
+               'backchannel_logout_uri', backchannel_logout_uri,
+               'backchannel_logout_session_required', backchannel_logout_session_required,
+               'frontchannel_logout_uri', frontchannel_logout_uri,
+               'frontchannel_logout_session_required', frontchannel_logout_session_required, 'profile', profile,
+               'session_lifetime_hours', session_lifetime_hours, 'session_idle_minutes', services.session_idle_minutes,
+               'most_sessions', services.most_sessions, 'dpop_bound_access_tokens', services.dpop_bound_access_tokens,
+               'metadata', services.metadata
+           ) as fields
+      {_OF_SERVICES}
+"""
+
+_PLANS: Final[LiteralString] = f"""
+    select organizations.slug as organization, services.slug as service, plans.key as name, plans.id::text as id,
+           plans.subscription_count as people,
+           jsonb_build_object('name', plans.name, 'price_cents', price_cents, 'currency', currency, 'features', features,
+                              'billing_price_id', billing_price_id) as fields
+      {_OF_SERVICES}
+      join plans on plans.service_id = services.id and plans.deleted_at is null
+"""
+
+_PERMISSIONS: Final[LiteralString] = f"""
+    select organizations.slug as organization, services.slug as service, permissions.key as name, permissions.key as id,
+           jsonb_build_object('description', permissions.description) as fields
+      {_OF_SERVICES}
+      join permissions on permissions.service_id = services.id
+"""
+
+_SERVICE_ROLES: Final[LiteralString] = f"""
+    select organizations.slug as organization, services.slug as service, service_roles.slug as name, service_roles.slug as id,
+           (select count(*) from relations where relations.service_id is not null and relations.object_id = service_roles.id)::integer
+               as people,
+           jsonb_build_object('name', service_roles.name, 'permissions', permissions, 'description', description,
+                              'given_to_everybody', given_to_everybody) as fields
+      {_OF_SERVICES}
+      join service_roles on service_roles.service_id = services.id
+"""
+
+_CLAIMS: Final[LiteralString] = f"""
+    select organizations.slug as organization, services.slug as service, service_claims.name, service_claims.id::text as id,
+           jsonb_build_object('source', source, 'argument', argument, 'into', told_in) as fields
+      {_OF_SERVICES}
+      join service_claims on service_claims.service_id = services.id
+"""
+
+# Assignments to people are no configuration.
+_ASSIGNMENTS: Final[LiteralString] = f"""
+    select organizations.slug as organization, services.slug as service, held.id::text as id, '{{}}'::jsonb as fields,
+           service_roles.slug || case when held.team_id is null then ' to role ' || coalesce(roles.slug, held.built_in_role)
+                                      else ' to team ' || teams.slug end as name,
+           (select count(*) from team_members where team_members.team_id = held.team_id)::integer as people
+      {_OF_SERVICES}
+      join relations as held on held.service_id = services.id and held.user_id is null
+      join service_roles on service_roles.id = held.object_id
+      left join teams on teams.id = held.team_id
+      left join roles on roles.id = held.role_id
+"""
+
+
+def _saml(kind: type[Frozen]) -> LiteralString:
+    """The fields that a configuration shares with the class. Their columns have their names."""
+    return ", ".join(f"'{name}', saml_configurations.{name}" for name in names_of(Configuration) if name in names_of(kind))
+
+
+_SAML: Final[LiteralString] = f"""
+    select organizations.slug as organization, services.slug as service,
+           jsonb_build_object({_saml(ConfigurationChange)}) as fields
+      {_OF_SERVICES}
+      join saml_configurations on saml_configurations.service_id = services.id
+"""
+
+# A configuration by hand has no more than its entry in `saml` says.
+_SAML_SERVICE_PROVIDERS: Final[LiteralString] = f"""
+    select organizations.slug as organization, services.slug as service,
+           jsonb_build_object(
+               {_saml(Understood)}
+           ) as fields
+      {_OF_SERVICES}
+      join saml_configurations on saml_configurations.service_id = services.id and saml_configurations.metadata_uploaded_at is not null
+"""
+
+_USER_KEYS: Final[LiteralString] = f"""
+    select organizations.slug as organization, services.slug as service,
+           jsonb_build_object(
+               {USER_KEY_SETTINGS.document(names_of(UserKeySettingsChange))},
+               'resource', (
+                   select identifier
+                     from resource_servers
+                    where resource_servers.id = user_key_settings.resource_id and resource_servers.service_id = services.id
+               )
+           ) as fields
+      {_OF_SERVICES}
+      join user_key_settings on user_key_settings.service_id = services.id
+"""
+
+_PROXIES: Final[LiteralString] = f"""
+    select organizations.slug as organization, services.slug as service,
+           jsonb_build_object(
+               {PROXY_SETTINGS.document(("rules", "headers", "idle_minutes"))},
+               'hosts', (
+                   select coalesce(jsonb_agg(proxy_hosts.host order by proxy_hosts.host), '[]')
+                     from proxy_hosts
+                    where proxy_hosts.service_id = services.id
+               )
+           ) as fields
+      {_OF_SERVICES}
+      join proxies on proxies.service_id = services.id
+"""
+
+OF_SERVICE: Final[dict[str, LiteralString]] = {
+    "services": _SERVICES,
+    "plans": _PLANS,
+    "permissions": _PERMISSIONS,
+    "service_roles": _SERVICE_ROLES,
+    "claims": _CLAIMS,
+    "assignments": _ASSIGNMENTS,
+    "saml_service_provider": _SAML_SERVICE_PROVIDERS,
+    "saml": _SAML,
+    "user_keys": _USER_KEYS,
+    "proxy": _PROXIES,
+}
+
+
+_ORGANIZATION: Final = """
+    select organizations.slug as organization, organizations.id::text as id, organizations.member_count as people,
+           jsonb_build_object('name', organizations.name, 'metadata', organizations.metadata) as fields
+      from organizations
+"""
+
+_LIMITS: Final = """
+    select organizations.slug as organization,
+           jsonb_build_object('tier', tiers.name, 'max_services', organizations.max_services,
+                              'max_users', organizations.max_users) as fields
+      from organizations
+      join tiers on tiers.id = organizations.tier_id
+"""
+
+_SIGN_IN_RULES: Final = """
+    select organizations.slug as organization,
+           jsonb_build_object(
+               'mfa_policy', case when mfa_required_since is null then 'optional' else 'required' end,
+               'mfa_grace_days', mfa_grace_days, 'device_trust_days', device_trust_days, 'session_lifetime_hours', session_hours,
+               'invitation_domains', invitation_domains, 'sign_in_links', sign_in_links,
+               'admin_factor', coalesce(admin_factor, 'optional'), 'agents', agents,
+               'afar_requests', case when afar_since is null then 'off' else 'on' end,
+               'all_factor', coalesce(all_factor, 'optional'), 'passkey_offers', passkey_offers,
+               'all_factor_role', (
+                   select services.slug || '/' || service_roles.slug
+                     from service_roles
+                     join services on services.id = service_roles.service_id
+                    where service_roles.id = organizations.all_factor_role_id and services.org_id = organizations.id
+               ),
+               'metadata_clients', metadata_clients, 'metadata_hosts', metadata_hosts, 'registered_clients', registered_clients,
+               'shortest_password', shortest_password, 'breached_at_sign_in', breached_at_sign_in,
+               'session_idle_minutes', session_idle_minutes, 'most_sessions', most_sessions,
+               'registration_policy', registration_policy, 'registration_domains', registration_domains
+           ) as fields
+      from organizations
+"""
+
+_BRANDING: Final = """
+    select organizations.slug as organization,
+           jsonb_build_object('logo_url', logo_url, 'primary_color', primary_color, 'help_url', help_url, 'privacy_url', privacy_url,
+                              'terms_url', terms_url, 'second_color', look::jsonb -> 'second_color', 'corner', look::jsonb -> 'corner',
+                              'font', look::jsonb -> 'font') as fields
+      from organizations
+"""
+
+_LANGUAGES: Final = """
+    select organizations.slug as organization,
+           jsonb_build_object('languages', coalesce(to_jsonb(string_to_array(languages, ',')), '[]')) as fields
+      from organizations
+"""
+
+# Every language that we speak, with an empty map where there is no own text.
+_ALL_LANGUAGES: Final[LiteralString] = ",".join(Language)
+_SPOKEN: Final[LiteralString] = f"""
+    (
+        select jsonb_object_agg(spoken.language, coalesce(
+                   (
+                       select jsonb_object_agg(organization_texts.key, organization_texts.text)
+                         from organization_texts
+                        where {{}} and organization_texts.language = spoken.language
+                   ),
+                   '{{{{}}}}'
+               ))
+          from unnest('{{{{{_ALL_LANGUAGES}}}}}'::text[]) as spoken (language)
+    )
+"""
+
+_TEXTS: Final[LiteralString] = f"""
+    select organizations.slug as organization, {_SPOKEN.format("organization_texts.org_id = organizations.id")} as fields
+      from organizations
+"""
+
+INSTALLATION_TEXTS: Final[LiteralString] = f"select '' as organization, {_SPOKEN.format('organization_texts.org_id is null')} as fields"
+
+_MAIL_SERVER: Final = """
+    select organizations.slug as organization,
+           jsonb_build_object('host', host, 'port', port, 'username', username, 'from_email', from_email, 'from_name', from_name) as fields
+      from organizations
+      join mail_servers on mail_servers.org_id = organizations.id
+"""
+
+_DOMAIN: Final = """
+    select organizations.slug as organization, jsonb_build_object('domain', domains.domain) as fields
+      from organizations
+      join domains on domains.org_id = organizations.id
+"""
+
+_SIEM: Final = """
+    select organizations.slug as organization,
+           jsonb_build_object('name', siem_configurations.name, 'provider_type', provider_type, 'endpoint_url', endpoint_url,
+                              'batch_size', batch_size, 'is_active', is_active) as fields
+      from organizations
+      join siem_configurations on siem_configurations.org_id = organizations.id
+"""
+
+_SCIM_SETTINGS: Final = """
+    select organizations.slug as organization,
+           jsonb_build_object('groups', coalesce(scim_groups.groups, 'organization'),
+                              'profile_mapping', coalesce(scim_groups.profile_mapping, '{}')) as fields
+      from organizations
+      left join scim_groups on scim_groups.org_id = organizations.id
+"""
+
+_PROFILE_FIELDS: Final = """
+    select organizations.slug as organization, profile_fields.key as name, profile_fields.key as id,
+           jsonb_build_object('label', label, 'kind', kind, 'rule', rule, 'written_by', written_by, 'required', required,
+                              'asked_at', asked_at, 'position', position) as fields
+      from organizations
+      join profile_fields on profile_fields.org_id = organizations.id
+"""
+
+_ROLES: Final = """
+    select organizations.slug as organization, roles.slug as name, roles.id::text as id,
+           (select count(*) from memberships where memberships.role_id = roles.id)::integer as people,
+           jsonb_build_object('name', roles.name, 'description', roles.description, 'permissions', array(
+               select relation from relations where relations.role_id = roles.id and relations.object_type = 'organization'
+           )) as fields
+      from organizations
+      join roles on roles.org_id = organizations.id
+"""
+
+_TEAMS: Final = """
+    select organizations.slug as organization, teams.slug as name, teams.slug as id, teams.source = 'directory' as is_directorys,
+           (select count(*) from team_members where team_members.team_id = teams.id)::integer as people,
+           jsonb_build_object('name', teams.name, 'role', teams.role) as fields
+      from organizations
+      join teams on teams.org_id = organizations.id
+"""
+
+# We have disabled a paused webhook because it failed. That is its state, and no wish of anybody.
+_WEBHOOKS: Final = """
+    select organizations.slug as organization, webhooks.name, webhooks.id::text as id,
+           jsonb_build_object('url', url, 'events', events, 'is_active', is_active or paused_at is not null) as fields
+      from organizations
+      join webhooks on webhooks.org_id = organizations.id
+"""
+
+# Whether people can sign in through a directory is its state, and so is an owner's word that any provider waits for: until then it counts
+# as enabled, as it will be. What its metadata bring by their address is no wish of anybody.
+_UPSTREAM_PROVIDERS: Final = """
+    select organizations.slug as organization, upstream_providers.name, upstream_providers.id::text as id,
+           (select count(*) from identities where identities.upstream_provider_id = upstream_providers.id)::integer as people,
+           jsonb_build_object('kind', kind, 'profile_mapping', profile_mapping)
+           || case kind when 'ldap' then '{}' else jsonb_build_object('second_factor_values', second_factor_values) end || case kind
+               when 'ldap' then jsonb_strip_nulls(ldap - '{read_threshold,read_seconds}'::text[])
+               when 'oidc' then jsonb_build_object(
+                   'issuer', issuer, 'client_id', client_id, 'scopes', scopes, 'enabled', enabled or state <> 'active')
+               else jsonb_strip_nulls(jsonb_build_object(
+                   'issuer', issuer,
+                   'sso_url', coalesce(saml ->> 'sso_url', ''), 'slo_url', coalesce(saml ->> 'slo_url', ''),
+                   'slo_response_url', coalesce(saml ->> 'slo_response_url', ''),
+                   'slo_binding', coalesce(saml ->> 'slo_binding', 'redirect'), 'metadata_url', coalesce(saml ->> 'metadata_url', ''),
+                   'preset', saml ->> 'preset', 'subject_source', coalesce(saml ->> 'subject_source', 'name_id'),
+                   'email_sources', coalesce(saml -> 'email_sources', '["name_id"]'),
+                   'wants_encrypted', coalesce((saml ->> 'wants_encrypted')::boolean, false),
+                   'requested_contexts', coalesce(saml -> 'contexts', '[]'),
+                   'certificates', array(
+                       select one ->> 'pem' from jsonb_array_elements(saml -> 'certificates') as one
+                        where one ->> 'source' = 'hand' or coalesce(saml ->> 'metadata_url', '') = ''
+                   )
+               ))
+           end as fields
+      from organizations
+      join upstream_providers on upstream_providers.org_id = organizations.id
+"""
+
+_OAUTH_CREDENTIALS: Final = """
+    select organizations.slug as organization, oauth_credentials.provider as name, oauth_credentials.provider as id,
+           jsonb_build_object('client_id', client_id) as fields
+      from organizations
+      join oauth_credentials on oauth_credentials.org_id = organizations.id
+"""
+
+# One of the organization's own providers is named by the place of it in a document.
+_DOMAIN_ROUTES: Final = """
+    select organizations.slug as organization, domain_routes.domain as name, domain_routes.id::text as id,
+           jsonb_build_object(
+               'upstream_provider', coalesce(domain_routes.shared_provider, 'upstream_providers/' || upstream_providers.name),
+               'login_policy', domain_routes.login_policy, 'join_policy', domain_routes.join_policy
+           ) as fields
+      from organizations
+      join domain_routes on domain_routes.org_id = organizations.id
+      left join upstream_providers on upstream_providers.id = domain_routes.own_provider
+"""
+
+# Whether tokens are made for an API is its state.
+_RESOURCE_SERVERS: Final[LiteralString] = f"""
+    select organizations.slug as organization, resource_servers.identifier as name, resource_servers.id::text as id,
+           jsonb_build_object(
+               {RESOURCE_SERVER.document({*names_of(ResourceServerChange)} - {"scopes"})},
+               'scopes', coalesce(
+                   (
+                       select jsonb_agg(jsonb_build_object('acr_values', '[]'::jsonb, 'max_age', null) || scope.own order by scope.place)
+                         from jsonb_array_elements(resource_servers.scopes) with ordinality as scope (own, place)
+                   ),
+                   '[]'
+               ),
+               'service_slug', services.slug,
+               'admitted_services', {named_services("resource_admissions")},
+               'exchanges', {named_services("resource_exchanges")}
+           ) as fields
+      from organizations
+      join resource_servers on resource_servers.org_id = organizations.id
+      left join services on services.id = resource_servers.service_id
+"""
+
+# Those of management keys are no part of a document, as the keys are none.
+_TRUSTED_ISSUERS: Final[LiteralString] = f"""
+    select organizations.slug as organization, trusted_issuers.name, trusted_issuers.id::text as id,
+           jsonb_build_object(
+               'service_slug', services.slug, {TRUSTED_ISSUER.document({*names_of(TrustedIssuerChange)} - {"name"})}
+           ) as fields
+      from organizations
+      join trusted_issuers on trusted_issuers.org_id = organizations.id
+      join services on services.id = trusted_issuers.service_id
+"""
+
+OF_ORGANIZATION: Final[dict[str, LiteralString]] = {
+    "organization": _ORGANIZATION,
+    "limits": _LIMITS,
+    "sign_in_rules": _SIGN_IN_RULES,
+    "branding": _BRANDING,
+    "languages": _LANGUAGES,
+    "texts": _TEXTS,
+    "mail_server": _MAIL_SERVER,
+    "domain": _DOMAIN,
+    "siem": _SIEM,
+    "scim_settings": _SCIM_SETTINGS,
+    "profile_fields": _PROFILE_FIELDS,
+    "roles": _ROLES,
+    "teams": _TEAMS,
+    "webhooks": _WEBHOOKS,
+    "upstream_providers": _UPSTREAM_PROVIDERS,
+    "oauth_credentials": _OAUTH_CREDENTIALS,
+    "domain_routes": _DOMAIN_ROUTES,
+    "resource_servers": _RESOURCE_SERVERS,
+    "trusted_issuers": _TRUSTED_ISSUERS,
+    "risk_policies": RISK_POLICIES,
+}
+
+
+class _Slug(Frozen):
+    slug: str
+
+
+class _Named(Frozen):
+    slug: str
+    id: UUID
+
+
+class _Object(Frozen, kw_only=True):
+    organization: str
+    service: str = ""
+    name: str = ""
+    id: str = ""
+    fields: dict[str, Any]
+    people: int = 0
+    is_directorys: bool = False
+
+    def stored(self, kind: str) -> StoredObject:
+        return StoredObject(
+            place=ObjectPlace(self.organization, self.service, kind, self.name),
+            id=self.id,
+            fields=self.fields,
+            people=self.people,
+            is_directorys=self.is_directorys,
+        )
+
+
+class PostgresConfigurations(OnPool):
+    """Implements `ports.platform.ConfigurationReader`."""
+
+    async def slugs(self) -> Sequence[str]:
+        return await ask_for_many(self._pool, _Slug, _SLUGS, None, lambda row: row.slug)
+
+    async def objects(self, kind: str, organizations: Collection[str] | None) -> Sequence[StoredObject]:
+        if kind in _OF_PLATFORM:
+            return await ask_for_many(self._pool, _Object, _OF_PLATFORM[kind], None, lambda row: row.stored(kind))
+        statement = _STATEMENTS[kind]
+        if organizations is None:
+            return await ask_for_many(self._pool, _Object, statement, None, lambda row: row.stored(kind))
+        parameters = {"organizations": [storable_text(one) for one in organizations]}
+        return await ask_for_many(self._pool, _Object, f"{statement} {_OF_SOME}", parameters, lambda row: row.stored(kind))
+
+    async def ids(self, kind: str, organization: str, slugs: Collection[str]) -> Mapping[str, UUID]:
+        parameters = {"organization": storable_text(organization), "slugs": [storable_text(one) for one in slugs]}
+        return {row.slug: row.id for row in await ask(self._pool, _Named, _IDS[kind], parameters)}
+
+    async def lately(self, organization: str, service: str, since: datetime) -> int:
+        parameters = {"organization": storable_text(organization), "service": storable_text(service), "since": since}
+        return only(await ask(self._pool, CountRow, _LATELY, parameters)).count
+
+
+_STATEMENTS: Final = {**OF_ORGANIZATION, **OF_SERVICE}
+_OF_SOME: Final = "where organizations.slug = any(%(organizations)s)"
+
+_SLUGS: Final = "select slug from organizations order by slug"
+
+_PLATFORM_FIELDS: Final[LiteralString] = """
+    select '' as organization, key as name, key as id,
+           jsonb_build_object('label', label, 'kind', kind, 'rule', rule, 'written_by', written_by, 'required', required,
+                              'asked_at', asked_at, 'position', position, 'scope', scope) as fields
+      from profile_fields
+     where org_id is null
+"""
+
+# A draft counts as enabled, as it will be: that it waits is its state.
+_FURTHER_PROVIDERS: Final[LiteralString] = """
+    select '' as organization, key as name, key as id,
+           jsonb_build_object(
+               'preset', preset, 'name', name, 'client_id', client_id, 'active', state = 'active',
+               'enabled', enabled or state = 'draft', 'position', position,
+               'organizations', case
+                   when organizations is not null then array(
+                       select offered.slug
+                         from organizations as offered
+                        where offered.id = any (further_providers.organizations)
+                        order by offered.slug
+                   )
+               end
+           ) || (settings - 'secret_kind') as fields
+      from further_providers
+"""
+
+_TEXT_RULES: Final = """
+    select '' as organization,
+           jsonb_build_object('mails', coalesce(stored.mails, true), 'pages', coalesce(stored.pages, false)) as fields
+      from (values (true)) as this (installation)
+      left join text_approval_rules as stored on this.installation
+"""
+
+_OF_PLATFORM: Final[dict[str, LiteralString]] = {
+    PLATFORM_FIELDS: _PLATFORM_FIELDS,
+    "providers": _FURTHER_PROVIDERS,
+    PLATFORM_RISK: PLATFORM_RISK_POLICIES,
+    "text_rules": _TEXT_RULES,
+    PLATFORM_TEXTS: INSTALLATION_TEXTS,
+}
+
+_IDS: Final = {
+    SERVICE: """
+        select services.slug, services.id
+          from organizations
+          join services on services.org_id = organizations.id and services.slug = any(%(slugs)s)
+         where organizations.slug = %(organization)s
+    """,
+    "teams": """
+        select teams.slug, teams.id
+          from organizations
+          join teams on teams.org_id = organizations.id and teams.slug = any(%(slugs)s)
+         where organizations.slug = %(organization)s
+    """,
+}
+
+_LATELY: Final = """
+    select count(*) as count
+      from organizations
+      join services on services.org_id = organizations.id and services.slug = %(service)s
+      join service_users on service_users.service_id = services.id and service_users.last_login_at > %(since)s
+     where organizations.slug = %(organization)s
+"""

@@ -1,1 +1,0 @@
-"""Set-up links and their drafts."""

@@ -1,1 +1,0 @@
-"""Texts of organizations, and of the installation, in place of ours."""
