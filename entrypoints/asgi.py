@@ -13,7 +13,7 @@ from entrypoints import daemon, first_start, logs
 from entrypoints.bootstrap import open_postern
 from entrypoints.failures import sole
 from entrypoints.http.application import PosternApplication
-from entrypoints.http.pages.development.mail_pages import mail_pages_directory
+from entrypoints.http.pages.development import mail_pages_directory
 from entrypoints.installation import bring_up_to_date, running_database
 from entrypoints.settings import Settings, read
 from entrypoints.signals import Stopping

@@ -34,9 +34,9 @@ from core.frozen import Frozen
 from core.usecases.identity.guards.puzzles import OUR_OWN
 from entrypoints.assembly.configured import argon2_parameters, key_file, key_ring, mail_transport
 from entrypoints.bootstrap import Postern
-from entrypoints.certificates import require_pair, valid_between
 from entrypoints.failures import StartFailed
 from entrypoints.installation import connections_of, conninfo
+from entrypoints.listening import require_pair, valid_between
 from entrypoints.settings import CONFIG, DECLARATIONS, Settings, SettingsError
 from entrypoints.settings_forms import masked_url
 from ports.identity.sign_in import WidgetSilent

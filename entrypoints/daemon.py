@@ -12,13 +12,12 @@ import trio
 from actors.supervisor import ActorsFailed, Supervisor
 from core.domain.errors import Refusal
 from core.frozen import replace
-from entrypoints import certificates
+from entrypoints import listening
 from entrypoints.bootstrap import Postern
 from entrypoints.failures import StartFailed
-from entrypoints.http.application import HttpSettings, PosternApplication, build_application
+from entrypoints.http.application import HttpSettings, MetricsApplication, PosternApplication, build_application
 from entrypoints.http.machinery.endpoints import Endpoints
-from entrypoints.http.metrics_application import MetricsApplication
-from entrypoints.http.pages.development.mail_pages import mail_pages_directory
+from entrypoints.http.pages.development import mail_pages_directory
 from entrypoints.http.routes import health
 from entrypoints.http.server.protocol import Application
 from entrypoints.http.server.serving import ServerSettings, serve
@@ -56,13 +55,13 @@ def raise_descriptor_limit() -> None:
 def require_certificate(settings: Settings) -> None:
     """Raises `SettingsError` when the certificate or its key cannot be used."""
     if settings.tls_certificate is not None and settings.tls_key is not None:
-        certificates.require_pair(settings.tls_certificate, settings.tls_key)
+        listening.require_pair(settings.tls_certificate, settings.tls_key)
 
 
 def tell_certificate(settings: Settings, metrics: Metrics) -> None:
     """The file may change later, but a process serves what it has read at its start."""
     if settings.tls_certificate is not None:
-        metrics.tls_certificate_ends(certificates.valid_between(settings.tls_certificate)[1])
+        metrics.tls_certificate_ends(listening.valid_between(settings.tls_certificate)[1])
 
 
 async def run(

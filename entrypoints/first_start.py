@@ -1,19 +1,47 @@
-"""The first start makes the signing keys and the first platform owner. Every start checks the encryption keys and prints the address."""
+"""The first start makes the signing keys and the first platform owner. Every start checks keys, and how passwords are hashed.
+
+The first start makes the signing keys and the first platform owner. Every start checks the encryption keys and prints the address.
+"""
 
 import json
 import sys
 from contextlib import suppress
 from datetime import UTC, datetime
+from functools import partial
 from typing import Final, TextIO
 
+import structlog
+import trio
+
+from adapters.crypto.password_digests import binding
+from adapters.crypto.passwords import rate
 from core.domain.errors import BadRequest
 from core.domain.formats import timestamp
 from core.domain.secrets import Password, Secret
 from core.frozen import Frozen
 from core.usecases.keys import REENCRYPTION_JOB, reencryption_job
+from entrypoints.assembly.configured import argon2_parameters
 from entrypoints.bootstrap import Postern
 from entrypoints.failures import StartFailed
 from entrypoints.settings import Settings, SettingsError
+
+log = structlog.get_logger()
+
+_SECONDS: Final = 0.2
+
+
+async def tell_hashing_speed(settings: Settings) -> None:
+    found = binding()
+    if not found.is_published:
+        return
+    try:
+        parameters = argon2_parameters(settings)
+    except SettingsError:
+        return  # The start itself says what is wrong.
+    measured = partial(rate, _SECONDS, parameters)
+    per_second = await trio.to_thread.run_sync(measured, abandon_on_cancel=True)
+    log.warning("passwords_hashed_by_wheel", per_second=round(per_second), mend=found.mend)
+
 
 _LINE: Final = "─"
 FIRST_STEPS: Final = "/ui/first-steps"

@@ -1,50 +1,357 @@
-"""Federation: signing in for other applications, as their OAuth 2.0 and OpenID Connect provider."""
+"""Federation: signing in for other applications, as their OAuth, OpenID Connect and SAML provider, and directories."""
 
 from actors.recorders import PresenceWriter, RefusalRecorder, ScimExchangeWriter
+from adapters.crypto.signed_by_others import JwtClientAssertions
 from adapters.crypto.tokens import RememberedAssertions
-from adapters.postgres.federation.authorizations import PostgresAuthorizationRefusals, PostgresPushedRequests
-from adapters.postgres.federation.clients import PostgresClientOrigins
+from adapters.limits import FairTurns
+from adapters.outbound.client_documents import GuardedDocuments, RememberedDocuments, SharedWork
+from adapters.postgres.federation.authorizations import PostgresAuthorizationRefusals, PostgresEncounters, PostgresPushedRequests
+from adapters.postgres.federation.clients import (
+    PostgresClientDocuments,
+    PostgresClientOrigins,
+    PostgresClients,
+    PostgresKeptKeys,
+    PostgresRegistrationKeys,
+    PostgresUsedAssertions,
+)
+from adapters.postgres.federation.consents import PostgresResources
 from adapters.postgres.federation.facts import PostgresFacts, PostgresTokenPreviews
 from adapters.postgres.federation.given_sessions import LOGOUTS, PostgresGivenSessions, PostgresLogoutNotices
 from adapters.postgres.federation.proxy_checks import PostgresProxies
+from adapters.postgres.federation.saml import PostgresSaml
+from adapters.postgres.federation.scim.tokens import SCIM_TOKENS, PostgresScimExchanges, PostgresScimTokens
+from adapters.postgres.identity.upstream.providers import PostgresIssuingConnections
+from adapters.postgres.identity.upstream.sign_in import PostgresUpstreamSignIn
 from adapters.postgres.record.deliveries import PostgresDeliveryQueue
+from adapters.postgres.services.api_keys import CLIENT_SECRETS
+from adapters.postgres.tenancy.management_keys import TRUSTED_ISSUERS, PostgresKeyUse
+from adapters.saml.documents import XmlDocuments
+from adapters.saml.signing import RsaCertificates
+from core.domain.federation.afar_requests import PAGE as AFAR_PAGE
 from core.domain.federation.logouts import DueNotice
 from core.domain.federation.oauth.device_flow import ACTIVATION_PAGE
+from core.domain.federation.oauth.grants import AUTHORIZATION_CODE, CIBA, REFRESH_TOKEN
+from core.domain.federation.oauth.oidc import assertion_endpoints
+from core.domain.federation.scim.resources import users_address
 from core.domain.identifiers import ClientSecretId, ScimTokenId, TrustedIssuerId, UserKeyId
 from core.frozen import Frozen
 from core.usecases.federation.afar_requests import AfarRequests
-from core.usecases.federation.authorization_codes import AuthorizationCodes
-from core.usecases.federation.authorization_requests import AuthorizationRefusals
+from core.usecases.federation.authorization_codes import AuthorizationAnswers, AuthorizationCodes
+from core.usecases.federation.authorization_requests import AskedAuthorizations, AuthorizationRefusals
 from core.usecases.federation.authorizations import Authorizations, PushedRequests
 from core.usecases.federation.client_documents import ClientDocuments
 from core.usecases.federation.clients import ClientOrigins, Clients, OpenRegistrations
-from core.usecases.federation.consents import AgentGrants, Consents
+from core.usecases.federation.consents import AgentGrants, Consents, UnplacedClients
 from core.usecases.federation.device_flow import DeviceFlow
+from core.usecases.federation.directory_runs.applying import RunChanges, RunTeams
 from core.usecases.federation.directory_runs.keeping import DirectoryKeeping
 from core.usecases.federation.directory_runs.runs import DirectoryRuns
 from core.usecases.federation.given_sessions import GivenSessions, Userinfo
-from core.usecases.federation.grants import Grants, Workloads
+from core.usecases.federation.grants import Exchanges, Grant, Grants, RefreshGrant, Workloads
 from core.usecases.federation.identity_assertions import IdentityAssertions
 from core.usecases.federation.logouts import LogoutNotices, LogoutReceivers, Logouts
 from core.usecases.federation.proxy_checks import ProxyChecks
+from core.usecases.federation.saml.answers import SamlAnswers, SamlMessages, SamlVisits
 from core.usecases.federation.saml.configurations import Saml
 from core.usecases.federation.saml.logouts import SamlLogouts
 from core.usecases.federation.saml.sign_in import SamlSignIn
+from core.usecases.federation.scim.enrolment import Changes as ScimChanges
 from core.usecases.federation.scim.groups import ScimGroups, ScimSettings, ScimTeams
 from core.usecases.federation.scim.tokens import ScimExchanges, ScimTokens
 from core.usecases.federation.scim.users import ScimUsers
 from core.usecases.federation.token_preview import TokenPreviews
 from core.usecases.record import Deliveries
+from core.usecases.tenancy.connections.trials import DirectorySurveys
 from core.usecases.tenancy.management_keys import KeyTokens
 from core.usecases.tenancy.ownerships import Ownerships
+from core.usecases.tenancy.profile_fields import ProfileValues
 from entrypoints.assembly.foundation import Foundation
 from entrypoints.assembly.identity import Identity
-from entrypoints.assembly.rooms.applications import assemble_applications
-from entrypoints.assembly.rooms.directories import assemble_directories
-from entrypoints.assembly.rooms.saml import assemble_saml
-from entrypoints.assembly.rooms.tokens import assemble_tokens
+from entrypoints.event_loop_rounds import fair_turn
 from entrypoints.settings import Settings
 from ports.federation.oauth import ClaimedService
+
+
+class Applications(Frozen, kw_only=True):
+    lookup: PostgresClients
+    clients: Clients
+    secret_presence: PresenceWriter[ClientSecretId]
+    documents: ClientDocuments
+    registrations: OpenRegistrations
+    documents_lookup: PostgresClientDocuments
+    resources: PostgresResources
+    encounters: PostgresEncounters
+    codes: AuthorizationCodes
+    asked: AskedAuthorizations
+    authorizations: Authorizations
+    afar_requests: AfarRequests
+
+
+def assemble_applications(settings: Settings, foundation: Foundation, identity: Identity) -> Applications:
+    new_unit_of_work, pool, system = foundation.unit_of_work, foundation.pool, foundation.system
+    lookup = PostgresClients(pool)
+    secret_presence: PresenceWriter[ClientSecretId] = PresenceWriter(
+        PostgresKeyUse(pool, CLIENT_SECRETS), foundation.metrics, spread=foundation.secrets.spread, name="client_secret_presence"
+    )
+    clients = Clients(
+        lookup,
+        JwtClientAssertions(),
+        PostgresUsedAssertions(pool, foundation.ids),
+        foundation.key_sets,
+        PostgresKeptKeys(pool),
+        secret_presence,
+        clock=foundation.clock,
+        issuer=settings.public_url,
+        endpoints=assertion_endpoints(settings.public_url),
+    )
+    codes = AuthorizationCodes(new_unit_of_work, foundation.stores.authorization_codes, clients, identity.sessions, system=system)
+    encounters, resources, documents_lookup = PostgresEncounters(pool), PostgresResources(pool), PostgresClientDocuments(pool)
+    registrations = OpenRegistrations(
+        new_unit_of_work,
+        PostgresRegistrationKeys(pool, foundation.keyring, foundation.server_secrets),
+        foundation.keyring,
+        system,
+        is_open=settings.open_registration,
+    )
+    documents = ClientDocuments(
+        new_unit_of_work,
+        documents_lookup,
+        GuardedDocuments(foundation.outbound),
+        SharedWork(),
+        RememberedDocuments(),
+        foundation.shared_buckets,
+        registrations,
+        system,
+    )
+    asked = AskedAuthorizations(encounters, resources, documents, foundation.token_verifier)
+    answers = AuthorizationAnswers(
+        new_unit_of_work,
+        UnplacedClients(foundation.shared_buckets, system),
+        codes,
+        identity.sessions,
+        issuer=settings.public_url,
+        system=system,
+    )
+    return Applications(
+        lookup=lookup,
+        clients=clients,
+        secret_presence=secret_presence,
+        documents=documents,
+        registrations=registrations,
+        documents_lookup=documents_lookup,
+        resources=resources,
+        encounters=encounters,
+        codes=codes,
+        asked=asked,
+        authorizations=Authorizations(asked, documents, answers, system),
+        afar_requests=AfarRequests(
+            new_unit_of_work,
+            foundation.stores.afar_requests,
+            encounters,
+            resources,
+            codes,
+            foundation.shared_buckets,
+            templates=foundation.mail_templates,
+            metrics=foundation.metrics,
+            system=system,
+            page=settings.public_url + AFAR_PAGE,
+        ),
+    )
+
+
+class Directories(Frozen, kw_only=True):
+    tokens: ScimTokens
+    token_presence: PresenceWriter[ScimTokenId]
+    users: ScimUsers
+    groups: ScimGroups
+    teams: ScimTeams
+    settings: ScimSettings
+    exchanges: ScimExchanges
+    recorder: ScimExchangeWriter
+    runs: DirectoryRuns
+    keeping: DirectoryKeeping
+
+
+def assemble_directories(settings: Settings, foundation: Foundation, identity: Identity, ownerships: Ownerships) -> Directories:
+    new_unit_of_work, pool, stores = foundation.unit_of_work, foundation.pool, foundation.stores
+    system, clock, spread = foundation.system, foundation.clock, foundation.secrets.spread
+    exchanges = PostgresScimExchanges(pool)
+    # A directory may send many changes at once, and each change is short.
+    changes = ScimChanges(new_unit_of_work, FairTurns(most_waiting=100, patience=20.0))
+    token_presence: PresenceWriter[ScimTokenId] = PresenceWriter(
+        PostgresKeyUse(pool, SCIM_TOKENS), foundation.metrics, spread=spread, name="scim_token_presence"
+    )
+    members_address = users_address(settings.public_url)
+    values = ProfileValues(new_unit_of_work, stores.profile_values, clock)
+    reading = foundation.ldap_reading
+    return Directories(
+        tokens=ScimTokens(new_unit_of_work, PostgresScimTokens(pool), stores.setup_links, token_presence, system=system),
+        token_presence=token_presence,
+        users=ScimUsers(
+            changes,
+            stores.provisioned_users,
+            identity.accounts,
+            syntax=foundation.email_syntax,
+            buckets=foundation.shared_buckets,
+            turns=FairTurns(),
+            templates=foundation.mail_templates,
+            links=foundation.links,
+            values=values,
+            ownerships=ownerships,
+            system=system,
+        ),
+        groups=ScimGroups(changes, stores.provisioned_users, members_address=members_address, system=system),
+        teams=ScimTeams(changes, stores.directory_teams, members_address=members_address, system=system),
+        settings=ScimSettings(new_unit_of_work, stores.directory_teams, clock),
+        exchanges=ScimExchanges(exchanges),
+        recorder=ScimExchangeWriter(exchanges, foundation.metrics, spread=spread),
+        runs=DirectoryRuns(new_unit_of_work, stores.directory_runs, stores.directory_people, stores.upstream_providers, system),
+        keeping=DirectoryKeeping(
+            new_unit_of_work,
+            stores.directory_runs,
+            stores.directory_people,
+            identity.connection_lookup,
+            DirectorySurveys(identity.connection_lookup, foundation.ldap_directories, foundation.keyring),
+            reading,
+            RunChanges(new_unit_of_work, identity.accounts, values, foundation.mail_templates, system),
+            RunTeams(new_unit_of_work, stores.directory_people, stores.directory_teams, reading, system),
+            syntax=foundation.email_syntax,
+            templates=foundation.mail_templates,
+            metrics=foundation.metrics,
+            system=system,
+            base_url=settings.public_url,
+        ),
+    )
+
+
+class SamlRoom(Frozen, kw_only=True):
+    configurations: Saml
+    sign_in: SamlSignIn
+    logouts: SamlLogouts
+
+
+def assemble_saml(settings: Settings, foundation: Foundation, identity: Identity, facts: PostgresFacts) -> SamlRoom:
+    new_unit_of_work, system, clock = foundation.unit_of_work, foundation.system, foundation.clock
+    lookup, documents = PostgresSaml(foundation.pool), XmlDocuments(foundation.xml_threads, fair_turn)
+    messages = SamlMessages(
+        new_unit_of_work,
+        keyring=foundation.keyring,
+        metrics=foundation.metrics,
+        issuer=settings.public_url,
+        system=system,
+    )
+    return SamlRoom(
+        configurations=Saml(
+            new_unit_of_work,
+            lookup,
+            documents,
+            messages,
+            maker=RsaCertificates(),
+            keyring=foundation.keyring,
+            templates=foundation.mail_templates,
+            metrics=foundation.metrics,
+            system=system,
+        ),
+        sign_in=SamlSignIn(
+            new_unit_of_work,
+            lookup,
+            documents,
+            messages,
+            SamlVisits(lookup, facts, identity.presence, system),
+            SamlAnswers(new_unit_of_work, documents, messages, foundation.server_secrets, system),
+            flows=identity.flows,
+            server_secrets=foundation.server_secrets,
+            issuer=settings.public_url,
+            system=system,
+        ),
+        logouts=SamlLogouts(
+            new_unit_of_work,
+            lookup,
+            documents,
+            messages,
+            flows=identity.flows,
+            server_secrets=foundation.server_secrets,
+            clock=clock,
+            issuer=settings.public_url,
+        ),
+    )
+
+
+class TokenRoom(Frozen, kw_only=True):
+    grants: Grants
+    assertions: IdentityAssertions
+    workloads: Workloads
+    trusted_issuer_presence: PresenceWriter[TrustedIssuerId]
+
+
+def assemble_tokens(
+    settings: Settings, foundation: Foundation, identity: Identity, applications: Applications, key_tokens: KeyTokens
+) -> TokenRoom:
+    new_unit_of_work, pool, stores = foundation.unit_of_work, foundation.pool, foundation.stores
+    system = foundation.system
+    # To add a grant type, add a line here.
+    by_type: dict[str, Grant] = {
+        AUTHORIZATION_CODE: applications.codes.redeem,
+        REFRESH_TOKEN: RefreshGrant(identity.sessions),
+        CIBA: applications.afar_requests.redeem,
+    }
+    exchanges = Exchanges(
+        new_unit_of_work,
+        stores.exchanges,
+        foundation.token_verifier,
+        foundation.token_signer,
+        foundation.metrics,
+        system=system,
+        issuer=settings.public_url,
+        access_lifetime=settings.access_token_lifetime,
+    )
+    assertions = IdentityAssertions(
+        new_unit_of_work,
+        PostgresIssuingConnections(pool),
+        PostgresUpstreamSignIn(pool),
+        foundation.upstreams,
+        signatures=foundation.assertions,
+        clients=applications.lookup,
+        resources=applications.resources,
+        devices=identity.devices,
+        realms=identity.realms,
+        sessions=identity.sessions,
+        signer=foundation.token_signer,
+        recorder=identity.connection_recorder,
+        metrics=foundation.metrics,
+        system=system,
+        issuer=settings.public_url,
+    )
+    grants = Grants(
+        by_type,
+        identity.sessions,
+        applications.resources,
+        exchanges,
+        assertions,
+        foundation.token_signer,
+        foundation.metrics,
+        system=system,
+        issuer=settings.public_url,
+        access_lifetime=settings.access_token_lifetime,
+    )
+    presence: PresenceWriter[TrustedIssuerId] = PresenceWriter(
+        PostgresKeyUse(pool, TRUSTED_ISSUERS), foundation.metrics, spread=foundation.secrets.spread, name="trusted_issuer_presence"
+    )
+    return TokenRoom(
+        grants=grants,
+        assertions=assertions,
+        workloads=Workloads(
+            stores.trusted_issuers,
+            applications.lookup,
+            foundation.assertions,
+            grants,
+            key_tokens,
+            presence,
+            metrics=foundation.metrics,
+            system=system,
+        ),
+        trusted_issuer_presence=presence,
+    )
 
 
 class Federation(Frozen, kw_only=True):

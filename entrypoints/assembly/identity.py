@@ -49,13 +49,18 @@ from core.usecases.identity.upstream.journeys import Journeys, RepeatedReturns
 from core.usecases.identity.upstream.provider_tokens import ProviderTokens
 from core.usecases.identity.upstream.providers import FurtherOffers
 from core.usecases.tenancy.join_requests import JoinByDomain
+from entrypoints.assembly.accounts import (
+    SignInTraces,
+    UpstreamParts,
+    assemble_accounts,
+    assemble_known_passwords,
+    assemble_sign_ins,
+    assemble_upstream,
+    assemble_widgets,
+    open_traces,
+)
 from entrypoints.assembly.configured import password_hasher
 from entrypoints.assembly.foundation import Foundation
-from entrypoints.assembly.rooms.accounts import assemble_accounts
-from entrypoints.assembly.rooms.known_passwords import assemble_known_passwords
-from entrypoints.assembly.rooms.sign_ins import SignInTraces, assemble_sign_ins, open_traces
-from entrypoints.assembly.rooms.upstream import UpstreamParts, assemble_upstream
-from entrypoints.assembly.rooms.widgets import assemble_widgets
 from entrypoints.settings import Settings
 from ports.crypto import PasswordHasher
 from ports.identity.upstream import ConnectionLookup

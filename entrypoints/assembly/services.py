@@ -30,9 +30,9 @@ from core.usecases.services.user_keys import UserKeys
 from core.usecases.tenancy.domains import DomainProofs
 from core.usecases.tenancy.ownerships import Ownerships
 from core.usecases.tenancy.profile_fields import ProfileValues
+from entrypoints.assembly.accounts import account_locks
 from entrypoints.assembly.configured import payment_provider, receiving
 from entrypoints.assembly.foundation import Foundation
-from entrypoints.assembly.rooms.accounts import account_locks
 from entrypoints.settings import Settings
 from ports.services.billing import BillingInbox, PaymentProvider
 

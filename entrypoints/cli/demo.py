@@ -14,8 +14,18 @@ import trio
 
 from entrypoints.cli.opening import opened_postern
 from entrypoints.demo.application import DemoApplication, DemoServer
-from entrypoints.demo.everything import WIKI, Programs, make_everything
-from entrypoints.demo.organization import MEMBER, OWNER, PARTNER, PARTNER_SLUG, SLUG, Demo, make
+from entrypoints.demo.everything import (
+    MEMBER,
+    OWNER,
+    PARTNER,
+    PARTNER_SLUG,
+    SLUG,
+    WIKI,
+    Demo,
+    Programs,
+    make_everything,
+    make_organizations,
+)
 from entrypoints.demo.tools import DemoAssistant, DemoTools
 from entrypoints.demo.wiki import DemoWiki
 from entrypoints.failures import OK, StartFailed
@@ -107,12 +117,12 @@ def application(port: int | None, issuer: str) -> DemoApplication:
 
 async def _make(settings: Settings, home: str) -> Demo:
     async with opened_postern(settings) as postern:
-        return await make(postern, home)
+        return await make_organizations(postern, home)
 
 
 async def _make_all(settings: Settings, home: str, programs: Programs) -> Demo:
     async with opened_postern(settings) as postern:
-        made = await make(postern, home, partner=True)
+        made = await make_organizations(postern, home, partner=True)
         await make_everything(postern, made, programs, settings.public_url)
         return made
 

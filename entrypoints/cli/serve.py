@@ -18,14 +18,12 @@ from entrypoints import daemon, first_start, processes
 from entrypoints.assembly.configured import require_usable
 from entrypoints.bootstrap import open_postern
 from entrypoints.failures import OK
-from entrypoints.first_start import FirstOwner
-from entrypoints.hashing_speed import tell_hashing_speed
-from entrypoints.http.pages.development.mail_pages import mail_pages_directory
+from entrypoints.first_start import FirstOwner, tell_hashing_speed
+from entrypoints.http.pages.development import mail_pages_directory
 from entrypoints.installation import bring_up_to_date, require_schema_where_it_answers, running_database
 from entrypoints.listening import listen, release, with_real_port
-from entrypoints.service_manager import ServiceManager
 from entrypoints.settings import Settings
-from entrypoints.signals import Stopping, stopping_on_signals
+from entrypoints.signals import ServiceManager, Stopping, stopping_on_signals
 
 log = structlog.get_logger()
 

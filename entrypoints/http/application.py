@@ -1,4 +1,4 @@
-"""The application: a Quart-Trio server of declared endpoints and pages, put together from services and settings."""
+"""The applications: one of declared endpoints and pages, and one on the address of `POSTERN_METRICS_BIND`, with `/metrics` alone."""
 
 from collections.abc import Sequence
 from functools import lru_cache
@@ -9,128 +9,100 @@ from core.frozen import Frozen
 from entrypoints.bootstrap import Postern
 from entrypoints.http.description.description import Description
 from entrypoints.http.machinery.addresses import ClientAddresses, Network
-from entrypoints.http.machinery.cors import CrossOrigin
+from entrypoints.http.machinery.answers import CrossOrigin, security_headers
 from entrypoints.http.machinery.dispatch import Dispatcher, Routes
 from entrypoints.http.machinery.endpoints import Endpoints
-from entrypoints.http.machinery.error_shapes import Refusing
-from entrypoints.http.machinery.headers import security_headers
+from entrypoints.http.machinery.errors import OURS, Refusing
 from entrypoints.http.machinery.limits import Limiter
-from entrypoints.http.metrics_application import METRICS_ROUTES
-from entrypoints.http.observing.request_spans import RequestSpans
-from entrypoints.http.pages import logos, pictures, shipped_pages
-from entrypoints.http.pages.account import address_pages, first_steps_pages, overview_pages, own_password_pages, profile_pages
-from entrypoints.http.pages.account.connections import afar_request_pages, application_pages, connection_pages, user_key_pages
-from entrypoints.http.pages.account.details import answer_pages, details_pages
-from entrypoints.http.pages.account.devices import device_pages, session_pages, sign_in_log_pages
-from entrypoints.http.pages.account.devices import lock_pages as own_lock_pages
-from entrypoints.http.pages.account.factors import passkey_offer_pages, proof_pages, second_factor_pages
-from entrypoints.http.pages.account.factors import passkey_pages as own_passkey_pages
-from entrypoints.http.pages.account.organizations import (
-    founding_pages,
-    membership_pages,
-    organization_pages,
-    ownership_pages,
-    risk_rules_pages,
-)
-from entrypoints.http.pages.account.terms import accept_terms_pages, own_terms_pages
-from entrypoints.http.pages.accounts import chooser_pages
-from entrypoints.http.pages.authorization import authorization_pages, consent_pages, link_request_pages, logout_pages
+from entrypoints.http.pages import accounts, device, directory, mailed, newcomers, pictures, proxied, setup, shipped_pages
+from entrypoints.http.pages.account import connections, details, devices, factors, organizations, overview_pages, profile_pages, terms
+from entrypoints.http.pages.account.connections import application_pages
+from entrypoints.http.pages.account.factors import own_passkey_pages
+from entrypoints.http.pages.account.organizations import membership_pages
+from entrypoints.http.pages.authorization import authorization_pages, interim_pages, logout_pages
 from entrypoints.http.pages.console.pages import CONSOLE
-from entrypoints.http.pages.console.platform.people.acting_pages import stop_acting
+from entrypoints.http.pages.console.platform.people import stop_acting
 from entrypoints.http.pages.declaring import NO_SUCH_PAGE, PLAIN
-from entrypoints.http.pages.development.mail_pages import MailPages
-from entrypoints.http.pages.device import device_flow_pages
-from entrypoints.http.pages.directory import directory_pages, trial_pages
-from entrypoints.http.pages.directory import password_pages as directory_password_pages
+from entrypoints.http.pages.development import MailPages
 from entrypoints.http.pages.look import look_pages
-from entrypoints.http.pages.mailed import address_proof_pages, invitation_pages, lift_pages, lock_pages, password_pages
-from entrypoints.http.pages.newcomers import newcomer_pages, provider_test_pages
-from entrypoints.http.pages.proxied import check_pages, proxied_pages
+from entrypoints.http.pages.mailed import address_proof_pages, invitation_pages
 from entrypoints.http.pages.saml import logout_pages as saml_logout_pages
 from entrypoints.http.pages.saml import open_pages as saml_open_pages
 from entrypoints.http.pages.saml import sign_in_pages as saml_sign_in_pages
-from entrypoints.http.pages.setup import beginning_pages, domain_pages, scim_pages, siem_pages
 from entrypoints.http.pages.setup import connection_pages as setup_connection_pages
-from entrypoints.http.pages.setup import overview_pages as setup_overview_pages
+from entrypoints.http.pages.setup import part_pages
 from entrypoints.http.pages.sign_in import (
-    mailed_code_pages,
+    after_sign_in_pages,
     passkey_pages,
     registration_pages,
-    required_second_factor_pages,
     sign_in_link_pages,
     sign_in_pages,
     sign_out_pages,
     upstream_pages,
 )
-from entrypoints.http.pages.sign_in import organization_pages as choice_pages
 from entrypoints.http.quart_application import DispatchedApplication, with_routes
-from entrypoints.http.routes import ROUTES
+from entrypoints.http.request_spans import RequestSpans
+from entrypoints.http.routes import ROUTES, metrics
+
+METRICS_ROUTES: Final = Endpoints.of(metrics)
+_METRICS_DEADLINE: Final = 30.0
+
+
+class MetricsApplication(DispatchedApplication):
+    def __init__(self, postern: Postern) -> None:
+        super().__init__(with_routes(METRICS_ROUTES))
+        common = security_headers(https=False)
+        self.dispatcher = Dispatcher(
+            Routes(tuple(METRICS_ROUTES), common, body_limit=0),
+            postern,
+            # The application has no pages, so browsers also get errors in JSON.
+            people=Refusing(OURS, common),
+            origin="",
+            addresses=ClientAddresses(()),
+            cross_origin=CrossOrigin(()),
+            limiter=None,
+            deadline=_METRICS_DEADLINE,
+            most_requests=1,
+        )
+
 
 _ACCOUNT_AND_FLOW_PAGES: Final = Endpoints.of(
-    logos,
     pictures,
-    password_pages,
+    mailed,
     address_proof_pages,
     invitation_pages,
-    lock_pages,
-    lift_pages,
-    choice_pages,
+    after_sign_in_pages,
     sign_in_pages,
     passkey_pages,
     sign_in_link_pages,
     upstream_pages,
-    directory_password_pages,
-    link_request_pages,
+    directory,
+    interim_pages,
     sign_out_pages,
     registration_pages,
-    mailed_code_pages,
-    newcomer_pages,
-    provider_test_pages,
-    required_second_factor_pages,
+    newcomers,
     membership_pages,
-    answer_pages,
-    passkey_offer_pages,
-    accept_terms_pages,
-    own_terms_pages,
-    details_pages,
+    details,
+    own_passkey_pages,
+    terms,
     authorization_pages,
-    consent_pages,
-    chooser_pages,
+    accounts,
     saml_sign_in_pages,
     saml_open_pages,
     saml_logout_pages,
-    check_pages,
-    proxied_pages,
+    proxied,
     logout_pages,
-    directory_pages,
-    trial_pages,
-    device_flow_pages,
-    beginning_pages,
-    setup_overview_pages,
-    domain_pages,
+    device,
+    setup,
+    part_pages,
     setup_connection_pages,
-    scim_pages,
-    siem_pages,
     overview_pages,
-    address_pages,
-    first_steps_pages,
     profile_pages,
-    own_password_pages,
-    second_factor_pages,
-    own_passkey_pages,
-    device_pages,
-    session_pages,
-    own_lock_pages,
-    sign_in_log_pages,
-    founding_pages,
-    organization_pages,
-    ownership_pages,
-    risk_rules_pages,
+    factors,
+    devices,
+    organizations,
     application_pages,
-    afar_request_pages,
-    user_key_pages,
-    connection_pages,
-    proof_pages,
+    connections,
     look_pages,
 )
 PAGES: Final = Endpoints([*_ACCOUNT_AND_FLOW_PAGES, stop_acting, *CONSOLE])

@@ -1,10 +1,15 @@
-"""The JSON of Web Authentication (level 3, sections 5.1.8 to 5.1.10): the options that browsers read by `parseCreationOptionsFromJSON` and
-`parseRequestOptionsFromJSON`, and the credentials that browsers write by `toJSON()`.
+"""The JSON of Web Authentication, and the names of those who make authenticators.
+
+The names of those who make authenticators. A name is what the authenticator says of itself, and decides nothing.
 """
 
+import tomllib
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
 from typing import Annotated, Final, Literal, NamedTuple
+from uuid import UUID
 
 import msgspec
 
@@ -280,3 +285,16 @@ def decoded(text: str) -> bytes:
 
 def _descriptor(passkey: Passkey) -> CredentialDescriptor:
     return CredentialDescriptor(encoded(passkey.credential_id), "public-key", list(passkey.transports))
+
+
+_MAKERS: Final = Path(__file__).parent / "passkey_makers.toml"
+
+
+def maker_named(aaguid: UUID) -> str:
+    """Empty for an authenticator that does not say, and for one that is not in the list."""
+    return _makers().get(str(aaguid), "")
+
+
+@lru_cache(maxsize=1)
+def _makers() -> Mapping[str, str]:
+    return tomllib.loads(_MAKERS.read_text("utf-8"))

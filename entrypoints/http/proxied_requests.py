@@ -20,7 +20,7 @@ from core.usecases.federation.proxy_checks import CheckedRequest
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.calls import Request
 from entrypoints.http.machinery.limits import AUTH, PAGE_SIGN_INS
-from entrypoints.http.refusal_recording import record_foreign_host, record_proxy_without_secret
+from entrypoints.http.refusals import record_foreign_host, record_proxy_without_secret
 
 SECRET_HEADER: Final = b"x-postern-proxy"
 COOKIE: Final = b"__Host-postern"

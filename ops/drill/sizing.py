@@ -16,7 +16,7 @@ import psycopg
 import trio
 
 from adapters.postgres.embedded import EmbeddedPostgres
-from entrypoints.cli.sizing.measured import MEASURED
+from entrypoints.cli.sizing.size import MEASURED
 from ops.bench import processes
 from ops.bench.cases.identity import credentials, people
 from ops.bench.harness import Server, directory, postgres, serving

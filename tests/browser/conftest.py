@@ -14,9 +14,9 @@ import trio
 
 from entrypoints.bootstrap import Postern
 from entrypoints.http.application import build_application
+from entrypoints.http.server.heads import Scope
+from entrypoints.http.server.limits import ServerSettings
 from entrypoints.http.server.protocol import Message
-from entrypoints.http.server.request_heads import Scope
-from entrypoints.http.server.settings import ServerSettings
 from ops.browser.chromium import PROGRAM, Chromium, started
 from ops.browser.page import Page, new_page
 from tests.http.conftest import SETTINGS, client, database_url, people, postern

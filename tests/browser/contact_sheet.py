@@ -29,7 +29,7 @@ from typing import Final, get_args
 import trio
 
 from core.domain.languages import CONSOLE_LANGUAGES, Language
-from entrypoints.http.server.settings import ServerSettings
+from entrypoints.http.server.limits import ServerSettings
 from ops.browser.chromium import PROGRAM, started
 from ops.browser.page import NARROW, WIDE, Page, Scheme, new_page
 from tests.browser.console_gallery import CONSOLE, ConsolePage, console_pages

@@ -5,7 +5,7 @@ from typing import Any, Final, Protocol
 from urllib.parse import parse_qs
 
 from core.domain.languages import Language
-from entrypoints.http.machinery.headers import PagePolicy, answer_headers
+from entrypoints.http.machinery.answers import PagePolicy, answer_headers
 from entrypoints.http.pages import HTML, shipped_pages
 from entrypoints.http.pages.declaring import WITH_FORM
 from tests.http.running_server import Handler, Receive, Send

@@ -6,7 +6,7 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 import pytest
 
 from entrypoints.bootstrap import Postern
-from entrypoints.http.server.request_heads import Scope
+from entrypoints.http.server.heads import Scope
 from ops.browser.chromium import Chromium
 from ops.browser.page import Page, new_page
 from tests.browser.checks import enter, require_keyboard, tab_to

@@ -5,9 +5,9 @@ from typing import Final
 
 import pytest
 
-from entrypoints.http.machinery.headers import PagePolicy, answer_headers
-from entrypoints.http.server.request_heads import Scope
-from entrypoints.http.server.settings import ServerSettings
+from entrypoints.http.machinery.answers import PagePolicy, answer_headers
+from entrypoints.http.server.heads import Scope
+from entrypoints.http.server.limits import ServerSettings
 from ops.browser.chromium import Chromium
 from ops.browser.page import NARROW, Page, new_page
 from tests.browser.checks import findings, require_keyboard, require_sound

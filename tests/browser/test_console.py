@@ -13,7 +13,7 @@ from core.frozen import Frozen
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.endpoints import parameters
 from entrypoints.http.pages import shipped_pages
-from entrypoints.http.server.settings import ServerSettings
+from entrypoints.http.server.limits import ServerSettings
 from ops.browser.chromium import Chromium
 from ops.browser.page import NARROW, WIDE, Page, new_page
 from tests.browser.checks import EVERY, contrast_findings, findings, require_keyboard

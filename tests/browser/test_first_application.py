@@ -18,7 +18,7 @@ from core.domain.federation.oauth.oidc import TOKEN_ENDPOINT
 from core.domain.mail import Email
 from core.domain.secrets import Password
 from entrypoints.bootstrap import Postern
-from entrypoints.http.server.settings import ServerSettings
+from entrypoints.http.server.limits import ServerSettings
 from ops.browser.chromium import Chromium
 from ops.browser.page import NARROW, WIDE, Page, new_page
 from tests.browser.checks import enter, require_sound

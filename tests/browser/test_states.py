@@ -18,7 +18,7 @@ import pytest
 from core.domain.languages import Language
 from entrypoints.http import pages
 from entrypoints.http.pages import shipped_pages
-from entrypoints.http.server.settings import ServerSettings
+from entrypoints.http.server.limits import ServerSettings
 from ops.browser.chromium import Chromium
 from ops.browser.page import NARROW, WIDE, Page, same_page
 from tests.browser.checks import EVERY, contrast_findings, require_keyboard, require_sound

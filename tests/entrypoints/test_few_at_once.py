@@ -5,7 +5,7 @@ from contextlib import suppress
 import trio
 import trio.testing
 
-from entrypoints.http.pages.few_at_once import FewAtOnce
+from entrypoints.http.pages.saml import FewAtOnce
 
 
 async def test_a_few_are_inside_and_the_others_come_in_line() -> None:

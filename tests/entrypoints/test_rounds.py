@@ -9,8 +9,8 @@ import trio.testing
 
 from entrypoints import event_loop_rounds as rounds_of_the_loop
 from entrypoints.event_loop_rounds import CROWDED, LONGEST, MOST, Rounds, _as_many, fair_turn
-from entrypoints.http.server.request_heads import Scope
-from entrypoints.http.server.settings import ServerSettings
+from entrypoints.http.server.heads import Scope
+from entrypoints.http.server.limits import ServerSettings
 from tests.http.running_server import GET, Receive, Send, answer, application, greet, running, until
 
 PROBE = b"GET /health HTTP/1.1\r\nHost: postern.test\r\n\r\n"

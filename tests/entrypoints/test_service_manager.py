@@ -9,7 +9,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from entrypoints.service_manager import ServiceManager
+from entrypoints.signals import ServiceManager
 
 
 class Listening:

@@ -14,12 +14,11 @@ from core.domain.secrets import Password
 from core.domain.services.api_keys import Permission
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.accepts import Form, Json, Raw
-from entrypoints.http.machinery.answers import EMPTY_OBJECT, NO_BODY, Answer, EmptyObject, NoBody
+from entrypoints.http.machinery.answers import EMPTY_OBJECT, NO_BODY, Answer, AnswerHeader, EmptyObject, NoBody, PagePolicy
 from entrypoints.http.machinery.callers import ANYONE, key
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.endpoints import endpoint
-from entrypoints.http.machinery.error_shapes import OAUTH, SCIM
-from entrypoints.http.machinery.headers import AnswerHeader, PagePolicy
+from entrypoints.http.machinery.errors import OAUTH, SCIM
 from entrypoints.http.machinery.limits import UNLIMITED
 from entrypoints.http.pages.declaring import page
 

@@ -17,8 +17,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
+from entrypoints.http.server.heads import Scope
 from entrypoints.http.server.protocol import Application, Message
-from entrypoints.http.server.request_heads import Scope
 from entrypoints.http.server.serving import ServerSettings, serve
 from tests.patience import PATIENCE
 

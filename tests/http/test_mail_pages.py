@@ -11,7 +11,7 @@ from core.frozen import replace
 from entrypoints.bootstrap import Postern
 from entrypoints.daemon import http_settings
 from entrypoints.http.application import build_application
-from entrypoints.http.pages.development.mail_pages import mail_pages_directory, parts
+from entrypoints.http.pages.development import mail_pages_directory, parts
 from entrypoints.settings import Settings, read
 from ops.browser.page_reader import PageReader
 from tests.http.client import Client, Pairs, Received

@@ -9,8 +9,7 @@ import trio
 from core.domain.secrets import Secret
 from core.frozen import replace
 from entrypoints.bootstrap import Postern
-from entrypoints.http.application import PosternApplication, build_application
-from entrypoints.http.metrics_application import MetricsApplication
+from entrypoints.http.application import MetricsApplication, PosternApplication, build_application
 from entrypoints.http.routes import ROUTES
 from entrypoints.http.scrapes import Scrapes
 from tests.http.client import Client

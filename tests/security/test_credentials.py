@@ -33,8 +33,7 @@ from entrypoints.http.machinery.callers import (
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.endpoints import Endpoint, Endpoints, parameters
 from entrypoints.http.machinery.limits import UNLIMITED
-from entrypoints.http.pages.console.declaring import offers
-from entrypoints.http.pages.console.handlers import stated
+from entrypoints.http.pages.console.declaring import offers, stated
 from entrypoints.http.pages.console.pages import CONSOLE
 from entrypoints.http.pages.declaring import page
 from entrypoints.http.routes import ROUTES

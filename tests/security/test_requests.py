@@ -20,7 +20,7 @@ from entrypoints.http.machinery.accepts import Form
 from entrypoints.http.machinery.decoding import BodyReader
 from entrypoints.http.machinery.endpoints import Endpoint, Endpoints, parameters
 from entrypoints.http.routes import ROUTES
-from entrypoints.http.server.settings import ServerSettings
+from entrypoints.http.server.limits import ServerSettings
 from tests.conftest import CapturedLog
 from tests.http import examples
 from tests.http.client import Client

@@ -22,7 +22,7 @@ from entrypoints.http.application import PosternApplication
 from entrypoints.http.machinery.endpoints import Endpoints
 from entrypoints.http.routes import ROUTES
 from entrypoints.http.server import connection
-from entrypoints.http.server.request_heads import RequestHead
+from entrypoints.http.server.heads import RequestHead
 from entrypoints.settings import read
 from tests.http import examples
 from tests.http.conftest import NOWHERE, SETTINGS, postern_on

@@ -1,5 +1,6 @@
-"""Proves a restored database: it has what the manifest says, opens with the key ring, its audit chains are whole, and people sign in."""
+"""Proves a restored database, with the sign-in of a canary, and reports each step; the first kind of damage is the exit status."""
 
+import secrets
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 from uuid import UUID
@@ -9,23 +10,146 @@ import psycopg
 from adapters.backup_folders import opened_digest_key
 from adapters.postgres.backups.restored import HOLDABLE, held_kinds, missing_parts, missing_rows
 from adapters.postgres.backups.snapshots import Unreadable, exported_snapshot
+from adapters.postgres.driver.connection import Connection
 from adapters.postgres.migrate import SchemaMismatch, migrate, plan
 from core.domain.backup_differences import differences
-from core.domain.backups import BACKUP_RESTORED, BackupManifest, DamageKind, DatabaseState
+from core.domain.backups import BACKUP_RESTORED, BackupManifest, Damage, DamageKind, DatabaseState
 from core.domain.errors import Refusal
 from core.domain.identifiers import OrganizationId
+from core.domain.identity.devices import Client
+from core.domain.identity.sign_in import SignedIn
+from core.domain.mail import Email
 from core.domain.record.audit import ChainFinding, ChainHead
 from core.usecases.record import CheckedChain
 from entrypoints.assembly.configured import key_ring
 from entrypoints.bootstrap import Postern, open_postern
 from entrypoints.cli.audit import said_of
-from entrypoints.cli.backups import canary
-from entrypoints.cli.backups.report import CheckReport
-from entrypoints.cli.output.progress import progress
-from entrypoints.failures import StartFailed
+from entrypoints.cli.output.printing import print_json
+from entrypoints.cli.output.progress import progress, say
+from entrypoints.failures import OK, StartFailed
 from entrypoints.installation import conninfo
 from entrypoints.settings import Settings
 from ports.crypto import CannotOpen, KeyRing
+
+_USER_AGENT: Final = "postern backup check"
+# The entries of the audit log stay: nothing is taken out of it. Ids grow with time, so what the account did has greater ids than its own.
+_REMOVE: Final = (
+    """
+    delete from events
+     using users
+     where email_key = %(key)s and events.id > users.id and events.actor_id = users.id
+    """,
+    """
+    delete from uncounted_logins
+     using login_events
+      join users on users.id = login_events.user_id
+     where email_key = %(key)s and uncounted_logins.id = login_events.id
+    """,
+    "delete from login_events using users where email_key = %(key)s and user_id = users.id",
+    "delete from users where email_key = %(key)s",
+)
+
+
+async def sign_in(postern: Postern) -> str:
+    """Makes the account, signs in, verifies the access token and renews it. Returns the account's address. Raises what the use cases
+    raise.
+    """
+    email = Email(f"backup-canary-{secrets.token_hex(8)}@canary.invalid")
+    password = postern.foundation.secrets.password()
+    client = Client(None, _USER_AGENT)
+    await postern.platform.platform_owners.create(email, password)
+    signed_in = await postern.identity.sign_in.with_password(email, password, client)
+    assert isinstance(signed_in, SignedIn)  # noqa: S101 - for the type checker: a new account has no second factor
+    await postern.foundation.token_verifier.verify_access(signed_in.tokens.access_token.reveal())
+    await postern.identity.sessions.refresh(signed_in.tokens.refresh_token, client)
+    return email.key
+
+
+async def remove_canary(url: str, key: str) -> None:
+    """Removes the account and its sign-in, so that a later check of the copy finds the rows of the backup."""
+    async with await Connection.connect(url) as connection, connection.transaction():
+        for statement in _REMOVE:
+            await connection.execute(statement, {"key": key})
+
+
+STATUS: Final[Mapping[DamageKind, int]] = {
+    DamageKind.MANIFEST: 10,
+    DamageKind.DUMP: 11,
+    DamageKind.KEYS: 12,
+    DamageKind.SCHEMA: 13,
+    DamageKind.ROWS: 14,
+    DamageKind.TIES: 15,
+    DamageKind.SEALED: 16,
+    DamageKind.AUDIT: 17,
+    DamageKind.SIGN_IN: 18,
+}
+# The most sentences of one kind that are printed. A longer list would not help the reader.
+_MOST_SHOWN: Final = 20
+
+
+class CheckReport:
+    """Prints each line as it comes, unless `as_json`."""
+
+    def __init__(self, backup: str, *, as_json: bool = False) -> None:
+        self.damages: list[Damage] = []
+        self._backup = backup
+        self._as_json = as_json
+        self._passed: list[tuple[DamageKind, str]] = []
+        self._open: list[str] = []
+
+    @property
+    def proves_all(self) -> bool:
+        return not self.damages and not self._open
+
+    @property
+    def status(self) -> int:
+        return min((STATUS[damage.kind] for damage in self.damages), default=OK)
+
+    def passed(self, kind: DamageKind, text: str) -> None:
+        """Says what was looked at, unless damage of this kind was found."""
+        if any(damage.kind is kind for damage in self.damages):
+            return
+        self._passed.append((kind, text))
+        if not self._as_json:
+            say(f"ok    {kind:<9} {text}")
+
+    def leaves_open(self, question: str) -> None:
+        """Says what this check does not prove. A database with open questions may be undamaged, and is not called proved."""
+        self._open.append(question)
+
+    def damaged(self, kind: DamageKind, sentence: str) -> None:
+        self.add(Damage(kind, sentence))
+
+    def add(self, damage: Damage) -> None:
+        self.damages.append(damage)
+        if self._as_json:
+            return
+        count = sum(1 for one in self.damages if one.kind is damage.kind)
+        if count <= _MOST_SHOWN:
+            say(f"FAIL  {damage.kind:<9} {damage.sentence}")
+        elif count == _MOST_SHOWN + 1:
+            say(f"FAIL  {damage.kind:<9} … and more")
+
+    def end(self) -> None:
+        count = len(self.damages)
+        if self._as_json:
+            told = {
+                "backup": self._backup,
+                "ok": not count,
+                "proved": self.proves_all,
+                "not_proved": self._open,
+                "status": self.status,
+                "passed": [{"check": kind.value, "text": text} for kind, text in self._passed],
+                "damages": [{"check": damage.kind.value, "sentence": damage.sentence} for damage in self.damages],
+            }
+            print_json(told)
+        elif count:
+            print(f"{self._backup}: {count} {'fault' if count == 1 else 'faults'} found. Do not rely on it.")
+        elif self._open:
+            print(f"{self._backup}: no fault found. Not proved: {'; '.join(self._open)}.")
+        else:
+            print(f"{self._backup}: proved. It restores, has its contents, opens, verifies and signs in.")
+
 
 _MOST_NAMED: Final = 4
 
@@ -160,10 +284,10 @@ def _heads(noted: Mapping[str, str]) -> Mapping[OrganizationId, ChainHead]:
 
 async def _sign_in(postern: Postern, url: str, report: CheckReport, *, stays: bool) -> None:
     try:
-        key = await canary.sign_in(postern)
+        key = await sign_in(postern)
     except (Refusal, CannotOpen, StartFailed, LookupError, ValueError) as error:
         report.damaged(DamageKind.SIGN_IN, f"a new account cannot sign in: {str(error) or type(error).__name__}")
         return
     if stays:
-        await canary.remove(url, key)
+        await remove_canary(url, key)
     report.passed(DamageKind.SIGN_IN, "a new account signs in, and renews its tokens")

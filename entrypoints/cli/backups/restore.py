@@ -23,7 +23,7 @@ from entrypoints.assembly.configured import key_file, key_ring
 from entrypoints.cli.backups.check import verified
 from entrypoints.cli.backups.common import find_backup, known_migrations, require_tools, run_interruptibly, was_recorded
 from entrypoints.cli.backups.listing import opened_ring
-from entrypoints.cli.backups.report import CheckReport
+from entrypoints.cli.backups.proof import CheckReport
 from entrypoints.cli.output.printing import print_json
 from entrypoints.cli.output.progress import progress
 from entrypoints.failures import OK, StartFailed, sole

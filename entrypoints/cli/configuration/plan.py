@@ -4,8 +4,7 @@ import argparse
 
 import trio
 
-from entrypoints.cli.configuration.showing import has_colours, plan_as_json, plan_lines
-from entrypoints.cli.configuration.work import planned_files
+from entrypoints.cli.configuration.work import has_colours, plan_as_json, plan_lines, planned_files
 from entrypoints.cli.opening import opened_postern
 from entrypoints.cli.output.printing import print_json
 from entrypoints.failures import OK

@@ -1,28 +1,196 @@
-"""`postern import …`: people of another system come over with what they have there, and its clients become a configuration document."""
+"""`postern import …`: people and clients of another system come over, with a report of the import.
+
+`postern import … --clients`: the clients of another system as a configuration document. Nobody is imported.
+"""
 
 import argparse
+import json
 import os
-from collections.abc import Mapping, Sequence
-from contextlib import AsyncExitStack, closing
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack, closing, contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, TextIO
 
 import trio
 
 from adapters.imports.documents import BrokenFile
 from adapters.imports.files import ImportFiles, NotesOnDisk
+from adapters.imports.keycloak_realms import parts_of
 from adapters.imports.sources import opened, total_size
+from core.domain.formats import table_line
 from core.domain.identity.foreign_hashes.sources import FIREBASE, HashForm, firebase_form, firebase_settings, hash_form
-from core.domain.platform.imports.clients import lost_addresses
+from core.domain.platform.imports import auth0, keycloak_clients
+from core.domain.platform.imports.clients import ForeignParts, document, lost_addresses
 from core.domain.platform.imports.decisions import ImportRules
-from entrypoints.cli.imports.clients import foreign_parts, lost_lines, write_clients
+from core.domain.platform.imports.reports import Brought, Outcome, ReportLine, Tally
+from entrypoints.cli.configuration.files import read_files
 from entrypoints.cli.opening import opened_postern
 from entrypoints.cli.operating import acting
-from entrypoints.cli.output.import_report import report_file, summary, totals
-from entrypoints.cli.output.printing import print_json
+from entrypoints.cli.output.printing import print_json, printable
 from entrypoints.cli.output.progress import progress, say
 from entrypoints.failures import OK, StartFailed
 from entrypoints.settings import Settings
+
+# The folders of an export of a0deploy as a directory, and where its YAML has the same.
+_FOLDERS: Final[Mapping[str, str]] = {
+    "clients/*.json": "clients",
+    "roles/*.json": "roles",
+    "connections/*.json": "connections",
+    "database-connections/*/database.json": "databases",
+    "resource-servers/*.json": "resourceServers",
+    "actions/*.json": "actions",
+    "rules/*.json": "rules",
+    "hooks/*.json": "hooks",
+}
+
+_LONGEST_LINE: Final = 500
+
+
+def write_clients(arguments: argparse.Namespace, asked: ImportFiles) -> None:
+    """Raises `StartFailed`, `BadRequest` and `OSError`."""
+    if not arguments.organization:
+        raise StartFailed("--clients needs --organization: the services of the document are those of an organization")
+    path, parts = Path(arguments.clients), foreign_parts(asked)
+    lines, lost = list(document(arguments.organization, parts)), list(lost_addresses(parts))
+    if not arguments.plan:
+        try:
+            with path.open("x", encoding="utf-8") as out:
+                out.writelines(f"{line}\n" for line in lines)
+        except FileExistsError:
+            raise StartFailed(f"{path} is there already: name another file") from None
+    if arguments.json:
+        print_json({"file": str(path), "is_plan": arguments.plan, "clients": len(parts.clients), "lost_addresses": lost})
+        return
+    for line in lost_lines(lost):
+        print(line)
+    if arguments.plan:
+        print(f"This was a plan: {path} would have {len(parts.clients)} clients.")
+    else:
+        print(f"{path} has the clients of {parts.system}. Nobody was imported. Read it, then: postern config plan {path}")
+
+
+def foreign_parts(asked: ImportFiles) -> ForeignParts:
+    """Raises `StartFailed`, `BadRequest` and `OSError`."""
+    if asked.kind == "keycloak":
+        return keycloak_clients.foreign_parts(parts_of(asked))
+    return auth0.foreign_parts(_tenant(asked.files))
+
+
+def lost_lines(lost: Sequence[str]) -> Iterator[str]:
+    """For the terminal."""
+    if lost:
+        yield "Addresses of clients that no service gets:"
+        yield from (f"  {printable(line, _LONGEST_LINE)}" for line in lost)
+
+
+def _tenant(files: Sequence[Path]) -> Mapping[str, Any]:
+    """What a0deploy wrote: its one YAML file, or its folder. Raises `StartFailed`."""
+    if len(files) != 1:
+        raise StartFailed("--clients reads one export of a0deploy: its tenant.yaml, or its folder")
+    (path,) = files
+    if path.is_dir():
+        tenant: Mapping[str, Any] = {
+            key: [read_files([str(one)]).tree for one in sorted(path.glob(pattern))] for pattern, key in _FOLDERS.items()
+        }
+    else:
+        tenant = read_files([str(path)]).tree
+    if not tenant.get("clients") and not tenant.get("roles") and not tenant.get("connections"):
+        raise StartFailed(f"{path}: is no export of a0deploy: it has neither clients, nor roles, nor connections")
+    return tenant
+
+
+_COLUMNS: Final = ("place", "id", "email", "outcome", "account", "notes")
+_MOST_SHOWN: Final = 20
+_OUTCOMES: Final = {
+    Outcome.TAKEN: "with a new account",
+    Outcome.MERGED: "an account has the address: it gets nothing but ties",
+    Outcome.KNOWN: "an import has taken them before",
+    Outcome.LEFT_OUT: "",
+}
+
+WriteLines = Callable[[Sequence[ReportLine]], None]
+
+
+@contextmanager
+def report_file(path: Path | None) -> Iterator[WriteLines]:
+    """Writes the lines into a new file that only its owner reads: the report names people. Raises `StartFailed`."""
+    if path is None:
+        yield lambda _lines: None
+        return
+    written = {".csv": _table, ".ndjson": _objects}.get(path.suffix)
+    if written is None:
+        raise StartFailed(f"{path}: the name of a report ends with .csv or .ndjson")
+    try:
+        opened = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        raise StartFailed(f"{path} is there already: name another file for the report") from None
+    except OSError as error:
+        raise StartFailed(f"{path} cannot be written: {error.strerror}") from None
+    with os.fdopen(opened, "w", encoding="utf-8", newline="") as out:
+        yield written(out)
+
+
+def _table(out: TextIO) -> WriteLines:
+    out.write(table_line(_COLUMNS))
+
+    def write(lines: Sequence[ReportLine]) -> None:
+        out.writelines(table_line([*_cells(one)[:-1], "; ".join(one.notes)]) for one in lines)
+        out.flush()
+
+    return write
+
+
+def _objects(out: TextIO) -> WriteLines:
+    def write(lines: Sequence[ReportLine]) -> None:
+        for one in lines:
+            cells: Mapping[str, Any] = dict(zip(_COLUMNS, (*_cells(one)[:-1], list(one.notes)), strict=True))
+            out.write(json.dumps(cells) + "\n")
+        out.flush()
+
+    return write
+
+
+def _cells(line: ReportLine) -> tuple[str, ...]:
+    return line.place, line.id, line.email, line.outcome.value, "" if line.account is None else str(line.account), ""
+
+
+def totals(tally: Tally) -> Mapping[str, Any]:
+    """For programs."""
+    return {
+        "outcomes": {outcome.value: tally.outcomes[outcome] for outcome in Outcome},
+        "brought": {part.value: tally.parts[part] for part in Brought if tally.parts[part]},
+        "left_out": dict(tally.left_out),
+        "stayed_behind": dict(tally.stayed_behind),
+    }
+
+
+def summary(tally: Tally) -> Iterator[str]:
+    """The lines of the table."""
+    for outcome, words in _OUTCOMES.items():
+        yield f"{_number(tally.outcomes[outcome])}  {outcome.value:<9} {words}".rstrip()
+    if tally.parts:
+        yield ""
+        yield "What they bring:"
+        yield from (f"{_number(tally.parts[part])}  {part.value}" for part in Brought if tally.parts[part])
+    yield from _reasons("Left out:", tally.left_out)
+    yield from _reasons("What stays behind of the people above, or is to be known:", tally.stayed_behind)
+
+
+def _reasons(title: str, counted: Counter[str]) -> Iterator[str]:
+    if not counted:
+        return
+    yield ""
+    yield title
+    for reason, count in counted.most_common(_MOST_SHOWN):
+        yield f"{_number(count)}  {printable(reason, 200)}"
+    if len(counted) > _MOST_SHOWN:
+        yield f"{'':>12}  {len(counted) - _MOST_SHOWN} further reasons: see the report (--report)"
+
+
+def _number(count: int) -> str:
+    return f"{count:>12,}".replace(",", " ")
+
 
 _GIVES_WAY: Final = 10
 

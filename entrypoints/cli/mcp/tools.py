@@ -6,8 +6,7 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from core.frozen import Frozen, field
-from entrypoints.cli.mcp.asking import MOST_BYTES, NotReached, ProductAnswer, ProductClient
-from entrypoints.cli.mcp.marking import Marker, unmarked
+from entrypoints.cli.mcp.asking import MOST_BYTES, Marker, NotReached, ProductAnswer, ProductClient, unmarked
 
 PLAN: Final = "plan"
 _ORGANIZATION: Final = "org_slug"

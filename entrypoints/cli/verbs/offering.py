@@ -4,8 +4,7 @@ import argparse
 from collections.abc import Mapping
 from typing import TypeAlias
 
-from entrypoints.cli.verbs.naming import Verbs, verbs_of
-from entrypoints.cli.verbs.options import add_options
+from entrypoints.cli.verbs.options import Verbs, add_options, verbs_of
 from entrypoints.http.machinery.endpoints import Endpoint, parameters
 from entrypoints.http.routes import ROUTES
 

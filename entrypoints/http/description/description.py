@@ -11,12 +11,11 @@ from core.frozen import Frozen
 from entrypoints.bootstrap import Postern
 from entrypoints.http.description import documentation, openapi
 from entrypoints.http.description.documentation import Documentation
-from entrypoints.http.machinery.answers import Answer, NoBody, redirect
+from entrypoints.http.machinery.answers import SELF, Answer, NoBody, PagePolicy, redirect
 from entrypoints.http.machinery.browsers import HOME
 from entrypoints.http.machinery.callers import ANYONE
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.endpoints import Endpoint, Endpoints, endpoint
-from entrypoints.http.machinery.headers import SELF, PagePolicy
 from entrypoints.http.machinery.limits import UNLIMITED
 from entrypoints.http.pages import FOREVER, Pages
 from entrypoints.http.pages.declaring import page

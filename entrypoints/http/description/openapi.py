@@ -1,4 +1,9 @@
-"""The OpenAPI 3.1 document. The code makes the document from the declarations, so the document says exactly what the endpoints check."""
+"""The OpenAPI 3.1 document, made from the declarations, with examples and the ways in which lists are read.
+
+The ways in which lists are read. Each operation that lists says its way in `x-paging`, so that a client needs one loop for each way.
+
+The OpenAPI 3.1 document. The code makes the document from the declarations, so the document says exactly what the endpoints check.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -10,18 +15,94 @@ from core.domain.errors import Refusal
 from core.domain.identity.callers import CallerContext
 from core.domain.secrets import Secret
 from core.frozen import replace
-from entrypoints.http.description.examples import example_of
 from entrypoints.http.description.field_texts import describe
-from entrypoints.http.description.paging import WAYS, way_of_paging
 from entrypoints.http.machinery.accepts import RawOfTypes
-from entrypoints.http.machinery.answers import NoBody
+from entrypoints.http.machinery.answers import KEPT_FOR, NO_STORE, AnswerHeader, NoBody, RequestHeader
 from entrypoints.http.machinery.callers import AdmittedCaller, SecurityScheme
 from entrypoints.http.machinery.endpoints import Endpoint
-from entrypoints.http.machinery.error_shapes import OURS
-from entrypoints.http.machinery.errors import ErrorBody, header_named_by, status_of
-from entrypoints.http.machinery.headers import KEPT_FOR, NO_STORE, AnswerHeader, RequestHeader
+from entrypoints.http.machinery.errors import OURS, ErrorBody, header_named_by, status_of
 
 Json = dict[str, Any]
+
+# Fields of these formats need no example in their declaration, since all values of such a format look alike.
+_BY_FORMAT: Final = {
+    "uuid": "018f3c5a-7b1e-7c3d-9f4a-2b6c8d0e1f23",
+    "date-time": "2026-03-01T09:30:00Z",
+    "password": "correct horse battery staple",
+}
+
+
+def example_of(schema: Json, schemas: Mapping[str, Json]) -> Any:
+    """An example value for a schema. `schemas` are the components of the document, by name."""
+    if "examples" in schema:
+        return schema["examples"][0]
+    if "$ref" in schema:
+        return example_of(schemas[schema["$ref"].rpartition("/")[2]], schemas)
+    if "anyOf" in schema:
+        return example_of(next(choice for choice in schema["anyOf"] if choice.get("type") != "null"), schemas)
+    if schema.get("default") not in (None, [], ""):
+        return schema["default"]
+    if "enum" in schema:
+        return schema["enum"][0]
+    return _of_type(schema, schemas)
+
+
+def _of_type(schema: Json, schemas: Mapping[str, Json]) -> Any:
+    match schema.get("type"):
+        case "object":
+            return {name: example_of(one, schemas) for name, one in schema.get("properties", {}).items() if _is_shown(name, one, schema)}
+        case "array":
+            return [example_of(schema["items"], schemas)] if schema.get("items") else []
+        case "boolean":
+            return True
+        case "integer" | "number":
+            return schema.get("minimum", 1)
+        case _:
+            return _BY_FORMAT.get(schema.get("format", ""), schema.get("title", "text"))
+
+
+def _is_shown(name: str, field: Json, schema: Json) -> bool:
+    """Whether the example of an object has this field. An optional field needs an example or a default for that."""
+    return name in schema.get("required", ()) or "examples" in field or field.get("default") is not None
+
+
+# The ways, each with its explanation. A new list that has no bound uses `after`: such a list skips and repeats nothing while entries come
+# and go.
+WAYS: Final[Mapping[str, str]] = {
+    "after": "The answer has `next`, which the next request sends as `after`. On the last page `next` is null.",
+    "page": "The request names a `page`, beginning with 1, and the entries on a page as `limit`. The last page is not full.",
+    "offset": "The request names the entries to skip as `offset`, and the entries of the answer as `limit`.",
+    "limit": "The answer has the first entries, as many as `limit`, and nothing asks for the rest.",
+    "scim": "The request names the first entry as `startIndex`, beginning with 1, and the entries as `count` (RFC 7644 section 3.4.2.4).",
+    "token": "The answer has `page.next_token`, which the next request sends as `page.token`. On the last page it is empty.",
+    "whole": "One answer is the whole list. If only the last entries are kept, the description of the operation says so.",
+}
+# The fields of a request that tell the way. The first way with all its fields is the way of the list.
+_FIELDS: Final[Mapping[str, frozenset[str]]] = {
+    "after": frozenset({"after", "limit"}),
+    "page": frozenset({"page", "limit"}),
+    "token": frozenset({"page", "subject"}),
+    "offset": frozenset({"offset", "limit"}),
+    "limit": frozenset({"limit"}),
+    "scim": frozenset({"startIndex", "count"}),
+    "whole": frozenset(),
+}
+_LISTS: Final = ("list_", "search_")
+
+
+def way_of_paging(one: Endpoint) -> str | None:
+    """The way in which the list of this endpoint is read. None for an endpoint that lists nothing."""
+    if not one.handler.__name__.startswith(_LISTS):
+        return None
+    asked = _fields(one.query_type) | _fields(one.body_type)
+    return next(way for way, fields in _FIELDS.items() if fields <= asked)
+
+
+def _fields(kind: Any) -> frozenset[str]:
+    if not (isinstance(kind, type) and issubclass(kind, msgspec.Struct)):
+        return frozenset()
+    return frozenset(field.encode_name for field in msgspec.structs.fields(kind))
+
 
 # Every tag that an endpoint may carry, in the order of the documentation.
 TAGS: Final[Mapping[str, str]] = {

@@ -1,10 +1,18 @@
-"""The cookies of the pages: the token of the browser's session, the tokens of the other accounts that are signed in beside it, the secret
+"""The cookies of the pages, and the check that a form comes from a page of ours.
+
+The cookies of the pages: the token of the browser's session, the tokens of the other accounts that are signed in beside it, the secret
 of the browser for all of its flows, the secret of the browser for its set-up links, the ticket of somebody who waits in place of solving a
 puzzle, and, while a platform owner acts in somebody's name, the token of that session. `device_headers` has the tokens by which Postern
 recognises a device later: cookies for browsers, headers for all other clients.
 
 Over https the names of the cookies begin with `__Host-`, so that only Postern's own host can have set the cookies. Over https Postern does
 not read the names without the prefix, so that a page on a neighbouring host, or on http, cannot plant a cookie.
+
+Make sure that a form comes from a page of Postern, and that no other site has sent the form in a person's name.
+
+Some forms carry the secret of a mailed link, which no other site knows. For these forms, a check of the origin that the browser names is
+enough. A page for people with a session in their browser needs more: its form has a token that is bound to the session. The dispatcher
+checks this token with the secret that the caller rule reads from the cookie.
 """
 
 import re
@@ -12,13 +20,13 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Final
 
+from core.domain.errors import Forbidden
 from core.domain.identity.browser_sessions import MOST_ACCOUNTS
 from core.domain.identity.devices import Remembered
 from core.domain.identity.guards.puzzles import WAITED_UNTIL
 from core.domain.secrets import Token
-from entrypoints.http.machinery.answers import Headers
+from entrypoints.http.machinery.answers import DEVICE_TOKEN, Headers
 from entrypoints.http.machinery.calls import DEVICE_COOKIE, DEVICE_TRUST_COOKIE, HOST_PREFIX, Request
-from entrypoints.http.machinery.headers import DEVICE_TOKEN
 
 SESSION_COOKIE: Final = "postern_session"
 ACCOUNTS_COOKIE: Final = "postern_accounts"
@@ -157,3 +165,19 @@ def _device_cookie(name: str, token: Token, lasts: timedelta, *, https: bool) ->
     prefix, secure = (HOST_PREFIX, "; Secure") if https else ("", "")
     value = f"{prefix}{name}={token.reveal()}; Max-Age={int(lasts.total_seconds())}; Path=/; HttpOnly; SameSite=Lax{secure}"
     return b"set-cookie", value.encode()
+
+
+def require_own_form(request: Request, origin: str) -> None:
+    """Raises `Forbidden` when a page of another site has sent the form. Browsers name the form's origin in `Sec-Fetch-Site`, at least over
+    https, and in `Origin`, which Postern's referrer policy turns into `null`. Without both headers, the form's token must be enough.
+    """
+    site = request.header(b"sec-fetch-site")
+    given = request.header(b"origin")
+    own = given in {None, b"null", origin.encode()} if site is None else site == b"same-origin"
+    if not own:
+        raise Forbidden("This form was not sent from our own page", words="foreign_form")
+
+
+def is_of_another_origin(request: Request, origin: str) -> bool:
+    """Whether a page of another site has sent the request. The browser then ignores the cookies of the answer."""
+    return request.header(b"origin") not in {None, origin.encode()}

@@ -22,7 +22,7 @@ from core.domain.record.changed_settings import SettingChange
 from core.domain.record.events import ActingKey, Actor
 from core.domain.secrets import Token
 from core.frozen import replace
-from entrypoints.http.machinery.headers import DEVICE_TOKEN, DEVICE_TRUST_TOKEN, RequestHeader
+from entrypoints.http.machinery.answers import DEVICE_TOKEN, DEVICE_TRUST_TOKEN, RequestHeader
 from entrypoints.http.machinery.limits import Limiter
 from ports.database import RoundTrips
 from ports.record import TraceSpan

@@ -1,20 +1,38 @@
-"""Decode body, query and path into declared types. Every fault becomes a 400 that names the field."""
+"""Decode body, query and path into declared types, and large bodies in threads.
+
+Decode or encode large bodies in one of a few threads. On the event loop, this work would make all other requests wait.
+
+Decode body, query and path into declared types. Every fault becomes a 400 that names the field.
+"""
 
 import json
 import re
-from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence, Sized
 from functools import cache, lru_cache
 from itertools import accumulate
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 from urllib.parse import parse_qsl
 
 import msgspec
+import trio
 from msgspec import inspect
 
 from core.domain.errors import PayloadTooLarge, UnsupportedMediaType
 from core.domain.secrets import Secret
 from entrypoints.http.machinery.calls import Request
 from entrypoints.http.machinery.errors import NotAsDeclared
+
+T = TypeVar("T")
+
+_LARGE: Final = 16 << 10
+_THREADS: Final = 2
+_LIMITER: Final = trio.CapacityLimiter(_THREADS)
+
+
+async def beside_the_loop(work: Callable[[], T], body: Sized) -> T:
+    """The result of `work`. For a small body, `work` runs at once, without a thread. Raises the errors of `work`."""
+    return work() if len(body) < _LARGE else await trio.to_thread.run_sync(work, limiter=_LIMITER)
+
 
 Receive = Callable[[], Awaitable[Any]]
 

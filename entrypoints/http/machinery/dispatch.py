@@ -19,24 +19,34 @@ from core.domain import causes
 from core.domain.errors import MethodNotAllowed, NotFound, Overloaded, ReauthenticationRequired, Refusal, Unavailable
 from core.domain.federation.scim.resources import BASE_PATH
 from entrypoints.bootstrap import Postern
-from entrypoints.http.large_bodies import beside_the_loop
 from entrypoints.http.machinery.addresses import ClientAddresses
-from entrypoints.http.machinery.answers import Answer, NoBody, SeeOther, Streamed
+from entrypoints.http.machinery.answers import (
+    FOR_ALL,
+    WITH_CREDENTIALS,
+    Answer,
+    CrossOrigin,
+    HeaderList,
+    NoBody,
+    Origins,
+    PagePolicy,
+    SeeOther,
+    Streamed,
+    answer_headers,
+    for_origin,
+    language_headers,
+    permission,
+)
+from entrypoints.http.machinery.browser_cookies import require_own_form
 from entrypoints.http.machinery.browsers import BindsForms, prove_first, require_bound_form
 from entrypoints.http.machinery.callers import ANYONE, shows_management_key
 from entrypoints.http.machinery.calls import Call, Request, headers_by_name, nothing
-from entrypoints.http.machinery.cors import FOR_ALL, WITH_CREDENTIALS, CrossOrigin, Origins, for_origin, permission
-from entrypoints.http.machinery.decoding import ClientGone, LinkReader, QueryReader, ReadByPage, Receive, convert
+from entrypoints.http.machinery.decoding import ClientGone, LinkReader, QueryReader, ReadByPage, Receive, beside_the_loop, convert
 from entrypoints.http.machinery.endpoints import Endpoint
-from entrypoints.http.machinery.error_shapes import OURS, SCIM, Refusing
-from entrypoints.http.machinery.errors import BodyTimeout, refusal_of
-from entrypoints.http.machinery.headers import HeaderList, PagePolicy, answer_headers, language_headers
-from entrypoints.http.machinery.limits import Limiter
-from entrypoints.http.machinery.own_forms import require_own_form
+from entrypoints.http.machinery.errors import OURS, SCIM, BodyTimeout, Refusing, refusal_of
+from entrypoints.http.machinery.limits import UNBOUNDED_WORK, Limiter, Work
 from entrypoints.http.machinery.routing import Route, Router
 from entrypoints.http.machinery.step_up import require_fresh_proof
-from entrypoints.http.machinery.work import UNBOUNDED, Work
-from entrypoints.http.observing.request_spans import RequestSpans
+from entrypoints.http.request_spans import RequestSpans
 from entrypoints.http.server.protocol import FINISH
 from entrypoints.logs import RequestLog
 
@@ -248,7 +258,7 @@ class Dispatcher:
     async def _answer(self, target: "_Target", request: Request, values: Mapping[str, str], receive: Receive) -> Answered:
         endpoint = target.endpoint
         # Probes get an answer even while the process is overloaded.
-        work = UNBOUNDED if endpoint.quiet else self._work
+        work = UNBOUNDED_WORK if endpoint.quiet else self._work
         reading = False
         with trio.move_on_after(self._deadline) as scope:
             with work:

@@ -19,14 +19,11 @@ from core.domain.tenancy.management_keys import PlatformCapability
 from core.domain.tenancy.roles import Capability
 from core.frozen import Frozen, replace
 from entrypoints.http.machinery.accepts import Accepts, Json
-from entrypoints.http.machinery.answers import Answer, Streamed
+from entrypoints.http.machinery.answers import LOCATION, NO_STORE, Answer, AnswerHeader, Origins, PagePolicy, RequestHeader, Streamed
 from entrypoints.http.machinery.browsers import BindsForms, BoundForm
 from entrypoints.http.machinery.callers import PLATFORM_OWNER, CallerRule, ManagementKeyRule, SecurityScheme, capability_of, takes_members
 from entrypoints.http.machinery.calls import Call
-from entrypoints.http.machinery.cors import Origins
-from entrypoints.http.machinery.error_shapes import OURS, ErrorShape
-from entrypoints.http.machinery.errors import STATUS
-from entrypoints.http.machinery.headers import LOCATION, NO_STORE, AnswerHeader, PagePolicy, RequestHeader
+from entrypoints.http.machinery.errors import OURS, STATUS, ErrorShape
 
 Handler = Callable[[Any, Any], Any]
 
@@ -98,7 +95,7 @@ class Statement(TypedDict, total=False):
     """For a page whose form other sites send, because a protocol requires this. The page must change nothing."""
     verb: str
     """The noun and the verb of the command line, such as `member remove`, where method and path do not say them well. Empty for an endpoint
-    that is no command. By default, `entrypoints/cli/verbs/naming.py` derives them.
+    that is no command. By default, `entrypoints/cli/verbs/options.py` derives them.
     """
 
 

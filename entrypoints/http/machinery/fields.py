@@ -1,7 +1,4 @@
-"""Fields that several endpoints share: their descriptions in the documentation, and the checks that their types cannot make.
-
-A string below a field of a Struct describes that field, and replaces the description of its type in this module.
-"""
+"""Fields that several endpoints share: their descriptions and the checks that types cannot make; and paged lists."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -13,7 +10,7 @@ import msgspec
 from core.domain.errors import BadRequest
 from core.domain.identity.callers import LONGEST_REASON
 from core.domain.mail import Email
-from core.domain.requests import UNCHANGED, Unchanged
+from core.domain.requests import DEFAULT_PAGE_LIMIT, LARGEST_PAGE_LIMIT, UNCHANGED, Page, Unchanged
 from core.domain.services.clients import LONGEST_URI
 from core.domain.services.plans import LONGEST_PRICE_ID
 from core.domain.tenancy.roles import LONGEST_DESCRIPTION
@@ -130,3 +127,40 @@ class OrganizationPath(msgspec.Struct, frozen=True):
 
 class ServicePath(OrganizationPath, frozen=True):
     service_slug: SlugOfService
+
+
+# Nobody reads a list beyond this page, and PostgreSQL can still hold the offset of this page in a bigint.
+_LAST_PAGE = 10_000_000
+_LARGEST_OFFSET = 1_000_000_000
+
+
+class Paging(msgspec.Struct, frozen=True, kw_only=True):
+    """The requested page of a list."""
+
+    page: Annotated[int, msgspec.Meta(ge=1, le=_LAST_PAGE)] = 1
+    """The number of the requested page. The first page is 1."""
+    limit: Annotated[int, msgspec.Meta(ge=1, le=LARGEST_PAGE_LIMIT)] = DEFAULT_PAGE_LIMIT
+    """The number of entries on a page. A number above the maximum is refused."""
+
+
+class OffsetPaging(msgspec.Struct, frozen=True, kw_only=True):
+    """The requested part of a list, in entries instead of pages."""
+
+    limit: Annotated[int, msgspec.Meta(ge=1, le=LARGEST_PAGE_LIMIT)] = DEFAULT_PAGE_LIMIT
+    """The largest number of entries in the answer. A number above the maximum is refused."""
+    offset: Annotated[int, msgspec.Meta(ge=0, le=_LARGEST_OFFSET)] = 0
+    """The number of entries to skip."""
+
+
+class Pagination(msgspec.Struct, frozen=True):
+    """The position of this page in the list."""
+
+    page: Annotated[int, example(1)]
+    """The number of this page. The first page is 1."""
+    limit: Annotated[int, example(50)]
+    """The number of entries on a page."""
+    total: Total
+
+
+def page_of(asked: Paging) -> Page:
+    return Page(asked.page, asked.limit)

@@ -1,13 +1,20 @@
-"""The rate limits, as data, and the two stages that apply them. The first stage is a bucket in this process, so that a flood costs no
+"""The rate limits, and the limit to the requests that a process works on at once.
+
+The rate limits, as data, and the two stages that apply them. The first stage is a bucket in this process, so that a flood costs no
 database work. The second stage is a bucket in the database, which all processes share.
 
 Each limit is per client: an IPv4 address or an IPv6 /64. The /56 and the /48 around a /64 have wider limits. An endpoint may have several
 limits.
+
+A limit to the requests that a process works on at once. Waiting for a client to send its body or to read its answer is not work.
 """
 
+import sys
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
+from types import TracebackType
+from typing import Final
 
 import structlog
 import trio
@@ -236,3 +243,28 @@ class Limiter:
             log.info("shared_rate_limits_back")
         self._shared_is_away = False
         return waits
+
+
+class Work:
+    """`with work:` counts one more request at work. Raises `Overloaded` when too many requests are at work.
+
+    A plain class with slots, since every request passes through it.
+    """
+
+    __slots__ = ("_most", "_now")
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._now = 0
+
+    def __enter__(self) -> None:
+        if self._now >= self._most:
+            raise Overloaded(retry_after=1, detail="too many requests in flight")
+        self._now += 1
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+        self._now -= 1
+
+
+UNBOUNDED_WORK: Final = Work(sys.maxsize)
+"""For requests that Postern answers even while the process is overloaded."""

@@ -13,7 +13,7 @@ from core.domain.federation.scim.tokens import ScimExchange, ScimHolder, shown_b
 from core.domain.identifiers import ScimExchangeId
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.calls import Request
-from entrypoints.http.machinery.error_shapes import scim_type_of
+from entrypoints.http.machinery.errors import scim_type_of
 
 log = structlog.get_logger()
 

@@ -27,7 +27,7 @@ from core.domain.languages import Language, spoken_language
 from core.domain.texts.own_texts import NO_OWN_TEXTS, NOTICE, InstallationWords, OwnTexts
 from core.frozen import replace
 from entrypoints.http.pages import previews
-from entrypoints.http.pages.look.worn_looks import WornLook
+from entrypoints.http.pages.look import WornLook
 from ports.texts import SpokenInstallationWords, Text
 
 HTML: Final = "text/html; charset=utf-8"

@@ -17,12 +17,11 @@ from core.domain.identity.risk_policies.verdicts import KeptOut
 from core.domain.languages import DEFAULT, Language
 from core.domain.rate_limits import RateLimit
 from entrypoints.http.machinery.accepts import Accepts, Form
+from entrypoints.http.machinery.answers import SELF, PagePolicy
 from entrypoints.http.machinery.browsers import ACCOUNTS, HOME, SECOND_FACTOR, SIGN_IN, TERMS, OtherAccount, PageOutOfDate
 from entrypoints.http.machinery.callers import CallerRule
 from entrypoints.http.machinery.endpoints import Endpoint, Handler, Statement, declare
-from entrypoints.http.machinery.error_shapes import ErrorShape, Refused
-from entrypoints.http.machinery.errors import status_of
-from entrypoints.http.machinery.headers import SELF, PagePolicy
+from entrypoints.http.machinery.errors import ErrorShape, Refused, status_of
 from entrypoints.http.pages import HTML, shipped_pages
 from entrypoints.http.pages.refusals import in_words
 

@@ -1,4 +1,4 @@
-"""The pictures of people, for everybody who has their address."""
+"""The pictures of people, and the logos of organizations and providers: our own copies, served from our address."""
 
 from typing import Annotated
 from uuid import UUID
@@ -13,6 +13,17 @@ from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.endpoints import endpoint
 from entrypoints.http.machinery.limits import PAGE_LOADS
 from entrypoints.http.pages import FOREVER
+
+
+class LogoPath(msgspec.Struct, frozen=True):
+    digest: str
+
+
+@endpoint.get("/logos/{digest}", caller=ANYONE, limit=PAGE_LOADS, cache=FOREVER)
+async def logo(call: Call[None, None, LogoPath], postern: Postern) -> Answer[bytes]:
+    """The logo with this digest. We know the type from its bytes, and tell browsers not to guess another."""
+    found = await postern.tenancy.branding.logo(call.path.digest)
+    return Answer(found.content, 200, ((b"content-type", found.media_type.encode()),))
 
 
 class PicturePath(msgspec.Struct, frozen=True):

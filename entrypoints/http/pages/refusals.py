@@ -4,8 +4,7 @@ from math import ceil
 
 from core.domain.errors import NotFound, RateLimited
 from core.domain.identity.registering import MailsHeldBack
-from entrypoints.http.machinery.error_shapes import Refused, message_of
-from entrypoints.http.machinery.errors import NotAsDeclared
+from entrypoints.http.machinery.errors import NotAsDeclared, Refused, message_of
 from ports.texts import Text
 
 

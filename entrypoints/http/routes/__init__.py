@@ -15,14 +15,13 @@ from entrypoints.http.routes import (
     record,
     searches,
     services,
-    signing_keys,
     tenancy,
     well_known,
 )
 
 ROUTES: Final = Endpoints(
     [
-        *Endpoints.of(health, metrics, signing_keys, well_known),
+        *Endpoints.of(health, metrics, well_known),
         *identity.ROUTES,
         *services.ROUTES,
         *federation.ROUTES,

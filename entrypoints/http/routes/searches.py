@@ -16,12 +16,12 @@ from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.derived import shown
 from entrypoints.http.machinery.endpoints import Endpoint, endpoint
 from entrypoints.http.machinery.fields import Id, OrganizationPath, example
-from entrypoints.http.routes.federation import scim_tokens
-from entrypoints.http.routes.services import api_keys, permissions, plans, resource_servers, service_claims, service_roles, services
+from entrypoints.http.routes.federation import scim_settings
+from entrypoints.http.routes.services import api_keys, plans, resource_servers, service_claims, service_roles, services
 from entrypoints.http.routes.tenancy import (
     domain_routes,
     domains,
-    invitations,
+    joining,
     management_keys,
     profile_fields,
     roles,
@@ -36,7 +36,7 @@ from entrypoints.http.routes.tenancy import (
 LISTED_BY: Final[Mapping[ThingKind, Endpoint]] = {
     ThingKind.APPLICATION: services.list_services,
     ThingKind.APPLICATION_ROLE: service_roles.list_service_roles,
-    ThingKind.PERMISSION: permissions.list_service_permissions,
+    ThingKind.PERMISSION: service_roles.list_service_permissions,
     ThingKind.CLAIM: service_claims.list_service_claims,
     ThingKind.PLAN: plans.list_plans,
     ThingKind.API_KEY: api_keys.list_api_keys,
@@ -44,11 +44,11 @@ LISTED_BY: Final[Mapping[ThingKind, Endpoint]] = {
     ThingKind.TEAM: teams.list_teams,
     ThingKind.ROLE: roles.list_roles,
     ThingKind.FIELD: profile_fields.list_fields,
-    ThingKind.INVITATION: invitations.list_invitations,
+    ThingKind.INVITATION: joining.list_invitations,
     ThingKind.DIRECTORY: upstream_providers.list_upstream_providers,
     ThingKind.DOMAIN: domain_routes.list_domain_routes,
     ThingKind.OWN_DOMAIN: domains.get_domain,
-    ThingKind.SCIM_TOKEN: scim_tokens.list_scim_tokens,
+    ThingKind.SCIM_TOKEN: scim_settings.list_scim_tokens,
     ThingKind.SETUP_LINK: setup_links.list_setup_links,
     ThingKind.WEBHOOK: webhooks.list_webhooks,
     ThingKind.SIEM: siem.get_siem_configuration,

@@ -17,13 +17,10 @@ from hypercorn.utils import parse_socket_addr
 
 from entrypoints.event_loop_rounds import Rounds
 from entrypoints.http.machinery.addresses import ClientAddresses
-from entrypoints.http.server.answer_heads import RETRY_SOON, Headers, error_answer
 from entrypoints.http.server.bodies import SECTION_END, AnyBody, Body, MalformedBody, WholeBody, is_complete
-from entrypoints.http.server.guests import Guests
-from entrypoints.http.server.pace import Pace
+from entrypoints.http.server.heads import RETRY_SOON, Headers, RequestHead, error_answer
+from entrypoints.http.server.limits import Guests, Pace, ServerSettings
 from entrypoints.http.server.protocol import FINISH, Application, Exchange
-from entrypoints.http.server.request_heads import RequestHead
-from entrypoints.http.server.settings import ServerSettings
 
 log = structlog.get_logger()
 

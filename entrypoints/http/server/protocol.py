@@ -5,9 +5,8 @@ from typing import Any, Final, Protocol
 
 import trio
 
-from entrypoints.http.server.answer_heads import AnswerHead, Framing, Headers, error_answer
 from entrypoints.http.server.bodies import AnyBody, MalformedBody
-from entrypoints.http.server.request_heads import RequestHead, Scope
+from entrypoints.http.server.heads import AnswerHead, Framing, Headers, RequestHead, Scope, error_answer
 
 Message = MutableMapping[str, Any]
 Application = Callable[[Scope, Callable[[], Awaitable[Message]], Callable[[Message], Awaitable[None]]], Awaitable[None]]

@@ -15,10 +15,10 @@ from hypercorn.logging import Logger
 from hypercorn.trio.lifespan import Lifespan
 from hypercorn.typing import ASGIFramework
 
-from entrypoints.http.server.answer_heads import RETRY_SOON, error_answer
 from entrypoints.http.server.connection import ClientConnection, Stream, Worker
+from entrypoints.http.server.heads import RETRY_SOON, error_answer
+from entrypoints.http.server.limits import ServerSettings
 from entrypoints.http.server.protocol import Application
-from entrypoints.http.server.settings import ServerSettings
 
 __all__ = ["ServerSettings", "serve"]
 

@@ -13,7 +13,7 @@ import trio
 
 from core.domain.secrets import Password
 from entrypoints.bootstrap import Postern
-from entrypoints.http.server.settings import ServerSettings
+from entrypoints.http.server.limits import ServerSettings
 from ops.browser.chromium import PROGRAM, Chromium, started
 from ops.browser.page import Page, new_page, tab_beside
 from ops.free_ports import free_port

@@ -12,7 +12,7 @@ import pytest
 
 from core.domain.languages import Language
 from entrypoints.http.pages import HTML
-from entrypoints.http.server.settings import ServerSettings
+from entrypoints.http.server.limits import ServerSettings
 from ops.browser.chromium import Chromium
 from ops.browser.page import Page, same_page
 from tests.adapters.mail.test_templates import TEMPLATES, VALUES

@@ -13,7 +13,7 @@ from core.domain.identity.upstream.providers import NAMES
 from core.domain.languages import Language
 from core.domain.tenancy.join_requests import OwnJoinRequest
 from entrypoints.http.pages import shipped_pages
-from entrypoints.http.pages.account.devices.sign_in_log_pages import NAMED, failure
+from entrypoints.http.pages.account.devices import NAMED_FAILURES, failure
 from tests.browser.states import CONTROLS, ENDLESS, FROM_THE_RIGHT, LISTED, LONG, LONG_ROLE, NOW, ORDINARY, TERMS, TERMS_OVER, State, Words
 
 _SECTIONS: Final = [
@@ -167,7 +167,7 @@ def _login(**values: Any) -> Thing:
 _LOGINS: Final = [
     _login(),
     _login(flagged=True, country="", city="", address=None),
-    *(_login(provider=one) for one in (*NAMED, *NAMES)),
+    *(_login(provider=one) for one in (*NAMED_FAILURES, *NAMES)),
     *(_login(failure=one) for one in LoginFailure if one is not LoginFailure.UNKNOWN_ACCOUNT),
     Thing(**{**vars(_login()), "device_name": "", "service": "Timesheets", "organization": "Acme Metals"}),
 ]
@@ -721,7 +721,7 @@ STATES: Final = (
         "/ui/sign-ins",
         logins=_LOGINS,
         failure=failure,
-        named=NAMED,
+        named=NAMED_FAILURES,
         providers=NAMES,
         older="/ui/sign-ins?before=1",
         newest="/ui/sign-ins",

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from entrypoints.http.application import PAGES
 from entrypoints.http.description import openapi
-from entrypoints.http.description.samples import has_samples, in_python, in_typescript
+from entrypoints.http.description.documentation import has_samples, in_python, in_typescript
 from entrypoints.http.routes import ROUTES
 from ops.clients.document import described
 from tests.e2e.clients.conftest import MadeClients

@@ -24,8 +24,7 @@ from entrypoints.bootstrap import open_postern
 from entrypoints.checks import Finding, Verdict
 from entrypoints.cli.backups import check
 from entrypoints.cli.backups.create import create
-from entrypoints.cli.backups.proof import prove
-from entrypoints.cli.backups.report import STATUS, CheckReport
+from entrypoints.cli.backups.proof import STATUS, CheckReport, prove
 from entrypoints.cli.parsing.command_line import command_line
 from entrypoints.failures import FAILURE, OK, StartFailed
 from entrypoints.settings import Settings

@@ -18,8 +18,7 @@ from core.domain.backups import DamageKind, DatabaseState
 from core.frozen import replace
 from entrypoints.cli.backups import check
 from entrypoints.cli.backups.create import create
-from entrypoints.cli.backups.proof import prove
-from entrypoints.cli.backups.report import STATUS, CheckReport
+from entrypoints.cli.backups.proof import STATUS, CheckReport, prove
 from entrypoints.cli.parsing.command_line import command_line
 from entrypoints.failures import OK
 from tests.entrypoints.backups.installation import KEY, OWNER, BackedUp, database_beside, name_of, settings_for

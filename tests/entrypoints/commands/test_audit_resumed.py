@@ -13,10 +13,9 @@ import trio
 from core.domain.record.audit import ChainCheck, ChainHead, Reached
 from core.usecases import record
 from entrypoints.bootstrap import open_postern
-from entrypoints.cli.audit import _Report, run
+from entrypoints.cli import audit
+from entrypoints.cli.audit import NotResumed, ResumeFile, _Report, run
 from entrypoints.cli.parsing.command_line import command_line
-from entrypoints.cli.record import resuming
-from entrypoints.cli.record.resuming import NotResumed, ResumeFile
 from entrypoints.failures import FAILURE, OK, USAGE, StartFailed, sole
 from entrypoints.settings import Settings
 from tests.entrypoints.commands.test_audit_command import ACME
@@ -180,7 +179,7 @@ def test_a_place_of_one_chain_is_none_of_all(settings: Settings, tmp_path: Path)
 async def test_the_place_is_kept_every_few_seconds_for_its_owner_alone(
     settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(resuming, "_EVERY", 0.01)
+    monkeypatch.setattr(audit, "_EVERY", 0.01)
     place = Reached(datetime.now(UTC), None, ACME, ChainHead(1, b"d" * 32), 1, 0)
 
     async def kept(file: ResumeFile, told: Reached | None) -> None:

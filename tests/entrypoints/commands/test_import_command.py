@@ -12,7 +12,7 @@ import yaml
 
 from adapters.crypto.key_ring import EncryptionKey
 from core.domain.errors import BadRequest
-from entrypoints.cli.imports import clients, people
+from entrypoints.cli.imports import people
 from entrypoints.cli.parsing.command_line import command_line
 from entrypoints.failures import FAILURE, StartFailed
 from entrypoints.settings import Settings, read
@@ -321,7 +321,7 @@ def test_a_file_that_may_not_be_read_is_named(tmp_path: Path, monkeypatch: pytes
     def refuse(*_given: object) -> None:
         raise PermissionError(13, "Permission denied", str(tmp_path / "realm.json"))
 
-    monkeypatch.setattr(clients, "parts_of", refuse)
+    monkeypatch.setattr(people, "parts_of", refuse)
     with pytest.raises(StartFailed, match=r"realm.json cannot be read: Permission denied") as failed:
         people.run(command_line().parse_args(["import", "keycloak", REALM, "--organization", "acme", "--clients", "x"]), settings)
     assert failed.value.status == FAILURE

@@ -26,10 +26,9 @@ from entrypoints.bootstrap import open_postern
 from entrypoints.cli.operating import acting
 from entrypoints.cli.parsing.command_line import WITH_VERBS, command_line
 from entrypoints.cli.verbs import listing, running
-from entrypoints.cli.verbs.naming import singular, verbs_of
 from entrypoints.cli.verbs.offering import all_verbs, offer, subcommands
-from entrypoints.cli.verbs.options import option_of
-from entrypoints.cli.verbs.showing import once_shown, shown_lines
+from entrypoints.cli.verbs.options import option_of, singular, verbs_of
+from entrypoints.cli.verbs.running import once_shown, shown_lines
 from entrypoints.failures import NotAgreed
 from entrypoints.http.description.field_texts import texts_of
 from entrypoints.http.machinery.callers import MEMBER

@@ -12,10 +12,8 @@ import pytest
 
 from entrypoints.cli.main import main
 from entrypoints.cli.mcp import asking
-from entrypoints.cli.mcp.asking import ProductClient, require_private
-from entrypoints.cli.mcp.marking import Marker, unmarked
-from entrypoints.cli.mcp.messages import VERSIONS, ToolServer
-from entrypoints.cli.mcp.serving import LONGEST_LINE, converse
+from entrypoints.cli.mcp.asking import Marker, ProductClient, require_private, unmarked
+from entrypoints.cli.mcp.serving import LONGEST_LINE, VERSIONS, ToolServer, converse
 from entrypoints.cli.mcp.tools import Tools
 from entrypoints.failures import USAGE
 from entrypoints.unseen import seen

@@ -10,8 +10,7 @@ from msgspec.structs import replace
 
 from core.frozen import names_of
 from entrypoints.cli.main import main
-from entrypoints.cli.sizing.measured import MEASURED
-from entrypoints.cli.sizing.reckoning import BUSY, CONNECTIONS_OF_A_PROCESS, RUSH, Demand, needs
+from entrypoints.cli.sizing.size import BUSY, CONNECTIONS_OF_A_PROCESS, MEASURED, RUSH, Demand, needs
 from entrypoints.installation import connections_of
 from entrypoints.settings import read
 from tests.places import ROOT

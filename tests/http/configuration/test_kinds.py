@@ -7,7 +7,7 @@ import pytest
 
 from core.domain.platform.configuration.objects import ObjectPlace, organization_place, pointer, service_place
 from entrypoints.http.routes import ROUTES
-from entrypoints.http.routes.configuration.entries import named_fields
+from entrypoints.http.routes.configuration.kinds import named_fields
 from entrypoints.http.routes.configuration.registry import BY_ID, KINDS
 from entrypoints.http.routes.configuration.schema import schema
 from tests.http.configuration.documents import WHOLE

@@ -21,7 +21,7 @@ from core.domain.secrets import Secret
 from entrypoints.cli import keys
 from entrypoints.cli.backups.check import check_backup
 from entrypoints.cli.backups.create import create
-from entrypoints.cli.backups.report import CheckReport
+from entrypoints.cli.backups.proof import CheckReport
 from entrypoints.failures import OK
 from ops.stand_ins.fake_directory import SLO
 from ops.stand_ins.saml import Pair, pair

@@ -15,7 +15,7 @@ from entrypoints.bootstrap import Postern
 from entrypoints.http.application import build_application
 from entrypoints.http.description import documentation
 from entrypoints.http.description.documentation import _GUIDES
-from entrypoints.http.description.guides.guides import guide_name
+from entrypoints.http.description.guides import guide_name
 from entrypoints.http.pages import Pages
 from entrypoints.http.routes import ROUTES
 from tests.http.client import Client

@@ -10,9 +10,8 @@ from core.frozen import replace
 from entrypoints.bootstrap import Postern
 from entrypoints.http.application import build_application
 from entrypoints.http.description import documentation
-from entrypoints.http.description.guides import guides as module
-from entrypoints.http.description.guides.guides import FOLDERS, guides
-from entrypoints.http.description.guides.markdown import in_html
+from entrypoints.http.description import guides as module
+from entrypoints.http.description.guides import FOLDERS, guides, in_html
 from tests.http.client import Client
 from tests.http.conftest import SETTINGS
 from tests.http.description.test_documentation import loaded

@@ -14,12 +14,11 @@ from core.domain.errors import Refusal
 from entrypoints.bootstrap import Postern
 from entrypoints.http.application import PAGES, PosternApplication
 from entrypoints.http.description import openapi
-from entrypoints.http.machinery.answers import EMPTY_OBJECT, Answer, EmptyObject, NoBody
+from entrypoints.http.machinery.answers import EMPTY_OBJECT, LOCATION, Answer, AnswerHeader, EmptyObject, NoBody, RequestHeader
 from entrypoints.http.machinery.callers import ANYONE, CLIENT
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.endpoints import Endpoint, Endpoints, InvalidDeclaration, endpoint
 from entrypoints.http.machinery.errors import header_named_by, headers_of
-from entrypoints.http.machinery.headers import LOCATION, AnswerHeader, RequestHeader
 from entrypoints.http.machinery.limits import UNLIMITED
 from entrypoints.http.routes import ROUTES
 from ops.stand_ins.fake_providers import settings_of

@@ -8,7 +8,7 @@ from typing import Final
 
 import pytest
 
-from entrypoints.http.description.paging import WAYS
+from entrypoints.http.description.openapi import WAYS
 from tests.http.description.test_texts import DOCUMENT, OPERATIONS, SCHEMAS
 
 # Words with which the name of an operation begins. A new one is a word that a stranger would look for.

@@ -8,8 +8,7 @@ import pytest
 
 from entrypoints.http.description import openapi
 from entrypoints.http.machinery.endpoints import Endpoints
-from entrypoints.http.machinery.error_shapes import OURS
-from entrypoints.http.machinery.errors import status_of
+from entrypoints.http.machinery.errors import OURS, status_of
 from entrypoints.http.routes import ROUTES
 from tests.http import examples
 from tests.http.client import Client

@@ -13,7 +13,7 @@ from core.domain.services.api_keys import Permission
 from core.domain.tenancy.roles import Capability
 from entrypoints.http.application import PAGES
 from entrypoints.http.description import openapi
-from entrypoints.http.description.wording import caller_in_words, constraints_of, curl, limit_in_words, pretty
+from entrypoints.http.description.documentation import caller_in_words, constraints_of, curl, limit_in_words, pretty
 from entrypoints.http.routes import ROUTES
 from tests.http.description.schema_check import faults
 from tests.http.people import BASE_URL

@@ -17,8 +17,7 @@ from entrypoints.http.machinery.callers import ANYONE
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.decoding import FieldsReader
 from entrypoints.http.machinery.endpoints import InvalidDeclaration, endpoint
-from entrypoints.http.machinery.error_shapes import OURS
-from entrypoints.http.machinery.errors import NotAsDeclared
+from entrypoints.http.machinery.errors import OURS, NotAsDeclared
 from entrypoints.http.machinery.limits import UNLIMITED
 from tests.conftest import CapturedLog
 from tests.http.client import Client, Received

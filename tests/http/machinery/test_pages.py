@@ -7,10 +7,10 @@ import pytest
 
 from entrypoints.bootstrap import Postern
 from entrypoints.http.application import build_application
+from entrypoints.http.machinery.answers import SELF, PagePolicy, UnsafePolicy
 from entrypoints.http.machinery.browsers import IN_FLOW
 from entrypoints.http.machinery.callers import ANYONE
 from entrypoints.http.machinery.calls import Call
-from entrypoints.http.machinery.headers import SELF, PagePolicy, UnsafePolicy
 from entrypoints.http.pages.console.pages import CONSOLE
 from entrypoints.http.pages.declaring import page
 from tests.conftest import CapturedLog

@@ -13,7 +13,7 @@ import pytest
 from core.domain.branding import Branding, Font, Look
 from core.domain.languages import Language
 from entrypoints.http.pages import shipped_pages
-from entrypoints.http.pages.look.worn_looks import WornLook
+from entrypoints.http.pages.look import WornLook
 from tests.adapters.mail.test_templates import ACME, TEMPLATES, VALUES
 from tests.browser.states import states
 

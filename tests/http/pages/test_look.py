@@ -14,7 +14,7 @@ from core.domain.identity.profiles import SHADES
 from core.domain.languages import Language
 from core.domain.texts.own_texts import OwnTexts
 from entrypoints.http.pages import FOREVER, Pages, breakable, breakable_addresses, shipped_pages
-from entrypoints.http.pages.look.worn_looks import WornLook
+from entrypoints.http.pages.look import WornLook
 from tests.http.client import Client
 
 MOST_BYTES: Final = 30 * 1024

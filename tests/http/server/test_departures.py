@@ -8,8 +8,8 @@ import pytest
 import trio
 from quart_trio import QuartTrio
 
+from entrypoints.http.server.limits import ServerSettings
 from entrypoints.http.server.protocol import FINISH, Application
-from entrypoints.http.server.settings import ServerSettings
 from tests.http.running_server import GET, Certificate, Receive, Send, WireClient, answer, application, echo, running, until
 from tests.patience import PATIENCE
 from tests.tools import place_of

@@ -12,8 +12,8 @@ from hypercorn.config import Config
 
 from entrypoints.http.server import connection as connections
 from entrypoints.http.server.connection import ClientConnection, Worker
+from entrypoints.http.server.limits import ServerSettings
 from entrypoints.http.server.protocol import Application
-from entrypoints.http.server.settings import ServerSettings
 from tests.conftest import CapturedLog
 from tests.http.running_server import GET, Receive, RunningServer, Send, WireClient, answer, application, greet, running, until
 from tests.patience import PATIENCE

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from entrypoints.http.server.guests import Guests
+from entrypoints.http.server.limits import Guests
 
 # A /48 has 65536 networks. Each may be another customer's, or all may be one customer's.
 NETWORK = "2001:db8:0:{:x}::1"

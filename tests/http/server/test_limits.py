@@ -10,7 +10,7 @@ import pytest
 import trio
 from quart_trio import QuartTrio
 
-from entrypoints.http.server.settings import ServerSettings
+from entrypoints.http.server.limits import ServerSettings
 from tests.http.running_server import GET, Receive, RunningServer, Send, answer, application, echo, greet, running, until
 from tests.patience import PATIENCE, SOONER
 

@@ -2,8 +2,7 @@
 
 import pytest
 
-from entrypoints.http.server.pace import Pace
-from entrypoints.http.server.settings import ServerSettings
+from entrypoints.http.server.limits import Pace, ServerSettings
 
 SETTINGS = ServerSettings(silence=10, transfer_patience=20, least_bytes_a_second=1000)
 

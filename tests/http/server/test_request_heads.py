@@ -8,7 +8,7 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from entrypoints.http.server.bodies import SECTION_END, MalformedBody, is_complete
-from entrypoints.http.server.request_heads import RequestHead
+from entrypoints.http.server.heads import RequestHead
 
 TOKEN = st.text("!#$%&'*+-.^_`|~09azAZ", min_size=1, max_size=6).map(str.encode)
 VALUE = st.binary(max_size=8).map(lambda value: bytes(byte for byte in value if byte >= 0x20 and byte != 0x7F).strip(b" "))

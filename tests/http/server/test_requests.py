@@ -9,7 +9,7 @@ import trio
 from hypercorn.utils import LifespanFailureError
 from quart_trio import QuartTrio
 
-from entrypoints.http.server.settings import ServerSettings
+from entrypoints.http.server.limits import ServerSettings
 from tests.conftest import CapturedLog
 from tests.http.running_server import GET, Receive, Send, answer, application, echo, greet, running, whole_body
 from tests.patience import PATIENCE

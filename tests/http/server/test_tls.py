@@ -9,7 +9,7 @@ import httpx
 import pytest
 import trio
 
-from entrypoints.http.server.settings import ServerSettings
+from entrypoints.http.server.limits import ServerSettings
 from tests.conftest import CapturedLog
 from tests.http.running_server import Certificate, Receive, RunningServer, Send, application, echo, greet, running
 from tests.patience import PATIENCE, SOONER

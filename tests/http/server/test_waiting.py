@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 import trio
 
+from entrypoints.http.server.limits import ServerSettings
 from entrypoints.http.server.serving import serve
-from entrypoints.http.server.settings import ServerSettings
 from tests.http.running_server import (
     GET,
     Certificate,

@@ -9,7 +9,7 @@ import pytest
 from core.domain.branding import branding
 from core.domain.languages import Language
 from entrypoints.bootstrap import Postern
-from entrypoints.http.machinery.headers import language_headers
+from entrypoints.http.machinery.answers import language_headers
 from entrypoints.http.pages import shipped_pages
 from tests.conftest import CapturedLog
 from tests.http.browsing import Tabs

@@ -8,7 +8,7 @@ import pytest
 import trio
 
 from entrypoints.http.machinery import dispatch
-from entrypoints.http.server.settings import ServerSettings
+from entrypoints.http.server.limits import ServerSettings
 from tests.http.running_server import running
 from tests.http.upstream.scene import UpstreamScene
 from tests.http.upstream.test_provider_tokens import TokenHolder

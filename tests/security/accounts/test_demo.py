@@ -8,7 +8,7 @@ from core.domain.identifiers import UserId
 from core.domain.identity.privacy import PrivacyRequester
 from core.domain.record.events import SYSTEM
 from entrypoints.bootstrap import Postern
-from entrypoints.demo.organization import MEMBER, OWNER, PARTNER, PARTNER_SLUG, SLUG, make
+from entrypoints.demo.everything import MEMBER, OWNER, PARTNER, PARTNER_SLUG, SLUG, make_organizations
 from entrypoints.failures import StartFailed
 from tests.conftest import CapturedLog
 from tests.http import conftest as http
@@ -63,7 +63,7 @@ async def test_people_with_addresses_as_in_every_guide_keep_their_passwords(tria
     invited = [f"{name}@example.org" for name in ("ada", "bob", "carol")]
     for email in invited:
         await trial.join(email)
-    made = await make(trial.postern, HOME, partner=partner)
+    made = await make_organizations(trial.postern, HOME, partner=partner)
     for email in invited:
         assert not await trial.signs_in(email, made.password.reveal())
         assert await trial.signs_in(email, PASSWORD)
@@ -75,7 +75,7 @@ async def test_an_account_at_its_addresses_that_it_did_not_make_stays_as_it_is(t
     await trial.join(taken)
     before = trial.accounts()
     with pytest.raises(StartFailed, match=f"{taken} has an account already, and the demo did not make it"):
-        await make(trial.postern, HOME, partner=partner)
+        await make_organizations(trial.postern, HOME, partner=partner)
     # Nothing at all was made or changed, not even for those who come before.
     assert trial.accounts() == before
     assert trial.people.rows("select slug from organizations where slug in (%s, %s)", SLUG, PARTNER_SLUG) == []
@@ -83,16 +83,16 @@ async def test_an_account_at_its_addresses_that_it_did_not_make_stays_as_it_is(t
 
 
 async def test_who_takes_the_address_of_somebody_whom_it_made_and_who_is_gone_keeps_the_password(trial: Trial) -> None:
-    await make(trial.postern, HOME)
+    await make_organizations(trial.postern, HOME)
     await trial.forgotten(MEMBER)
     await trial.join(MEMBER)
     with pytest.raises(StartFailed, match=f"{MEMBER} has an account already, and the demo did not make it"):
-        await make(trial.postern, HOME)
+        await make_organizations(trial.postern, HOME)
     assert await trial.signs_in(MEMBER, PASSWORD)
 
 
 async def test_an_organization_that_somebody_handed_to_its_people_is_not_its_own(trial: Trial) -> None:
-    made = await make(trial.postern, HOME, partner=True)
+    made = await make_organizations(trial.postern, HOME, partner=True)
     signed_in = {"email": PARTNER, "password": made.password.reveal()}
     carol = (await trial.client.post("/api/auth/login", signed_in)).json()["access_token"]
     assert (await trial.client.request("DELETE", f"/api/organizations/{PARTNER_SLUG}", token=carol)).status == 204
@@ -104,24 +104,24 @@ async def test_an_organization_that_somebody_handed_to_its_people_is_not_its_own
     (await trial.request("POST", f"/api/organizations/{PARTNER_SLUG}/transfer-ownership", body, by=owner)).ok()
     before = trial.accounts()
     with pytest.raises(StartFailed, match=f"There is an organization `{PARTNER_SLUG}` already, and the demo did not make it"):
-        await make(trial.postern, HOME, partner=True)
+        await make_organizations(trial.postern, HOME, partner=True)
     assert trial.accounts() == before
 
 
 async def test_its_people_keep_their_passwords_when_they_govern_the_installation(trial: Trial) -> None:
-    made = await make(trial.postern, HOME)
+    made = await make_organizations(trial.postern, HOME)
     assert await trial.postern.platform.platform_owners.promote(trial.postern.foundation.email_syntax.parse(OWNER)) is not None
     before = trial.accounts()
     with pytest.raises(StartFailed, match=f"{OWNER} is a platform owner"):
-        await make(trial.postern, HOME)
+        await make_organizations(trial.postern, HOME)
     assert trial.accounts() == before
     assert await trial.signs_in(OWNER, made.password.reveal())
 
 
 async def test_each_new_password_is_in_the_audit_log(trial: Trial) -> None:
-    await make(trial.postern, HOME, partner=True)
+    await make_organizations(trial.postern, HOME, partner=True)
     assert trial.audited("security.password.changed") == []
-    made = await make(trial.postern, HOME, partner=True)
+    made = await make_organizations(trial.postern, HOME, partner=True)
     told = {
         (one["target_id"], one["organization_id"], one["actor_id"], one["details"]["how"])
         for one in trial.audited("security.password.changed")
@@ -134,9 +134,9 @@ async def test_each_new_password_is_in_the_audit_log(trial: Trial) -> None:
 
 
 async def test_whom_somebody_has_forgotten_it_makes_again(trial: Trial) -> None:
-    before = await make(trial.postern, HOME)
+    before = await make_organizations(trial.postern, HOME)
     await trial.forgotten(MEMBER)
-    made = await make(trial.postern, HOME)
+    made = await make_organizations(trial.postern, HOME)
     assert made.organization.id == before.organization.id
     belong = "select role from memberships where user_id = %s and org_id = %s"
     assert trial.people.rows(belong, trial.account(MEMBER), made.organization.id) == [{"role": "member"}]
@@ -152,6 +152,6 @@ async def test_no_account_of_anybody_else_has_an_id_as_the_demos_have(trial: Tri
     await trial.join("bob@example.org")
     before = {row["id"] for row in trial.people.rows("select id from users union all select id from organizations")}
     assert 8 not in {one.version for one in before}
-    await make(trial.postern, HOME, partner=True)
+    await make_organizations(trial.postern, HOME, partner=True)
     made = {row["id"] for row in trial.people.rows("select id from users union all select id from organizations")} - before
     assert [one.version for one in made] == [8] * 5

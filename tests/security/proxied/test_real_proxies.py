@@ -10,8 +10,8 @@ import pytest
 import trio
 
 from entrypoints.bootstrap import Postern
-from entrypoints.http.pages.console.organization.applications.making.lines import ApplicationKind, ApplicationValues, lines
-from entrypoints.http.server.settings import ServerSettings
+from entrypoints.http.pages.console.organization.applications.making import ApplicationKind, ApplicationValues, lines
+from entrypoints.http.server.limits import ServerSettings
 from tests.conftest import CapturedLog
 from tests.http.client import Client
 from tests.http.federation.proxied.behind_proxies import COOKIE

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from entrypoints.bootstrap import Postern
-from entrypoints.http.server.settings import ServerSettings
+from entrypoints.http.server.limits import ServerSettings
 from tests.conftest import CapturedLog
 from tests.http.client import Client
 from tests.http.federation.proxied.behind_proxies import COOKIE

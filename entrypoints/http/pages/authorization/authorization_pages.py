@@ -1,8 +1,12 @@
-"""`/oauth/authorize`: applications send people here to sign in, and people go back from here to the applications."""
+"""`/oauth/authorize`: applications send people here to sign in, and people go back from here to the applications.
+
+Forms by which other sites send people here, as the protocols require. Browsers send no cookies with the form of another site
+(`SameSite=Lax`). So we only read such a form, and answer with a redirect to a GET with the same parameters.
+"""
 
 from collections.abc import Sequence
 from typing import Final
-from urllib.parse import urlencode
+from urllib.parse import parse_qsl, urlencode
 
 import msgspec
 
@@ -21,16 +25,15 @@ from core.domain.services.clients import describes_itself
 from core.frozen import replace
 from core.usecases.federation.authorizations import AGREED, FinishedAuthorization, Outcome, UnfinishedAuthorization
 from entrypoints.bootstrap import Postern
-from entrypoints.http.machinery.answers import Answer, NoBody, redirect
+from entrypoints.http.machinery.accepts import Raw
+from entrypoints.http.machinery.answers import SELF, Answer, NoBody, PagePolicy, redirect
 from entrypoints.http.machinery.browser_cookies import other_tokens
 from entrypoints.http.machinery.browsers import BROWSER_OR_NOBODY, SIGN_IN
 from entrypoints.http.machinery.callers import ANYONE
 from entrypoints.http.machinery.calls import Call
-from entrypoints.http.machinery.error_shapes import Refused
-from entrypoints.http.machinery.headers import SELF, PagePolicy
+from entrypoints.http.machinery.errors import NotAsDeclared, Refused
 from entrypoints.http.machinery.limits import PAGE_LOADS, PAGE_STEPS
 from entrypoints.http.pages import shipped_pages
-from entrypoints.http.pages.authorization.foreign_forms import FOREIGN_FORM, pairs
 from entrypoints.http.pages.declaring import TO_CONFIRM_ADDRESS, Advised, page
 from entrypoints.http.pages.flows import (
     ACCEPT_TERMS,
@@ -50,8 +53,20 @@ from entrypoints.http.pages.flows import (
     to_proof,
     unregistered_name,
 )
-from entrypoints.http.refusal_recording import record_turned_away
-from entrypoints.http.refused_authorizations import answered_on_arrival, answered_on_the_way, refused_on_arrival
+from entrypoints.http.refusals import answered_on_arrival, answered_on_the_way, record_turned_away, refused_on_arrival
+
+FOREIGN_FORM: Final = Raw("application/x-www-form-urlencoded", 8 << 10)
+"""Half of the limit for a request's head, since the parameters come back in an address."""
+_MOST_PARAMETERS: Final = 100
+
+
+def pairs(encoded: bytes) -> list[tuple[str, str]]:
+    """The parameters in their order, repeated ones included. Bytes that are not UTF-8 become U+FFFD, which no parameter may contain."""
+    try:
+        return parse_qsl(encoded.decode("latin-1"), keep_blank_values=True, errors="replace", max_num_fields=_MOST_PARAMETERS)
+    except ValueError:
+        raise NotAsDeclared("There are too many parameters") from None
+
 
 GO_ON: Final = "/ui/authorize"
 CONSENT: Final = "/ui/consent"

@@ -16,10 +16,10 @@ from entrypoints.http.machinery.answers import Answer, Headers, NoBody, redirect
 from entrypoints.http.machinery.browsers import BROWSER_OR_NOBODY, BROWSER_WITH_OTHERS, HOME, SIGNING_OUT, BoundForm, token_for
 from entrypoints.http.machinery.callers import ANYONE
 from entrypoints.http.machinery.calls import Call
-from entrypoints.http.machinery.error_shapes import Refused
+from entrypoints.http.machinery.errors import Refused
 from entrypoints.http.machinery.limits import PAGE_LOADS, PAGE_STEPS
 from entrypoints.http.pages import account_of, shipped_pages
-from entrypoints.http.pages.authorization.foreign_forms import FOREIGN_FORM, pairs
+from entrypoints.http.pages.authorization.authorization_pages import FOREIGN_FORM, pairs
 from entrypoints.http.pages.declaring import TO_ACCOUNT, WITH_FORM, Advised, page
 from entrypoints.http.pages.flows import AnyCall, Page
 from entrypoints.http.pages.saml.logout_pages import sign_out_here, signed_out_place

@@ -1,18 +1,25 @@
-"""The cells of tables and the facts of records. A column says which part of a row it shows, and how."""
+"""The cells of tables and the facts of records, and the sign of a thing without a picture. A column says what it shows, and how."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
 from operator import attrgetter
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, Final, NamedTuple, Protocol, runtime_checkable
 from uuid import UUID
 
-from core.domain.identity.profiles import Portrait
+from core.domain.identity.profiles import SHADES, Portrait
 from core.domain.tenancy.roles import BuiltInRole
 from core.frozen import Frozen, replace
 from entrypoints.http.machinery.endpoints import Endpoint
-from entrypoints.http.pages.console.framing.marks import mark_of
 from ports.texts import Text
+
+_NAMELESS: Final = "?"
+
+
+def mark_of(name: str, thing: UUID, picture: str = "") -> Portrait:
+    """The colour comes from the id, so it stays when the name changes."""
+    return Portrait(picture, next((letter for letter in name if letter.isalnum()), _NAMELESS).upper(), thing.int % SHADES)
+
 
 Value = Callable[[Any], Any]
 

@@ -1,15 +1,26 @@
-"""The pages that make something, and the page that shows a secret once."""
+"""The pages that make something, with short names made from names, and the page that shows a secret once.
 
+Short names, made from names: for addresses and programs. Whoever wants another chooses it.
+
+A form that was sent twice makes one thing. So where another thing has the short name, nothing is made: the form comes back with the short
+name that has a number, and the button makes it.
+"""
+
+import re
+import unicodedata
 from collections.abc import Mapping, Sequence
 from operator import attrgetter
-from typing import Any
+from typing import Any, Final
 
-from core.domain.errors import Refusal
+import msgspec
+
+from core.domain.errors import Conflict, Refusal
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer, redirect
+from entrypoints.http.machinery.browsers import BoundForm
 from entrypoints.http.machinery.endpoints import Endpoint
-from entrypoints.http.pages.console.declaring import console
-from entrypoints.http.pages.console.handlers import stated
+from entrypoints.http.pages.console.declaring import console, stated
+from entrypoints.http.pages.console.forms import Input
 from entrypoints.http.pages.console.resources import Making, Resource
 from entrypoints.http.pages.console.sent_forms import (
     SeveralFaults,
@@ -24,8 +35,44 @@ from entrypoints.http.pages.console.sent_forms import (
     texts_of,
     with_rows,
 )
-from entrypoints.http.pages.console.short_names import at_short_name, completed, is_taken
 from entrypoints.http.pages.console.visit import NO_ERRORS, AnyCall, Head, Page, PageVisit
+
+LONGEST_SHORT_NAME: Final = 50
+_NOT_IN_SLUGS: Final = re.compile(r"[^a-z0-9]+")
+# The words of refusals of a short name that another thing has, or had.
+_TAKEN: Final = frozenset({"service_slug_taken", "short_name_taken", "key_used_once"})
+
+
+def slug_from(name: str, otherwise: str, separator: str = "-", number: int = 1) -> str:
+    """A short name that says the name; from the second on, it has the number. Letters that have no form in ASCII are left out, and
+    `otherwise` stands for a name that has no other letter. With `_` as separator, it begins with a letter, as keys of fields do.
+    """
+    plain = _NOT_IN_SLUGS.sub(separator, unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()).strip(separator)
+    if separator == "_" and plain[:1].isdigit():
+        plain = f"{otherwise}_{plain}"
+    end = "" if number == 1 else f"{separator}{number}"
+    return f"{(plain or otherwise)[: LONGEST_SHORT_NAME - len(end)].strip(separator)}{end}"
+
+
+def with_short_name(inputs: Sequence[Input], form: Any, number: int = 1) -> BoundForm:
+    """The form with the short names that were left empty."""
+    made = {
+        one.field: slug_from(getattr(form, one.derived.source), one.derived.otherwise, one.derived.separator, number)
+        for one in inputs
+        if one.derived is not None and not getattr(form, one.field).strip()
+    }
+    completed: BoundForm = msgspec.structs.replace(form, **made)
+    return completed
+
+
+def is_taken(problem: Exception) -> bool:
+    """Whether another thing has the short name."""
+    return isinstance(problem, Conflict) and problem.words in _TAKEN
+
+
+def at_short_name(inputs: Sequence[Input], errors: Mapping[str, str]) -> Mapping[str, str]:
+    """The errors about a short name that is taken, at its field."""
+    return {next((one.field for one in inputs if one.derived is not None), ""): next(iter(errors.values()))}
 
 
 def making_pages(resource: Resource, making: Making) -> Sequence[Endpoint]:
@@ -58,7 +105,7 @@ def making_pages(resource: Resource, making: Making) -> Sequence[Endpoint]:
         if (rows := with_rows(inputs, call.body)) is not None:
             return Answer(await form(visit, rows), 200)
         try:
-            body = body_of(making.shape, completed(inputs, making.filled(call.body)))
+            body = body_of(making.shape, with_short_name(inputs, making.filled(call.body)))
             if making.faults is not None:
                 require_one_at_most(making.faults(body))
             made = await visit.ask(endpoint, body=body)
@@ -66,7 +113,7 @@ def making_pages(resource: Resource, making: Making) -> Sequence[Endpoint]:
             errors, status = explained(visit, problem, counting(inputs, call.body))
             sent = call.body
             if is_taken(problem):
-                errors, sent = at_short_name(inputs, errors), completed(inputs, sent, 2)
+                errors, sent = at_short_name(inputs, errors), with_short_name(inputs, sent, 2)
             return Answer(await form(visit, sent_texts(inputs, sent), errors), status)
         key = making.key or resource.key
         onward = visit.here(resource.one, **{resource.parameter: key(made)}) if resource.parameter else visit.here(resource.at)

@@ -1,4 +1,12 @@
-"""`console.get` and `console.post` declare pages of the console. A page names the endpoint that it offers, and takes caller, limits, fresh
+"""How pages of the console are declared, their handlers, and what their frame says.
+
+What the frame of a page says beside the page: the places to change to, and how much of each entry needs a hand.
+
+It is asked before the page, in one statement. Who may not decide is shown no counts.
+
+Handlers that are made for a declaration. They state their types as handlers made by hand do.
+
+`console.get` and `console.post` declare pages of the console. A page names the endpoint that it offers, and takes caller, limits, fresh
 proof and refusals from the endpoint's declaration. `console.name` declares the name of a thing, for the pages below it.
 """
 
@@ -8,20 +16,41 @@ from contextlib import suppress
 from functools import wraps
 from typing import Any, Final, NamedTuple
 
+import msgspec
+
 from core.domain.errors import Forbidden, NotFound
 from core.domain.languages import CONSOLE_LANGUAGES
+from core.domain.platform.todos import FrameFacts
+from core.domain.tenancy.members import Member
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.accepts import Form
+from entrypoints.http.machinery.answers import PagePolicy
 from entrypoints.http.machinery.browsers import in_browser
 from entrypoints.http.machinery.callers import CallerRule
-from entrypoints.http.machinery.endpoints import Endpoint, Handler
-from entrypoints.http.machinery.headers import PagePolicy
+from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.endpoints import Endpoint, Handler, parameters
 from entrypoints.http.machinery.limits import PAGE_LOADS, PAGE_STEPS
-from entrypoints.http.pages.console.framing.frame_facts import frame_facts
-from entrypoints.http.pages.console.visit import PageVisit
+from entrypoints.http.pages.console.visit import Page, PageVisit
 from entrypoints.http.pages.declaring import WITH_FORM, page
 from entrypoints.http.routes.configuration.kinds import ObjectKind
-from entrypoints.http.routes.configuration.managed import kind_offered, mark_of
+from entrypoints.http.routes.configuration.registry import kind_offered, mark_of
+from entrypoints.http.routes.platform.todos import list_todos
+
+
+async def frame_facts(visit: PageVisit) -> FrameFacts:
+    caller, frames = visit.call.caller, visit.postern.platform.frames
+    if not isinstance(caller, Member):
+        return await frames.of_platform_owner(caller)
+    return await frames.of_member(caller, decides=caller.organization_is_active and visit.may(list_todos))
+
+
+def stated(handler: Any, name: str, at: str, *, body: Any = None, query: Any = None) -> Any:
+    """`at` is the template of the page's address: the endpoint that the page offers converts the values into its own types."""
+    path: Any = msgspec.defstruct("ConsolePath", [(one, str) for one in parameters(at)], frozen=True)
+    handler.__name__ = handler.__qualname__ = name.replace("-", "_")
+    handler.__annotations__ = {"call": Call[body, query, path, Any], "postern": Postern, "return": Page}
+    return handler
+
 
 # An API may have a hundred scopes, in rows of five fields.
 LONG_FORM: Final = Form(limit=64 << 10, most_fields=600)

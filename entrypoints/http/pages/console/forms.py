@@ -1,5 +1,7 @@
 """Forms of the console, made from the type of an endpoint's body. An input takes its kind, its limits and its choices from the field; the
 form says which fields it asks for, in which order, and in which words. `sent_forms.py` reads what a browser sends back.
+
+The form of a declared field, of an organization or of the installation: each kind of field asks for its own bounds alone.
 """
 
 from collections import Counter
@@ -11,10 +13,12 @@ import msgspec
 from msgspec import inspect
 
 from core.domain.secrets import Secret
+from core.domain.tenancy.profile_fields import FieldKind, FieldPrompt, FieldWriter
 from core.frozen import Frozen
 from entrypoints.http.machinery.browsers import BoundForm
 from entrypoints.http.machinery.endpoints import Endpoint
-from entrypoints.http.pages.console.rows.rows import PRESSED, Rows
+from entrypoints.http.pages.console.cells import code, listed, number, plain, when, words, yes_or_no
+from entrypoints.http.pages.console.rows import PRESSED, Rows
 from entrypoints.http.pages.console.visit import PageVisit
 
 _LONG: Final = 300
@@ -330,3 +334,56 @@ def _attributes(described: inspect.Type, kinds: Sequence[inspect.Type], kind: In
         largest = schema.get("maximum", next((one.le for one in numbers), None))
         found |= {name: value for name, value in (("min", least), ("max", largest)) if value is not None}
     return found
+
+
+def _bound(kind: FieldKind, name: str, hint: str = "") -> Asked:
+    return Asked(
+        f"rule.{name}",
+        kind=InputKind.LINES if name == "choices" else None,
+        under=("kind", kind),
+        label=f"console.declared_fields.{name}",
+        hint=hint,
+    )
+
+
+FIELD_BOUNDS: Final = (
+    _bound(FieldKind.TEXT, "min_length"),
+    _bound(FieldKind.TEXT, "max_length"),
+    _bound(FieldKind.NUMBER, "minimum"),
+    _bound(FieldKind.NUMBER, "maximum"),
+    _bound(FieldKind.DATE, "earliest", "console.declared_fields.date_hint"),
+    _bound(FieldKind.DATE, "latest", "console.declared_fields.date_hint"),
+    _bound(FieldKind.CHOICE, "choices", "console.declared_fields.choices_hint"),
+    _bound(FieldKind.LIST, "choices", "console.declared_fields.list_hint"),
+    _bound(FieldKind.LIST, "max_items"),
+    _bound(FieldKind.LIST, "max_length"),
+)
+FIELD_ASKED: Final = ("written_by", Asked("asked_at", hint="console.declared_fields.asked_at_hint"), "required")
+"""Who writes values, and when a person is asked for one."""
+NEW_FIELD: Final = (
+    "label",
+    Asked("key", hint="console.declared_fields.key_hint", derived=ShortName("label", "field", "_")),
+    Asked("kind", kind=InputKind.CARDS),
+    *FIELD_BOUNDS,
+    *FIELD_ASKED,
+)
+FIELD_COLUMNS: Final = (
+    plain("label"),
+    code("key"),
+    words("kind", FieldKind),
+    words("written_by", FieldWriter),
+    words("asked_at", FieldPrompt),
+    yes_or_no("required"),
+)
+FIELD_FACTS: Final = (
+    code("key"),
+    words("kind", FieldKind),
+    words("written_by", FieldWriter),
+    words("asked_at", FieldPrompt),
+    yes_or_no("required"),
+    number("position"),
+    listed("rule.choices"),
+    yes_or_no("rule_is_lost"),
+    when("created_at"),
+    when("updated_at"),
+)

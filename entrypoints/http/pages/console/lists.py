@@ -14,8 +14,7 @@ from entrypoints.http.machinery.answers import Answer
 from entrypoints.http.machinery.endpoints import Endpoint
 from entrypoints.http.machinery.errors import status_of
 from entrypoints.http.pages.console.cells import Cell, Column, RowAct, rows_of
-from entrypoints.http.pages.console.declaring import console
-from entrypoints.http.pages.console.handlers import stated
+from entrypoints.http.pages.console.declaring import console, stated
 from entrypoints.http.pages.console.navigation import address
 from entrypoints.http.pages.console.resources import LARGEST_PAGE, Act, Resource, query_names
 from entrypoints.http.pages.console.sent_forms import explained

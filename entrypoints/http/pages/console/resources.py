@@ -20,7 +20,7 @@ from entrypoints.http.machinery.endpoints import Endpoint
 from entrypoints.http.pages.console.cells import Column, Words
 from entrypoints.http.pages.console.forms import Choices, InputKind, Shape
 from entrypoints.http.pages.console.navigation import PagePosition
-from entrypoints.http.pages.console.undo.undo_pages import Undoable
+from entrypoints.http.pages.console.undo import Undoable
 from entrypoints.http.pages.console.visit import ButtonLink, PageVisit
 
 ON_A_PAGE: Final = 50

@@ -22,7 +22,7 @@ from entrypoints.http.machinery.decoding import convert, decode_own_type
 from entrypoints.http.machinery.errors import NotAsDeclared, status_of
 from entrypoints.http.pages.console.cells import field_of, in_words
 from entrypoints.http.pages.console.forms import WAS, Choice, Input, InputKind, Shape
-from entrypoints.http.pages.console.rows.rows import cut, filled, joined, lines_of, place_of, pressed_on
+from entrypoints.http.pages.console.rows import cut, filled, joined, lines_of, place_of, pressed_on
 from entrypoints.http.pages.console.visit import PageVisit
 
 Place = tuple[int, str]

@@ -27,8 +27,7 @@ from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.decoding import convert
 from entrypoints.http.machinery.endpoints import Endpoint, parameters
 from entrypoints.http.pages import shipped_pages
-from entrypoints.http.pages.console.cells import Column, Tone
-from entrypoints.http.pages.console.framing.marks import mark_of
+from entrypoints.http.pages.console.cells import Column, Tone, mark_of
 from entrypoints.http.pages.console.navigation import PagePosition, SideEntry, address, offered
 from entrypoints.http.pages.refusals import in_words
 

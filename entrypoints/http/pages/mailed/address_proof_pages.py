@@ -26,7 +26,7 @@ from entrypoints.http.machinery.browser_cookies import flow_secret
 from entrypoints.http.machinery.browsers import BROWSER, BROWSER_OR_NOBODY, BoundForm, token_for
 from entrypoints.http.machinery.callers import ANYONE
 from entrypoints.http.machinery.calls import Call
-from entrypoints.http.machinery.error_shapes import Refused
+from entrypoints.http.machinery.errors import Refused
 from entrypoints.http.machinery.limits import PAGE_LOADS, PAGE_SIGN_INS, PAGE_STEPS, UNLIMITED
 from entrypoints.http.pages import shipped_pages
 from entrypoints.http.pages.declaring import TO_SIGN_IN, WITH_FORM, Advised, page

@@ -32,7 +32,7 @@ from entrypoints.http.machinery.browser_cookies import session_token
 from entrypoints.http.machinery.browsers import IN_FLOW, SIGN_IN, FlowForm, bound_to
 from entrypoints.http.machinery.callers import ANYONE
 from entrypoints.http.machinery.calls import Call
-from entrypoints.http.machinery.error_shapes import Refused
+from entrypoints.http.machinery.errors import Refused
 from entrypoints.http.machinery.limits import AUTH, PAGE_LOADS
 from entrypoints.http.pages import shipped_pages
 from entrypoints.http.pages.account import ORGANIZATIONS

@@ -30,7 +30,7 @@ from entrypoints.http.pages import shipped_pages
 from entrypoints.http.pages.authorization.authorization_pages import LEAVING
 from entrypoints.http.pages.declaring import page
 from entrypoints.http.pages.flows import AnyCall, FlowLink, Page, browser_secret, in_this_browser, speak_as_asked
-from entrypoints.http.pages.saml.messages import REQUEST, RESPONSE, SAML_FORM, address, has, in_address, in_form
+from entrypoints.http.pages.saml import REQUEST, RESPONSE, SAML_FORM, address, has, in_address, in_form
 from entrypoints.http.pages.saml.sign_in_pages import advice, has_cookies, own_caller
 
 _SLO: Final = "/saml/{org_slug}/{service_slug}/slo"

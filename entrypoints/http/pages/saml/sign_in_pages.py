@@ -36,14 +36,13 @@ from entrypoints.http.machinery.browsers import (
 from entrypoints.http.machinery.callers import ANYONE
 from entrypoints.http.machinery.calls import Call, Request
 from entrypoints.http.machinery.decoding import ReadByPage
-from entrypoints.http.machinery.error_shapes import Refused
+from entrypoints.http.machinery.errors import Refused
 from entrypoints.http.machinery.fields import ServicePath
 from entrypoints.http.machinery.limits import PAGE_LOADS, PAGE_STEPS
 from entrypoints.http.pages import shipped_pages
 from entrypoints.http.pages.authorization.authorization_pages import LEAVING, form_of
 from entrypoints.http.pages.authorization.interim_pages import interim_page, leading_to, until_second_factor
 from entrypoints.http.pages.declaring import IN_POPUP_WITH_PASSKEYS, page
-from entrypoints.http.pages.few_at_once import FewAtOnce
 from entrypoints.http.pages.flows import (
     ACCEPT_TERMS,
     CHOOSE_ACCOUNT,
@@ -63,9 +62,9 @@ from entrypoints.http.pages.flows import (
     with_headers,
 )
 from entrypoints.http.pages.flows import SECOND_FACTOR as CODE_PAGE
-from entrypoints.http.pages.saml.messages import REQUEST, SAML_FORM, in_address, in_form
+from entrypoints.http.pages.saml import REQUEST, SAML_FORM, FewAtOnce, in_address, in_form
 from entrypoints.http.pages.sign_in.sign_in_pages import address_page
-from entrypoints.http.refusal_recording import record_turned_away
+from entrypoints.http.refusals import record_turned_away
 
 _SSO: Final = "/saml/{org_slug}/{service_slug}/sso"
 _AUTHENTICATE: Final = "/saml/{org_slug}/{service_slug}/authenticate"

@@ -28,6 +28,7 @@ from entrypoints.http.pages.setup import (
     PLACE,
     REFUSED,
     REFUSED_FORM,
+    SETUP_VISITOR,
     AnySetupCall,
     Page,
     SetupPath,
@@ -36,7 +37,6 @@ from entrypoints.http.pages.setup import (
     place,
     show,
 )
-from entrypoints.http.pages.setup.visitors import SETUP_VISITOR
 
 _AT: Final = f"{PLACE}/connection"
 CHECKED: Final = date(2026, 11, 23)

@@ -47,7 +47,7 @@ from entrypoints.http.pages.flows import (
 from entrypoints.http.pages.flows import (
     REGISTER as REGISTER_PAGE,
 )
-from entrypoints.http.pages.puzzle.puzzles import WITH_WIDGET, PagePuzzle, PuzzleForm
+from entrypoints.http.pages.puzzle import WITH_WIDGET, PagePuzzle, PuzzleForm
 from entrypoints.http.pages.refusals import in_words
 from entrypoints.http.pages.sign_in.providers import to_provider
 from entrypoints.http.pages.sign_in.sign_in_pages import PuzzleFirst, mailed, offered

@@ -60,7 +60,7 @@ from entrypoints.http.pages.flows import (
     to,
     visit,
 )
-from entrypoints.http.pages.puzzle.puzzles import WITH_WIDGET, PagePuzzle, PuzzleForm
+from entrypoints.http.pages.puzzle import WITH_WIDGET, PagePuzzle, PuzzleForm
 from entrypoints.http.pages.refusals import in_words
 from entrypoints.http.pages.sign_in.providers import provider_address, provider_name, to_provider
 from entrypoints.http.passkeys import PasskeySignal

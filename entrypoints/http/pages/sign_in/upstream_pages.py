@@ -32,10 +32,9 @@ from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.fields import example
 from entrypoints.http.machinery.limits import AUTH, PAGE_LOADS, PAGE_STEPS, USER_CODES
 from entrypoints.http.pages.account import CONNECTIONS
-from entrypoints.http.pages.authorization.authorization_pages import PROVIDERS, advice
-from entrypoints.http.pages.authorization.foreign_forms import FOREIGN_FORM, pairs
+from entrypoints.http.pages.authorization.authorization_pages import FOREIGN_FORM, PROVIDERS, advice, pairs
 from entrypoints.http.pages.declaring import IN_POPUP, page
-from entrypoints.http.pages.device.device_flow_pages import device_flow
+from entrypoints.http.pages.device import device_flow
 from entrypoints.http.pages.flows import (
     NEWCOMER,
     SECOND_FACTOR,
@@ -50,7 +49,7 @@ from entrypoints.http.pages.flows import (
     visit,
     with_headers,
 )
-from entrypoints.http.pages.newcomers.provider_test_pages import tested
+from entrypoints.http.pages.newcomers import tested
 from entrypoints.http.pages.sign_in.providers import address_again, ask_to_leave, back_to_asker
 from entrypoints.http.pages.sign_in.sign_in_pages import once_over, sign_in_again, when_over
 

@@ -29,7 +29,7 @@ from entrypoints.http.routes.configuration.acting import DocumentCaller
 from entrypoints.http.routes.configuration.kinds import Fields, ObjectKind, Within
 from entrypoints.http.routes.configuration.reading import MOST_PROBLEMS, Document, Resolve, read
 from entrypoints.http.routes.configuration.registry import BY_ID, KINDS, RULES
-from entrypoints.http.routes.tenancy.risk.risk_policies import get_risk_policies
+from entrypoints.http.routes.tenancy.risk_policies import get_risk_policies
 
 log = structlog.get_logger()
 Result = TypeVar("Result")

@@ -28,9 +28,8 @@ from entrypoints.http.machinery.limits import DOCUMENTS
 from entrypoints.http.routes.configuration.acting import DocumentCaller
 from entrypoints.http.routes.configuration.applying import Applied, Configuring, Planned, endpoint_of
 from entrypoints.http.routes.configuration.exporting import exported
-from entrypoints.http.routes.configuration.managed import managed_objects
 from entrypoints.http.routes.configuration.reading import unused_secrets, without_references
-from entrypoints.http.routes.configuration.registry import BY_ID
+from entrypoints.http.routes.configuration.registry import BY_ID, managed_objects
 
 _TAGS = ("configuration",)
 _OF_ORGANIZATION: Final = "/api/organizations/{org_slug}/configuration"

@@ -1,30 +1,37 @@
-"""The kinds of objects that belong to an organization, in the order in which they are made."""
+"""The kinds of objects that belong to an organization or to its services, in the order in which they are made."""
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Mapping, Sequence
+from html import escape
 from typing import Annotated, Any, Final
 
 import msgspec
+from msgspec.structs import replace
 
 from core.domain.errors import BadRequest
+from core.domain.federation.saml.configurations import Configuration
 from core.domain.formats import Json
 from core.domain.identity.registering import listed_domain
 from core.domain.identity.upstream.connections import ProviderKind
-from core.domain.identity.upstream.ldap.settings import LdapChange
+from core.domain.identity.upstream.ldap.settings import LdapChange, authorities_in, host_in
 from core.domain.identity.upstream.providers import Provider
 from core.domain.languages import Language
-from core.domain.platform.configuration.objects import ORGANIZATION, ObjectPlace
+from core.domain.lines import one_line
+from core.domain.outbound import client_keys
+from core.domain.platform.configuration.objects import ORGANIZATION, SERVICE, SERVICE_ROLES, ObjectPlace
 from core.domain.platform.configuration.planning import SortRules
+from core.domain.saml import SamlBinding
+from core.domain.services.proxies import ProxySettings
+from core.domain.services.user_keys import UserKeySettings
 from core.domain.tenancy.profile_fields import read_rule
 from core.domain.tenancy.sign_in_rules import SignInRules
 from core.domain.texts.rules import OwnText, canonical
 from core.frozen import names_of
 from entrypoints.http.machinery.fields import example
-from entrypoints.http.routes.configuration.directory_hosts import stored_authorities, stored_hosts
-from entrypoints.http.routes.configuration.entries import entry
-from entrypoints.http.routes.configuration.kinds import Fields, ObjectKind, References, Within
-from entrypoints.http.routes.configuration.saml_metadata import stored_pem
-from entrypoints.http.routes.federation import scim_settings
+from entrypoints.http.routes.configuration.kinds import Fields, ObjectKind, References, Within, before_any, entry
+from entrypoints.http.routes.federation import saml, scim_settings
 from entrypoints.http.routes.platform import governance
+from entrypoints.http.routes.services import plans, proxies, resource_servers, service_claims, service_roles, services, user_keys
 from entrypoints.http.routes.tenancy import (
     branding,
     domain_routes,
@@ -37,10 +44,106 @@ from entrypoints.http.routes.tenancy import (
     siem,
     sign_in_rules,
     teams,
+    texts,
+    trusted_issuers,
     upstream_providers,
     webhooks,
 )
-from entrypoints.http.routes.tenancy.texts import spoken_languages, texts
+
+_BINDINGS: Final = {
+    SamlBinding.POST: "urn:oasis:names:tc:SAML:2.0:bindings:HTTP-POST",
+    SamlBinding.REDIRECT: "urn:oasis:names:tc:SAML:2.0:bindings:HTTP-Redirect",
+}
+_ARMOUR: Final = re.compile(r"-----(?:BEGIN|END) CERTIFICATE-----|\s+")
+_LINE: Final = 64
+_Pem = Annotated[str, example("-----BEGIN CERTIFICATE-----\nMIIC…\n-----END CERTIFICATE-----\n")]
+
+
+class AcsAddress(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """An address at which the service provider receives assertions."""
+
+    index: int
+    """The number by which requests may name this address."""
+    url: str
+    """The address."""
+    is_default: bool = False
+    """Whether assertions go here if a request names no address."""
+
+
+class SamlServiceProvider(msgspec.Struct, frozen=True, kw_only=True):
+    """The addresses and certificates of a service provider."""
+
+    entity_id: Annotated[str, example("https://crm.example.com/saml")]
+    """The service provider's entity id, as in `saml`."""
+    acs_endpoints: Sequence[AcsAddress]
+    """All addresses that requests may name, by HTTP-POST."""
+    slo_url: Annotated[str, example("https://crm.example.com/saml/slo")] | None = None
+    """The service provider's address for sign-outs."""
+    slo_response_url: str | None = None
+    """The address for answers to sign-outs, if it is another one."""
+    slo_binding: SamlBinding = SamlBinding.POST
+    """The binding of both: `post` or `redirect`."""
+    signing_certificates: Sequence[_Pem] = ()
+    """The certificates in PEM by which the service provider signs its requests."""
+    encryption_certificate: _Pem | None = None
+    """The certificate in PEM that assertions are encrypted for. None: they are not encrypted."""
+
+
+def metadata(fields: Fields) -> bytes:
+    """The fields as metadata (SAML metadata, section 2.4.4)."""
+    parts = [_key("signing", one) for one in fields.get("signing_certificates") or ()]
+    if fields.get("encryption_certificate") is not None:
+        parts.append(_key("encryption", fields["encryption_certificate"]))
+    if fields.get("slo_url") is not None:
+        binding = _BINDINGS[SamlBinding(fields.get("slo_binding") or SamlBinding.POST)]
+        answers = "" if fields.get("slo_response_url") is None else f' ResponseLocation="{escape(fields["slo_response_url"])}"'
+        parts.append(f'<md:SingleLogoutService Binding="{binding}" Location="{escape(fields["slo_url"])}"{answers}/>')
+    for one in fields["acs_endpoints"]:
+        named = f'Location="{escape(one["url"])}" index="{one["index"]}"'
+        default = ' isDefault="true"' if one.get("is_default") else ""
+        parts.append(f'<md:AssertionConsumerService Binding="{_BINDINGS[SamlBinding.POST]}" {named}{default}/>')
+    return (
+        f'<md:EntityDescriptor xmlns:md="urn:oasis:names:tc:SAML:2.0:metadata" xmlns:ds="http://www.w3.org/2000/09/xmldsig#"'
+        f' entityID="{escape(fields["entity_id"])}">'
+        f'<md:SPSSODescriptor protocolSupportEnumeration="urn:oasis:names:tc:SAML:2.0:protocol">{"".join(parts)}</md:SPSSODescriptor>'
+        "</md:EntityDescriptor>"
+    ).encode()
+
+
+def _key(use: str, pem: str) -> str:
+    text = escape(_ARMOUR.sub("", pem))
+    data = f"<ds:X509Data><ds:X509Certificate>{text}</ds:X509Certificate></ds:X509Data>"
+    return f'<md:KeyDescriptor use="{use}"><ds:KeyInfo>{data}</ds:KeyInfo></md:KeyDescriptor>'
+
+
+def stored_pem(pem: Any) -> str:
+    """The certificate as it is stored, whatever its lines were."""
+    text = _ARMOUR.sub("", pem)
+    lines = "\n".join(text[at : at + _LINE] for at in range(0, len(text), _LINE))
+    return f"-----BEGIN CERTIFICATE-----\n{lines}\n-----END CERTIFICATE-----\n"
+
+
+def stored_endpoints(endpoints: Any) -> list[dict[str, Any]]:
+    return [{"index": one["index"], "url": one["url"], "is_default": one.get("is_default") is True} for one in endpoints]
+
+
+def stored_hosts(hosts: Any) -> Any:
+    return list(dict.fromkeys(_host(one) for one in hosts)) if isinstance(hosts, list | tuple) else hosts
+
+
+def stored_authorities(text: Any) -> Any:
+    try:
+        return "".join(stored_pem(one) for one in authorities_in(text)) if text else text
+    except BadRequest:
+        return text
+
+
+def _host(text: Any) -> Any:
+    try:
+        return host_in(text, start_tls=text.strip().lower().startswith("ldap://"))
+    except BadRequest:
+        return text
+
 
 OWN_PROVIDER: Final = "upstream_providers/"
 """Begins the name of one of the organization's own providers, in a domain route."""
@@ -181,9 +284,9 @@ ORGANIZATION_KINDS: Final = (
     ObjectKind(
         name="languages",
         within=Within.ORGANIZATION,
-        entry=entry("LanguagesEntry", spoken_languages.LanguagesPatch),
-        shown_by=spoken_languages.get_languages,
-        change=spoken_languages.change_languages,
+        entry=entry("LanguagesEntry", branding.LanguagesPatch),
+        shown_by=branding.get_languages,
+        change=branding.change_languages,
         is_single=True,
         # The order counts: the first one is for readers of none of them.
         standing={"languages": []},
@@ -360,5 +463,196 @@ ORGANIZATION_KINDS: Final = (
         key="domain",
         parameter="domain_id",
         translate=_with_provider,
+    ),
+)
+
+
+FREE_PLAN: Final[dict[str, Any]] = {"name": "Free", "price_cents": 0, "currency": "usd", "features": [], "billing_price_id": None}
+_TO_TEAM: Final = " to team "
+_TO_ROLE: Final = " to role "
+
+
+async def _assignment(fields: Fields, place: ObjectPlace, _references: References) -> Fields:
+    """The name of an assignment says all: `editor to team support`, or `editor to role admin`."""
+    for words, named in ((_TO_TEAM, "team"), (_TO_ROLE, "organization_role")):
+        role, is_there, to = place.name.partition(words)
+        if is_there:
+            return {**fields, "role": role, named: to}
+    raise BadRequest("an assignment is called `<role of the service> to team <team>` or `<role of the service> to role <role>`")
+
+
+def _stored_keys(value: Any) -> Any:
+    """What is no set of keys stays as it is: the endpoint refuses it."""
+    try:
+        return client_keys(value)
+    except (BadRequest, AttributeError):
+        return value
+
+
+def _scopes(value: Any) -> Any:
+    given = msgspec.convert(value, tuple[resource_servers.ResourceScopeBody, ...])
+    return [msgspec.to_builtins(replace(one, description=one_line(one.description))) for one in given]
+
+
+def _stated_scopes(value: Any) -> Any:
+    """Without what scopes do not ask for."""
+    return [{name: said for name, said in scope.items() if said not in (None, [])} for scope in value]
+
+
+SERVICE_KINDS: Final = (
+    ObjectKind(
+        name=SERVICE,
+        within=Within.ORGANIZATION,
+        entry=entry("ServiceEntry", services.NewServiceBody, without=("slug",)),
+        shown_by=services.list_services,
+        make=services.create_service,
+        change=services.change_service,
+        end=services.delete_service,
+        key="slug",
+        parameter="service_slug",
+        new_id="",
+        is_holder=True,
+        brings={("plans", "free"): FREE_PLAN},
+        brought_id={("plans", "free"): "default_plan.id"},
+    ),
+    ObjectKind(
+        name="plans",
+        within=Within.SERVICE,
+        entry=entry("PlanEntry", plans.NewPlan, without=("key",)),
+        shown_by=plans.list_plans,
+        make=plans.create_plan,
+        change=plans.change_plan,
+        end=plans.delete_plan,
+        key="key",
+        parameter="plan_id",
+        stored={"currency": lower},
+    ),
+    ObjectKind(
+        name="permissions",
+        within=Within.SERVICE,
+        entry=entry("PermissionEntry", service_roles.NewServicePermission, without=("key",)),
+        shown_by=service_roles.list_service_permissions,
+        make=service_roles.create_service_permission,
+        change=service_roles.change_service_permission,
+        end=service_roles.delete_service_permission,
+        key="key",
+        parameter="permission_key",
+        new_id="key",
+    ),
+    ObjectKind(
+        name="roles",
+        stored_as=SERVICE_ROLES,
+        within=Within.SERVICE,
+        entry=entry("ServiceRoleEntry", service_roles.NewServiceRole, without=("slug",)),
+        shown_by=service_roles.list_service_roles,
+        make=service_roles.create_service_role,
+        change=service_roles.change_service_role,
+        end=service_roles.delete_service_role,
+        key="slug",
+        parameter="role_slug",
+        new_id="slug",
+        unordered=frozenset({"permissions"}),
+    ),
+    ObjectKind(
+        name="assignments",
+        within=Within.SERVICE,
+        entry=entry("AssignmentEntry"),
+        shown_by=service_roles.list_assignments,
+        make=service_roles.create_assignment,
+        end=service_roles.delete_assignment,
+        parameter="assignment_id",
+        translate=_assignment,
+    ),
+    ObjectKind(
+        name="claims",
+        within=Within.SERVICE,
+        entry=entry("ClaimEntry", service_claims.NewServiceClaim, without=("name",)),
+        shown_by=service_claims.list_service_claims,
+        make=service_claims.create_service_claim,
+        change=service_claims.change_service_claim,
+        end=service_claims.delete_service_claim,
+        key="name",
+        parameter="claim_id",
+        together=(frozenset({"source", "argument"}),),
+        unordered=frozenset({"into"}),
+    ),
+    ObjectKind(
+        name="saml_service_provider",
+        within=Within.SERVICE,
+        entry=entry("SamlServiceProviderEntry", SamlServiceProvider),
+        shown_by=saml.get_saml_configuration,
+        change=saml.upload_saml_metadata,
+        is_single=True,
+        sends_all=True,
+        stored={
+            "acs_endpoints": stored_endpoints,
+            "signing_certificates": lambda ones: [stored_pem(one) for one in ones],
+            "encryption_certificate": stored_pem,
+        },
+        needed=frozenset({"entity_id", "acs_endpoints"}),
+        written=metadata,
+    ),
+    ObjectKind(
+        name="saml",
+        within=Within.SERVICE,
+        entry=entry("SamlEntry", saml.SamlConfigurationBody),
+        shown_by=saml.get_saml_configuration,
+        change=saml.configure_saml,
+        is_single=True,
+        always=frozenset({"enabled"}),
+        standing=before_any(saml.SamlConfigurationBody, Configuration),
+    ),
+    # An API names services, and permissions of one of them.
+    ObjectKind(
+        name="resource_servers",
+        within=Within.ORGANIZATION,
+        entry=entry("ResourceServerEntry", resource_servers.NewResourceServer, without=("identifier",)),
+        shown_by=resource_servers.list_resource_servers,
+        make=resource_servers.create_resource_server,
+        change=resource_servers.change_resource_server,
+        end=resource_servers.delete_resource_server,
+        key="identifier",
+        parameter="resource_id",
+        unordered=frozenset({"admitted_services", "exchanges", "metadata_hosts"}),
+        stored={"scopes": _scopes},
+        shown={"scopes": _stated_scopes},
+        together=(frozenset({"admits", "admitted_services"}), frozenset({"service_slug", "scopes"})),
+    ),
+    # After the roles and permissions that the rules name.
+    ObjectKind(
+        name="proxy",
+        within=Within.SERVICE,
+        entry=entry("ProxyEntry", proxies.ProxyBody),
+        shown_by=proxies.get_proxy,
+        change=proxies.change_proxy,
+        is_single=True,
+        standing=before_any(proxies.ProxyBody, ProxySettings),
+        unordered=frozenset({"hosts"}),
+    ),
+    # The keys name an API that the service stands for.
+    ObjectKind(
+        name="user_keys",
+        within=Within.SERVICE,
+        entry=entry("UserKeysEntry", user_keys.UserKeySettingsBody),
+        shown_by=user_keys.get_user_key_settings,
+        change=user_keys.change_user_key_settings,
+        is_single=True,
+        standing=before_any(user_keys.UserKeySettingsBody, UserKeySettings),
+    ),
+    # After the services that the rules are for.
+    ObjectKind(
+        name="trusted_issuers",
+        within=Within.ORGANIZATION,
+        entry=entry("TrustedIssuerEntry", trusted_issuers.NewTrustedIssuer, without=("name", "management_key_id")),
+        shown_by=trusted_issuers.list_trusted_issuers,
+        make=trusted_issuers.create_trusted_issuer,
+        change=trusted_issuers.change_trusted_issuer,
+        end=trusted_issuers.delete_trusted_issuer,
+        key="name",
+        parameter="rule_id",
+        fixed=frozenset({"service_slug"}),
+        together=(frozenset({"jwks_uri", "jwks"}),),
+        needed=frozenset({"service_slug"}),
+        stored={"jwks": _stored_keys},
     ),
 )

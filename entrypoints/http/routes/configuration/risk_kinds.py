@@ -27,10 +27,9 @@ from core.domain.lines import one_line
 from core.domain.platform.configuration.objects import PLATFORM_RISK, RISK_POLICIES, SERVICE, ObjectPlace
 from core.frozen import replace
 from entrypoints.http.machinery.fields import example
-from entrypoints.http.routes.configuration.entries import entry
-from entrypoints.http.routes.configuration.kinds import Fields, ObjectKind, References, Within
-from entrypoints.http.routes.tenancy.risk import risk_policies
-from entrypoints.http.routes.tenancy.risk.risk_policies import MOST_SERVICES, RiskConditionsBody, RiskPoliciesBody, RiskPolicyBody
+from entrypoints.http.routes.configuration.kinds import Fields, ObjectKind, References, Within, entry
+from entrypoints.http.routes.tenancy import risk_policies
+from entrypoints.http.routes.tenancy.risk_policies import MOST_SERVICES, RiskConditionsBody, RiskPoliciesBody, RiskPolicyBody
 
 # What is gone keeps its id, which is no longer than a slug may be.
 _Slug = Annotated[str, msgspec.Meta(min_length=1, max_length=50)]

@@ -7,8 +7,7 @@ import msgspec
 
 from core.domain.platform.configuration.objects import ORGANIZATION, SERVICE
 from entrypoints.http.description.field_texts import lift, texts_of
-from entrypoints.http.routes.configuration.entries import SOURCES
-from entrypoints.http.routes.configuration.kinds import ObjectKind, Within
+from entrypoints.http.routes.configuration.kinds import ENTRY_SOURCES, ObjectKind, Within
 from entrypoints.http.routes.configuration.reading import VERSION
 from entrypoints.http.routes.configuration.registry import BY_ID, KINDS, within
 
@@ -51,7 +50,7 @@ def schema() -> dict[str, Any]:
 def _describe(kind: ObjectKind, described: dict[str, Any]) -> None:
     properties = described.setdefault("properties", {})
     described.pop("title", None)
-    for source in SOURCES[kind.entry.__name__]:
+    for source in ENTRY_SOURCES[kind.entry.__name__]:
         for name, text in texts_of(source).items():
             if name in properties:
                 lift(properties[name])

@@ -30,16 +30,14 @@ from core.usecases.federation.grants import asked_scopes
 from entrypoints.bootstrap import Postern
 from entrypoints.http.key_proofs import shown_key
 from entrypoints.http.machinery.accepts import Form
-from entrypoints.http.machinery.answers import NO_BODY, NoBody
+from entrypoints.http.machinery.answers import DPOP, NO_BODY, NoBody, Origins
 from entrypoints.http.machinery.callers import CLIENT, OWN_USER
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.clients import COUNTS, ClientFields, all_said, authenticated_by, credentials, said
-from entrypoints.http.machinery.cors import Origins
 from entrypoints.http.machinery.derived import shown
 from entrypoints.http.machinery.endpoints import endpoint
-from entrypoints.http.machinery.error_shapes import OAUTH
+from entrypoints.http.machinery.errors import OAUTH
 from entrypoints.http.machinery.fields import AfarRequestUuid, Id, ServiceUuid, example
-from entrypoints.http.machinery.headers import DPOP
 from entrypoints.http.machinery.limits import AUTH, CREDENTIALS, UNLIMITED
 
 _TAGS: Final = ("account",)

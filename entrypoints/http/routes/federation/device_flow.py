@@ -15,15 +15,15 @@ from core.domain.identity.sign_in import PASSWORD_PROVIDER
 from core.usecases.federation.grants import asked_scopes
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.accepts import FormOrJson
+from entrypoints.http.machinery.answers import Origins
 from entrypoints.http.machinery.callers import ANYONE, CLIENT
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.clients import ClientFields, all_said, credentials, said
-from entrypoints.http.machinery.cors import Origins
 from entrypoints.http.machinery.endpoints import endpoint
-from entrypoints.http.machinery.error_shapes import OAUTH
+from entrypoints.http.machinery.errors import OAUTH
 from entrypoints.http.machinery.fields import Slug, SlugOfOrganization, SlugOfService, example
 from entrypoints.http.machinery.limits import AUTH, DEVICE_FLOW
-from entrypoints.http.routes.federation.document_clients import require_registered
+from entrypoints.http.routes.federation.unplaced_clients import require_registered
 
 _TAGS: Final = ("oauth",)
 _USER_CODE: Final = example("WDJB-MJHT")

@@ -26,9 +26,8 @@ from entrypoints.http.machinery.callers import OWNER_IN_PERSON, able
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.derived import shown
 from entrypoints.http.machinery.endpoints import endpoint
-from entrypoints.http.machinery.fields import Id, example
+from entrypoints.http.machinery.fields import Id, Paging, example, page_of
 from entrypoints.http.machinery.limits import CREDENTIALS
-from entrypoints.http.machinery.paging import Paging, page_of
 from entrypoints.http.routes.tenancy.connections import ConfirmedSettings
 from entrypoints.http.routes.tenancy.upstream_providers import PROVIDER, UpstreamProviderPath
 

@@ -10,17 +10,16 @@ from core.domain.federation.oauth.oidc import INTROSPECTION_ENDPOINT, REVOCATION
 from core.domain.secrets import Token
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.accepts import FormOrJson
-from entrypoints.http.machinery.answers import EMPTY_OBJECT, EmptyObject
+from entrypoints.http.machinery.answers import EMPTY_OBJECT, EmptyObject, Origins
 from entrypoints.http.machinery.callers import CLIENT
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.clients import COUNTS, ClientFields, authenticated_by, count_refusal, needed_credentials, said
-from entrypoints.http.machinery.cors import Origins
 from entrypoints.http.machinery.endpoints import Statement, endpoint
-from entrypoints.http.machinery.error_shapes import OAUTH
+from entrypoints.http.machinery.errors import OAUTH
 from entrypoints.http.machinery.fields import example
 from entrypoints.http.machinery.limits import AUTH, UNLIMITED
 from entrypoints.http.machinery.limits import CLIENT as CLIENT_LIMIT
-from entrypoints.http.routes.federation.document_clients import of_token
+from entrypoints.http.routes.federation.unplaced_clients import of_token
 
 _LONGEST_HINT: Final = 100
 

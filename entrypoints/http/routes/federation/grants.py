@@ -1,8 +1,8 @@
-"""The token endpoint: applications exchange codes, refresh tokens and credentials for tokens."""
+"""The token endpoint: applications, and workloads without a secret, exchange codes, refresh tokens and credentials for tokens."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import msgspec
 
@@ -27,10 +27,11 @@ from core.domain.identity.upstream.identity_assertions import is_identity_assert
 from core.domain.key_proofs import KeyProofMissing, KeyProofRefused, NonceNeeded
 from core.domain.secrets import Token
 from core.domain.services.clients import LONGEST_URI
+from core.frozen import replace
 from entrypoints.bootstrap import Postern
 from entrypoints.http.key_proofs import shown_key
 from entrypoints.http.machinery.accepts import FormOrJson
-from entrypoints.http.machinery.answers import Answer
+from entrypoints.http.machinery.answers import DEVICE_TOKEN, DPOP, Answer, AnswerHeader, Origins
 from entrypoints.http.machinery.callers import CLIENT
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.clients import (
@@ -43,16 +44,34 @@ from entrypoints.http.machinery.clients import (
     credentials_if_any,
     said,
 )
-from entrypoints.http.machinery.cors import Origins
 from entrypoints.http.machinery.endpoints import Statement, endpoint
-from entrypoints.http.machinery.error_shapes import OAUTH
+from entrypoints.http.machinery.errors import OAUTH
 from entrypoints.http.machinery.fields import AccessTokenText, ExpiresIn, example
-from entrypoints.http.machinery.headers import DEVICE_TOKEN, DPOP, AnswerHeader
 from entrypoints.http.machinery.limits import AUTH, DEVICE_FLOW, UNLIMITED
 from entrypoints.http.machinery.limits import CLIENT as OF_CLIENT
-from entrypoints.http.refusal_recording import refused_token_request
-from entrypoints.http.routes.federation.document_clients import of_grant
-from entrypoints.http.routes.federation.workloads import of_workload
+from entrypoints.http.refusals import refused_token_request
+from entrypoints.http.routes.federation.unplaced_clients import of_grant
+
+
+async def of_workload(call: Call[Any], postern: Postern, request: TokenRequest) -> IssuedTokens:
+    """The assertion authenticates the workload, so a good one counts under the bucket of the client or the key, and a refused one under the
+    address that it came from.
+    """
+    shown = await credentials(call, postern)
+    if not call.request.has_room(AUTH, OF_CLIENT):
+        # Checking a signature costs more than refusing: nobody who has sent too many bad ones gets there.
+        await call.request.count(AUTH)
+    try:
+        if shown.method is not AuthenticationMethod.NONE:
+            raise BadRequest("client_id: an assertion stands in place of the client's credentials, so send client_id alone")
+        key = await shown_key(call.request, postern, is_confidential=True)
+        issued = await postern.federation.workloads.exchange(replace(request, key=key), shown.client)
+    except Refusal as refusal:
+        await count_refusal(call.request, refusal)
+        raise
+    call.request.count_client(OF_CLIENT)
+    return issued
+
 
 _LONGEST_TYPE: Final = 100
 # RFC 6749 section 5.1 demands it beside `Cache-Control`, and some clients look.

@@ -15,8 +15,7 @@ from entrypoints.http.machinery.callers import able
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.derived import shown
 from entrypoints.http.machinery.endpoints import endpoint
-from entrypoints.http.machinery.fields import CreatedAt, Id, ServicePath, UpdatedAt, example
-from entrypoints.http.machinery.paging import Paging, page_of
+from entrypoints.http.machinery.fields import CreatedAt, Id, Paging, ServicePath, UpdatedAt, example, page_of
 from entrypoints.http.routes.record.audit import DetailedPagination
 
 _NOTICES = "/api/organizations/{org_slug}/services/{service_slug}/logout-notices"

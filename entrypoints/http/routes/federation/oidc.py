@@ -14,9 +14,9 @@ from core.domain.languages import Language
 from core.domain.secrets import Token
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.accepts import Form
+from entrypoints.http.machinery.answers import Origins
 from entrypoints.http.machinery.callers import ANYONE, OPENID_SESSION
 from entrypoints.http.machinery.calls import Call
-from entrypoints.http.machinery.cors import Origins
 from entrypoints.http.machinery.endpoints import Statement, endpoint
 from entrypoints.http.machinery.fields import example
 from entrypoints.http.machinery.limits import UNLIMITED

@@ -15,17 +15,16 @@ from core.domain.services.clients import LONGEST_URI
 from entrypoints.bootstrap import Postern
 from entrypoints.http.key_proofs import shown_key
 from entrypoints.http.machinery.accepts import Form
+from entrypoints.http.machinery.answers import DPOP, Origins
 from entrypoints.http.machinery.callers import CLIENT
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.clients import COUNTS, ClientFields, authenticated_by, credentials
-from entrypoints.http.machinery.cors import Origins
 from entrypoints.http.machinery.endpoints import endpoint
-from entrypoints.http.machinery.error_shapes import OAUTH
+from entrypoints.http.machinery.errors import OAUTH
 from entrypoints.http.machinery.fields import example
-from entrypoints.http.machinery.headers import DPOP
 from entrypoints.http.machinery.limits import AUTH, UNLIMITED
-from entrypoints.http.refused_authorizations import refused_on_arrival
-from entrypoints.http.routes.federation.document_clients import of_request
+from entrypoints.http.refusals import refused_on_arrival
+from entrypoints.http.routes.federation.unplaced_clients import of_request
 
 _Text = Annotated[str, msgspec.Meta(max_length=LONGEST)] | None
 

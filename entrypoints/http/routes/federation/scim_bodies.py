@@ -21,12 +21,12 @@ from core.domain.federation.scim.protocol import (
 )
 from core.domain.federation.scim.resources import DEFAULT_COUNT, MOST_LISTED, WantedAttributes, wanted
 from entrypoints.http.machinery.accepts import ScimJson
+from entrypoints.http.machinery.answers import AnswerHeader, RequestHeader
 from entrypoints.http.machinery.callers import DIRECTORY
 from entrypoints.http.machinery.calls import Request
 from entrypoints.http.machinery.endpoints import Statement
-from entrypoints.http.machinery.error_shapes import SCIM
+from entrypoints.http.machinery.errors import SCIM
 from entrypoints.http.machinery.fields import example
-from entrypoints.http.machinery.headers import AnswerHeader, RequestHeader
 from entrypoints.http.machinery.limits import SCIM as BY_TOKEN
 from entrypoints.http.machinery.limits import UNLIMITED
 from ports.federation.scim import SORTABLE, Order

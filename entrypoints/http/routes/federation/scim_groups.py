@@ -1,4 +1,4 @@
-"""The groups of a directory in SCIM (RFC 7644): the organization, and teams where the owner has switched to them."""
+"""The groups of a directory in SCIM (RFC 7644): the organization and its teams; and the search among people and groups (3.4.3)."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -10,9 +10,9 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from core.domain.errors import Conflict, Forbidden, NotFound, NotImplementedHere, PreconditionFailed, TeamLimitExceeded
-from core.domain.federation.scim.filters import OF_GROUPS, Filter
+from core.domain.federation.scim.filters import OF_GROUPS, OF_USERS, Comparable, Filter, parse_filter
 from core.domain.federation.scim.groups import GROUP_SCHEMA, GroupChange, group_change, whole_group
-from core.domain.federation.scim.protocol import InvalidValue
+from core.domain.federation.scim.protocol import InvalidFilter, InvalidValue
 from core.domain.federation.scim.resources import (
     WantedAttributes,
     group_location,
@@ -23,13 +23,13 @@ from core.domain.federation.scim.resources import (
     projected,
 )
 from core.domain.federation.scim.tokens import ScimHolder
+from core.usecases.federation.scim.users import Search
 from entrypoints.bootstrap import Postern
-from entrypoints.http.large_bodies import beside_the_loop
-from entrypoints.http.machinery.answers import NO_BODY, Answer, NoBody
+from entrypoints.http.machinery.answers import NO_BODY, Answer, AnswerHeader, NoBody
 from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.decoding import beside_the_loop
 from entrypoints.http.machinery.endpoints import endpoint
 from entrypoints.http.machinery.fields import example
-from entrypoints.http.machinery.headers import AnswerHeader
 from entrypoints.http.routes.federation.scim_bodies import (
     CHANGE_REFUSALS,
     ETAG,
@@ -53,6 +53,7 @@ from entrypoints.http.routes.federation.scim_bodies import (
     start_of,
     version_of,
 )
+from entrypoints.http.routes.federation.scim_users import encoded_users
 from ports.federation.scim import FoundGroup
 
 _GROUPS: Final = "/scim/v2/Groups"
@@ -313,3 +314,42 @@ def _in_part(members: bytes, want: WantedAttributes) -> msgspec.Raw:
         pieces.append(_encode(projected({_MEMBERS: piece}, want)[_MEMBERS])[1:-1])
         begin = end + 1
     return msgspec.Raw(b"[" + b",".join(pieces) + b"]")
+
+
+class ScimResourceList(ScimList, frozen=True, kw_only=True, rename="camel"):
+    """A page of users and groups."""
+
+    resources: Sequence[dict[str, Any]] = msgspec.field(name="Resources")
+    """The users and groups on this page."""
+
+
+@endpoint.post("/scim/v2/.search", **declared(*SEARCH_REFUSALS))
+async def search_scim(call: Call[ScimSearchBody, None, None, ScimHolder], postern: Postern) -> ScimResourceList | bytes:
+    """Search users and groups
+
+    A filter on an attribute that only one kind of resource has finds only that kind.
+    """
+    asked, holder, want = call.body, call.caller, call.body.wanted
+    start, count = start_of(asked.start_index), count_of(asked.count)
+    order = order_of(asked.sort_by, asked.sort_order)
+    of_users, of_groups = _read(asked.filter, OF_USERS), _read(asked.filter, OF_GROUPS)
+    if isinstance(of_users, InvalidFilter) and isinstance(of_groups, InvalidFilter):
+        raise of_users
+    resources: list[Any] = []
+    total = 0
+    if not isinstance(of_users, InvalidFilter):
+        found = await postern.federation.scim_users.list(holder, Search(of_users, order, start, count))
+        resources, total = await encoded_users(found.items, want, holder, postern), found.total
+    if not isinstance(of_groups, InvalidFilter):
+        places = range(max(start - total, 1), max(start + count - total, 1))
+        groups, of_kind = await found_groups(holder, of_groups, want, places, postern)
+        resources = [*resources, *groups]
+        total += of_kind
+    return _encode(list_response(resources, total, start))
+
+
+def _read(text: str | None, comparable: Comparable) -> Filter | InvalidFilter | None:
+    try:
+        return parse_filter(text, comparable) if text else None
+    except InvalidFilter as refusal:
+        return refusal

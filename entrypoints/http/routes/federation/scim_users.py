@@ -25,11 +25,10 @@ from core.domain.federation.scim.users import FIELD_SCHEMA, ProvisionedUser, Sta
 from core.domain.identifiers import UserId
 from core.usecases.federation.scim.users import Search
 from entrypoints.bootstrap import Postern
-from entrypoints.http.machinery.answers import NO_BODY, Answer, NoBody
+from entrypoints.http.machinery.answers import NO_BODY, Answer, AnswerHeader, NoBody
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.endpoints import endpoint
 from entrypoints.http.machinery.fields import EmailText, example
-from entrypoints.http.machinery.headers import AnswerHeader
 from entrypoints.http.routes.federation.scim_bodies import (
     CHANGE_REFUSALS,
     ETAG,

@@ -4,8 +4,6 @@ from typing import Final
 
 from entrypoints.http.machinery.endpoints import Endpoints
 from entrypoints.http.routes.identity import (
-    account_locks,
-    account_passwords,
     accounts,
     devices,
     identities,
@@ -16,31 +14,9 @@ from entrypoints.http.routes.identity import (
     passkeys,
     pictures,
     privacy,
-    provider_tokens,
-    realms,
-    reauthentication,
-    sessions,
     sign_in,
-    sign_in_links,
 )
 
 ROUTES: Final = Endpoints.of(
-    accounts,
-    account_passwords,
-    account_locks,
-    identities,
-    provider_tokens,
-    devices,
-    mfa,
-    own_terms,
-    passkeys,
-    pictures,
-    sign_in,
-    sign_in_links,
-    realms,
-    sessions,
-    reauthentication,
-    impersonation,
-    mail_budgets,
-    privacy,
+    accounts, identities, devices, mfa, own_terms, passkeys, pictures, sign_in, impersonation, mail_budgets, privacy
 )

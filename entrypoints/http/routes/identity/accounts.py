@@ -1,13 +1,16 @@
-"""Accounts: registering one, proving its e-mail address, and the caller's own profile."""
+"""Accounts: registering one, proving its address, the caller's own profile, passwords, and locking one's own account."""
 
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Annotated, Final
+from uuid import UUID
 
 import msgspec
 
 from core.domain.errors import BadRequest, Conflict, NotFound, OrganizationNotActive, Overloaded, RateLimited, ReauthenticationRequired
 from core.domain.federation.oauth.resources import PROFILE
+from core.domain.identifiers import UserKeyId
+from core.domain.identity.account_locks import MOST_RECENT, LockedAccount
 from core.domain.identity.account_mails import AccountMail, LinkRefused, MailedTokenPurpose
 from core.domain.identity.callers import Caller, CallerContext
 from core.domain.identity.guards.puzzles import PuzzlePurpose
@@ -21,10 +24,13 @@ from core.domain.identity.profiles import (
     picture_path,
 )
 from core.domain.identity.proofs import StepUp
+from core.domain.identity.realms import ProviderRequired
 from core.domain.identity.registering import RegistrationClosed
 from core.domain.identity.sign_in import service_named
+from core.domain.identity.upstream.claims import AddedKind
 from core.domain.languages import Language
 from core.domain.secrets import Password, Token
+from core.domain.services.user_keys import MOST_KEPT
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer, Message
 from entrypoints.http.machinery.callers import ANYONE, OWN_USER, USER
@@ -32,7 +38,7 @@ from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.endpoints import endpoint
 from entrypoints.http.machinery.errors import status_of
 from entrypoints.http.machinery.fields import EmailAddress, EmailText, Id, Slug, changed, email_field, example
-from entrypoints.http.machinery.limits import AUTH, REGISTER, RESEND_VERIFICATION
+from entrypoints.http.machinery.limits import AUTH, FORGOT_PASSWORD, REGISTER, RESEND_VERIFICATION, UNLIMITED
 from entrypoints.http.machinery.step_up import require_fresh_proof
 from entrypoints.http.pages import shipped_pages
 from entrypoints.http.pages.declaring import Advised, WayOn, page, refused_page
@@ -275,3 +281,141 @@ _OUTCOMES: Final = {
     MailedTokenPurpose.VERIFY_EMAIL: "address_confirmed",
     MailedTokenPurpose.CHANGE_EMAIL: "address_changed",
 }
+
+
+class PasswordReset(msgspec.Struct, frozen=True):
+    """The token from the mail, and the new password."""
+
+    token: Annotated[Token, example("b3f1a5c2-7d0e-4d1c-9a53-2f6c1f0f8e11")]
+    """The token in the mailed link. The token works once, within an hour."""
+    new_password: Password
+    """The new password, 8 to 128 characters."""
+    keep_keys: Annotated[Sequence[UUID], msgspec.Meta(max_length=MOST_KEPT)] | None = None
+    """The ids of the person's keys for the APIs of applications that stay; all others end. Ids of other keys count for nothing. Left
+    out or null: the keys that the person made end, and those that applications made stay.
+    """
+    keep_ways: Annotated[
+        Sequence[str], msgspec.Meta(max_length=MOST_RECENT), example(["passkey:019a2b3c-0000-7000-8000-000000000001"])
+    ] = ()
+    """For a locked account: which passkeys (`passkey:` and its id) and connected accounts (`identity:` and its id) of the last 30 days are
+    the person's. All others of that time end.
+    """
+
+
+class FirstPassword(msgspec.Struct, frozen=True):
+    """The first password of an account."""
+
+    new_password: Password
+    """The new password, 8 to 128 characters."""
+
+
+class PasswordChange(msgspec.Struct, frozen=True):
+    """The current password and the new one."""
+
+    current_password: Password
+    """The current password."""
+    new_password: Password
+    """The new password, 8 to 128 characters."""
+
+
+@endpoint.post("/api/auth/forgot-password", caller=ANYONE, limit=(AUTH, FORGOT_PASSWORD), reads=PUZZLE_HEADERS, tags=("registration",))
+async def request_password_reset(call: Call[AccountAddress], postern: Postern) -> Message:
+    """Ask for a mail with a link to choose a new password
+
+    The answer is the same whether or not such an account exists.
+    """
+    email = email_field(call.body.email, postern.foundation.email_syntax)
+    async with solvable(call, postern, PuzzlePurpose.RESET, email) as solved:
+        await postern.identity.accounts.ask_as_stranger(
+            AccountMail.RESET, email, call.body.org_slug or "", call.request.sender, may_wait=solved, solved=solved
+        )
+    return Message("If there is an account with this address, a mail with a link is on its way.")
+
+
+@endpoint.post(
+    "/api/auth/reset-password", caller=ANYONE, limit=AUTH, refuses=(BadRequest, ProviderRequired, Overloaded), tags=("registration",)
+)
+async def reset_password(call: Call[PasswordReset], postern: Postern) -> Message:
+    """Choose a new password with the token from a mail
+
+    The token works once. All sessions of the account end, and every device must pass the second factor again. Keys that the person has for
+    the APIs of applications end, unless `keep_keys` names them; a mail tells which ones ended, and which ones go on. If the people of the
+    address's domain sign in at a provider, the new password is refused. A locked account opens.
+    """
+    body = call.body
+    kept = None if body.keep_keys is None else [UserKeyId(one) for one in body.keep_keys]
+    await postern.identity.account_passwords.reset(body.token, body.new_password, call.actor, keep_keys=kept, keep_ways=body.keep_ways)
+    return Message("The password is changed. You can sign in with it now.")
+
+
+@endpoint.post(
+    "/api/user/set-password", caller=OWN_USER, step_up=StepUp.ACCOUNT, refuses=(BadRequest, NotFound, Overloaded), tags=("account",)
+)
+async def set_password(call: Call[FirstPassword], postern: Postern) -> Message:
+    """Choose a first password
+
+    For accounts that have no password because their people sign in another way. Your other sessions end. You need a recent proof of who you
+    are: of the second factor, if you have one.
+    """
+    caller = call.caller
+    await postern.identity.account_passwords.set(caller.user, caller.session, call.body.new_password, call.actor)
+    return Message("The password is set.")
+
+
+@endpoint.post("/api/user/change-password", caller=OWN_USER, refuses=(BadRequest, NotFound, RateLimited, Overloaded), tags=("account",))
+async def change_password(call: Call[PasswordChange], postern: Postern) -> Message:
+    """Change your password
+
+    Your other sessions end, and every device must pass the second factor again. You can try a few times at once, then once a minute.
+    """
+    caller = call.caller
+    await postern.identity.account_passwords.change(
+        caller.user, caller.session, call.body.current_password, call.body.new_password, call.actor
+    )
+    return Message("The password is changed.")
+
+
+class RecentWay(msgspec.Struct, frozen=True):
+    """Something that was added to the account in the 30 days before the lock, and may be somebody else's."""
+
+    kind: AddedKind
+    """What it is."""
+    id: Id
+    """Its id; for an authenticator app, the account's."""
+    name: Annotated[str, example("Laptop")]
+    """The person's name for it, or the provider's; empty for an authenticator app."""
+    added_at: datetime | None
+    """When it was added."""
+
+
+class LockEnded(msgspec.Struct, frozen=True):
+    """What a lock ended. Nothing, if the account was locked already."""
+
+    password: Annotated[bool, example(True)]
+    """Whether the account had a password."""
+    sessions: Annotated[int, example(3)]
+    """How many sessions ended, those of applications among them."""
+    devices: Annotated[int, example(1)]
+    """How many devices were not asked for the second factor, and are now."""
+    consents: Annotated[int, example(2)]
+    """How many applications may no longer act for the person."""
+    keys: Annotated[Sequence[str], example(["Laptop (Wiki)"])]
+    """The keys for applications that ended, by their names."""
+    recent: Sequence[RecentWay]
+    """What was added in the 30 days before, the oldest first."""
+
+
+@endpoint.post("/api/user/lock", caller=OWN_USER, limit=UNLIMITED, refuses=(BadRequest,), tags=("account",))
+async def lock_own_account(call: Call, postern: Postern) -> LockEnded:
+    """Lock your account, because somebody else may be in it
+
+    Everything ends that lets anybody in: your sessions, this one too, and those of applications, their consents, your keys for them,
+    trusted devices, mailed links, the password. You get a mail with a link for a new password, which opens the account. There you say
+    which passkeys and connected accounts of the last 30 days are yours. The second factor stays.
+    """
+    return locked_record(await postern.identity.account_locks.lock_own(call.caller, call.actor))
+
+
+def locked_record(done: LockedAccount) -> LockEnded:
+    recent = [RecentWay(one.kind, one.id, one.name, one.at) for one in done.recent]
+    return LockEnded(done.had_password, done.sessions, done.devices, done.consents, done.keys, recent)

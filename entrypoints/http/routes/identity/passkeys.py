@@ -15,21 +15,20 @@ from core.domain.identity.proofs import StepUp
 from core.domain.identity.realms import ProviderRequired
 from core.domain.identity.sign_in import service_named
 from entrypoints.bootstrap import Postern
-from entrypoints.http.machinery.answers import NO_BODY, Answer, NoBody
+from entrypoints.http.machinery.answers import COOKIES, DEVICE_TOKEN, NEW_DEVICE_TOKEN, NO_BODY, Answer, NoBody
 from entrypoints.http.machinery.browser_cookies import device_headers
 from entrypoints.http.machinery.callers import ANYONE, OWN_USER
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.endpoints import endpoint
 from entrypoints.http.machinery.fields import AccessTokenText, CreatedAt, ExpiresIn, Id, Name, RefreshTokenText, Slug, Total, example
-from entrypoints.http.machinery.headers import COOKIES, DEVICE_TOKEN, NEW_DEVICE_TOKEN
 from entrypoints.http.machinery.limits import AUTH, CREDENTIALS, LOGIN
-from entrypoints.http.passkey_makers import maker_named
 from entrypoints.http.passkeys import (
     AssertionCredential,
     PasskeyCreationOptions,
     PasskeyRequestOptions,
     RegistrationCredential,
     creation_options,
+    maker_named,
     request_options,
 )
 from entrypoints.http.routes.identity.own_terms import PendingTermsRecord

@@ -13,8 +13,8 @@ from core.domain.mail import Email
 from core.frozen import Frozen
 from core.usecases.identity.guards.puzzles import Puzzles
 from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery.answers import RequestHeader
 from entrypoints.http.machinery.calls import Call
-from entrypoints.http.machinery.headers import RequestHeader
 
 _CHALLENGE: Final = RequestHeader(
     "X-Puzzle-Challenge",

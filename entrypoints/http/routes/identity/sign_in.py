@@ -1,13 +1,15 @@
-"""Sign-in with a password, and with a second factor if the account has one."""
+"""Sign-in by password, second factor or mailed link; where a mail domain signs in; sessions, and the fresh proof within one."""
 
 from collections.abc import Sequence
 from typing import Annotated
+from uuid import UUID
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
 from core.domain.errors import (
     BadRequest,
+    Forbidden,
     NotFound,
     OrganizationNotActive,
     Overloaded,
@@ -16,20 +18,24 @@ from core.domain.errors import (
     TermsRequired,
     Unauthorized,
 )
-from core.domain.identity.realms import ProviderRequired
+from core.domain.identity.account_mails import AccountMail, Onward
+from core.domain.identity.guards.puzzles import PuzzlePurpose
+from core.domain.identity.passkeys import Ceremony, bound_to_session
+from core.domain.identity.realms import AuthMethod, ProviderRequired
 from core.domain.identity.sign_in import AwaitingSecondFactor, SignedIn, service_named
 from core.domain.mail import Email
 from core.domain.secrets import Password, Token
 from entrypoints.bootstrap import Postern
-from entrypoints.http.machinery.answers import Answer
+from entrypoints.http.machinery.answers import COOKIES, DEVICE_TOKEN, DEVICE_TRUST_TOKEN, NEW_DEVICE_TOKEN, Answer, Message
 from entrypoints.http.machinery.browser_cookies import device_headers
-from entrypoints.http.machinery.callers import ANYONE, PREAUTHENTICATED
+from entrypoints.http.machinery.callers import ANYONE, LEAVING, OWN_PERSON, PREAUTHENTICATED, Leaving
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.endpoints import endpoint
-from entrypoints.http.machinery.fields import AccessTokenText, ExpiresIn, RefreshTokenText, Slug, example
-from entrypoints.http.machinery.headers import COOKIES, DEVICE_TOKEN, DEVICE_TRUST_TOKEN, NEW_DEVICE_TOKEN
-from entrypoints.http.machinery.limits import AUTH, LOGIN, MFA_VERIFY
+from entrypoints.http.machinery.fields import AccessTokenText, EmailText, ExpiresIn, RefreshTokenText, Slug, email_field, example
+from entrypoints.http.machinery.limits import AUTH, FORGOT_PASSWORD, LOGIN, MFA_VERIFY
+from entrypoints.http.passkeys import AssertionCredential, PasskeyRequestOptions, request_options
 from entrypoints.http.routes.identity.own_terms import PendingTermsRecord, pending_record
+from entrypoints.http.routes.identity.program_puzzles import PUZZLE_HEADERS, solvable
 
 # RFC 5321 section 4.5.3.1: 64 octets, an @, 255 octets.
 _EmailText = Annotated[str, msgspec.Meta(min_length=1, max_length=320)]
@@ -193,3 +199,183 @@ def pending_of(signed_in: SignedIn) -> Sequence[PendingTermsRecord] | UnsetType:
 
 def _headers(signed_in: SignedIn, postern: Postern) -> tuple[tuple[bytes, bytes], ...]:
     return device_headers(signed_in.remembered, postern.foundation.public_url)
+
+
+class MagicLinkRequest(msgspec.Struct, frozen=True):
+    """The address of an account, and the destination of the link."""
+
+    email: EmailText
+    """The account's address."""
+    org_slug: Annotated[Slug, example("acme")] | None = None
+    """The organization whose branding the mail gets."""
+    service_slug: Annotated[Slug, example("shop")] | None = None
+    """A service of this organization. The link leads there once the person is signed in; without a service, to the account pages."""
+    redirect_uri: Annotated[str, msgspec.Meta(max_length=2000), example("https://shop.example/callback")] | None = None
+    """One of the service's redirect URIs; the first one by default. The authorization code goes there."""
+    state: Annotated[str, msgspec.Meta(max_length=1000), example("af0ifjsldkj")] | None = None
+    """A text that the redirect URI gets back with the code."""
+
+
+@endpoint.post(
+    "/api/auth/magic-link",
+    caller=ANYONE,
+    limit=(AUTH, FORGOT_PASSWORD),
+    refuses=(BadRequest,),
+    reads=PUZZLE_HEADERS,
+    tags=("sign-in",),
+)
+async def request_magic_link(call: Call[MagicLinkRequest], postern: Postern) -> Message:
+    """Ask for a mail with a link to sign in with
+
+    The link works once, within 15 minutes, in any browser. The link opens a page whose button signs the person in, and asks for the second
+    factor if there is one. The answer is always the same. No mail is sent if the address has no account, if nobody has verified the address
+    yet, or if one of the account's organizations has turned sign-in links off. A link can lead only to a service that has a client secret
+    or keys, because the codes of other services need a code challenge.
+    """
+    body = call.body
+    email = email_field(body.email, postern.foundation.email_syntax)
+    # A malformed redirect URI is refused here, where the caller gets the answer. Only the mail's job looks the service up.
+    service_named(body.org_slug or "", body.service_slug or "")
+    onward = Onward(service=body.service_slug or "", redirect_uri=body.redirect_uri or "", state=body.state or "")
+    async with solvable(call, postern, PuzzlePurpose.LINK, email) as solved:
+        await postern.identity.accounts.ask_as_stranger(
+            AccountMail.SIGN_IN_LINK, email, body.org_slug or "", call.request.sender, onward, may_wait=solved, solved=solved
+        )
+    return Message("If there is an account with this address that may sign in by a link, a mail with one is on its way.")
+
+
+class EmailLookup(msgspec.Struct, frozen=True):
+    """An e-mail address."""
+
+    email: EmailText
+    """The address that somebody wants to sign in with."""
+
+
+class DomainSignIn(msgspec.Struct, frozen=True, kw_only=True):
+    """How the people of a domain sign in. Two addresses of a domain get the same answer, whether or not they have accounts."""
+
+    connection_id: Annotated[UUID, example("018f3c5a-7b1e-7c3d-9f4a-2b6c8d0e1f23")] | None
+    """The id of the organization's own provider that the domain's people use; null if they use another provider, or none."""
+    provider_name: Annotated[str, example("Acme single sign-on")] | None
+    """The name of the provider; null if there is none."""
+    domain_verified: Annotated[bool, example(True)]
+    """Whether an organization has proved that it owns the domain."""
+    auth_method: Annotated[AuthMethod, example("upstream")]
+    """`upstream`: at the organization's own provider, by `/auth/{connection_id}`. `oauth`: at `codehost`, `websuite` or `officesuite`, by
+    `/auth/{provider_name}`. `password`: at this installation.
+    """
+
+
+@endpoint.post("/api/auth/lookup-email", caller=ANYONE, limit=AUTH, refuses=(BadRequest,), tags=("sign-in",))
+async def look_up_email(call: Call[EmailLookup], postern: Postern) -> DomainSignIn:
+    """Look up where somebody signs in, by the domain of their address
+
+    Only the domain decides, so the answer says nothing about accounts.
+    """
+    way = await postern.identity.realms.way_in(email_field(call.body.email, postern.foundation.email_syntax))
+    realm = way.realm
+    led = realm is not None and way.leads_to_provider
+    return DomainSignIn(
+        connection_id=realm.own_provider if realm is not None and led else None,
+        provider_name=(way.provider_name or None) if led else None,
+        domain_verified=realm is not None,
+        auth_method=way.method,
+    )
+
+
+class RefreshRequest(msgspec.Struct, frozen=True):
+    """The refresh token to exchange."""
+
+    refresh_token: Annotated[Token, example("5vXkS0mJtq1WcR8nZbYd2LhE7aPoGuKfZ3iN4wTqB9s")]
+    """The latest refresh token of the session."""
+
+
+class RefreshedTokens(msgspec.Struct, frozen=True):
+    """New tokens for the same session."""
+
+    access_token: AccessTokenText
+    refresh_token: RefreshTokenText
+    expires_in: ExpiresIn
+    token_type: Annotated[str, example("Bearer")]
+    """Always `Bearer`."""
+
+
+@endpoint.post(
+    "/api/auth/refresh",
+    caller=ANYONE,
+    limit=AUTH,
+    refuses=(BadRequest, Unauthorized, Forbidden, OrganizationNotActive, SecondFactorRequired, TermsRequired),
+    reads=(DEVICE_TOKEN,),
+    tags=("sign-in",),
+)
+async def refresh_session(call: Call[RefreshRequest], postern: Postern) -> RefreshedTokens:
+    """Exchange a refresh token for new tokens
+
+    Each refresh token works once. If you lost the answer, ask again within ten seconds from the same device: you get the same new refresh
+    token. If somebody sends an old refresh token later, or from elsewhere, the session ends. An application with a client secret or keys
+    refreshes at the token endpoint instead, because it must authenticate.
+    """
+    pair = await postern.identity.sessions.refresh(call.body.refresh_token, call.device)
+    return RefreshedTokens(pair.access_token.reveal(), pair.refresh_token.reveal(), pair.expires_in, "Bearer")
+
+
+@endpoint.post("/api/auth/logout", caller=LEAVING, limit=AUTH, tags=("sign-in",))
+async def sign_out(call: Call[None, None, None, Leaving], postern: Postern) -> Message:
+    """Sign out
+
+    The session's access and refresh tokens stop working with the next request. So do the tokens of every session that was opened from this
+    session, in an organization or in another user's name. You may repeat this.
+    """
+    leaving = call.caller
+    await postern.identity.sessions.sign_out(leaving.session, leaving.actor)
+    return Message("You are signed out.")
+
+
+class ReauthenticationProof(msgspec.Struct, frozen=True):
+    """One of a password, a code and a passkey."""
+
+    password: Password | None = None
+    """Your password, if you have no second factor."""
+    code: Annotated[str, msgspec.Meta(min_length=1, max_length=64, examples=["492039"])] | None = None
+    """The six digits of an authenticator, or a backup code."""
+    passkey: AssertionCredential | None = None
+    """A passkey, used with the options of `POST /api/auth/reauthenticate/options`. The passkey proves both factors."""
+
+
+@endpoint.post(
+    "/api/auth/reauthenticate",
+    caller=OWN_PERSON,
+    limit=(AUTH, LOGIN),
+    refuses=(BadRequest, ProviderRequired, RateLimited, Overloaded),
+    reads=(DEVICE_TOKEN, DEVICE_TRUST_TOKEN),
+    tags=("sign-in",),
+)
+async def reauthenticate(call: Call[ReauthenticationProof], postern: Postern) -> Message:
+    """Prove again who you are
+
+    Some changes need a recent proof of who you are. Without one the answer is `REAUTHENTICATION_REQUIRED`. This endpoint renews the proof
+    of your token's session; then repeat the change. If you have a second factor, send a `code`, otherwise your `password`. A `passkey`
+    stands for both. If you have none of them, sign in again. The limits of sign-in apply, and failures are logged.
+    """
+    body = call.body
+    if sum(given is not None for given in (body.password, body.code, body.passkey)) != 1:
+        raise BadRequest("Send one of password, code and passkey")
+    if body.password is not None:
+        await postern.identity.reauthentication.with_password(call.caller, body.password, call.client, call.actor)
+    elif body.code is not None:
+        await postern.identity.reauthentication.with_code(call.caller, body.code, call.client, call.actor)
+    elif body.passkey is not None:
+        await postern.identity.reauthentication.with_passkey(call.caller, body.passkey.assertion(), call.client, call.actor)
+    return Message("Your proof is renewed.")
+
+
+@endpoint.post("/api/auth/reauthenticate/options", caller=OWN_PERSON, limit=AUTH, refuses=(BadRequest,), tags=("sign-in",))
+async def begin_passkey_proof(call: Call, postern: Postern) -> PasskeyRequestOptions:
+    """Get what a browser needs to prove again who you are with a passkey
+
+    Send the browser's answer as `passkey` to `POST /api/auth/reauthenticate`, in the same session. If the base URL of the installation is
+    an IP address, passkeys are impossible, and the answer is 400.
+    """
+    caller = call.caller
+    options = await postern.identity.passkey_proofs.options(Ceremony.PROVE, bound_to_session(caller.session), caller.user)
+    return request_options(options)

@@ -1,4 +1,4 @@
-"""Governance of organizations: platform owners approve, reject and suspend them, and set their tiers and limits."""
+"""Governance: platform owners approve, reject, suspend and limit organizations, and approve the hosts of their APIs."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -7,8 +7,8 @@ from uuid import UUID
 
 import msgspec
 
-from core.domain.errors import BadRequest, NotFound
-from core.domain.identifiers import OrganizationId, TierId
+from core.domain.errors import BadRequest, Conflict, NotFound
+from core.domain.identifiers import OrganizationId, ResourceServerId, TierId
 from core.domain.identity.callers import Caller
 from core.domain.identity.proofs import StepUp
 from core.domain.platform.governance import (
@@ -21,6 +21,7 @@ from core.domain.platform.governance import (
     OrganizationFilter,
 )
 from core.domain.requests import DEFAULT_PAGE_LIMIT, LARGEST_PAGE_LIMIT
+from core.domain.services.resource_servers import ResourceApproval
 from core.domain.tenancy.management_keys import ManagementKeyHolder, PlatformCapability
 from core.domain.tenancy.members import knows_of_office
 from core.domain.tenancy.organizations import OrganizationStatus
@@ -43,7 +44,9 @@ from entrypoints.http.machinery.fields import (
     changed,
     example,
 )
-from entrypoints.http.routes.tenancy.organization_records import OrganizationRecord, TierRecord, organization_record, tier_record
+from entrypoints.http.machinery.limits import UNLIMITED
+from entrypoints.http.routes.services.resource_servers import ResourceServerRecord, resource_server_record
+from entrypoints.http.routes.tenancy.organizations import OrganizationRecord, TierRecord, organization_record, tier_record
 
 _TAGS = ("platform",)
 
@@ -345,3 +348,67 @@ def _listed(reader: Caller | ManagementKeyHolder, one: GovernedOrganization) -> 
 def _owner(reader: Caller | ManagementKeyHolder, owner: GovernedOwner) -> ListedOwner:
     governs = knows_of_office(reader, owner.id, is_platform_owner=owner.is_platform_owner)
     return ListedOwner(str(owner.id), owner.email, governs, owner.created_at, owner.name)
+
+
+_SERVERS = "/api/platform/resource-servers"
+
+
+class ApprovedResourcePath(msgspec.Struct, frozen=True):
+    resource_id: UUID
+    """The resource server's id."""
+
+
+class ResourceApprovalRecord(msgspec.Struct, frozen=True):
+    """A resource server whose organization asks for an approval, or has one."""
+
+    resource_server: ResourceServerRecord
+    """The resource server."""
+    org_slug: Annotated[str, example("acme")]
+    """The organization's slug."""
+    org_name: Annotated[str, example("Acme")]
+    """The organization's name."""
+    proved_elsewhere: Annotated[bool, example(False)]
+    """Whether another organization has proved the host. Then nobody can approve this."""
+
+
+@endpoint.get(_SERVERS, caller=PLATFORM_OWNER, tags=_TAGS)
+async def list_resource_approvals(_call: Call, postern: Postern) -> Sequence[ResourceApprovalRecord]:
+    """List the resource servers that wait for an approval, and those that have one
+
+    Organizations ask for an approval when they cannot prove the host of their API. The longest waiting come first, then the newest
+    approvals. You get the first 200.
+    """
+    return [_record(one, postern) for one in await postern.services.resource_approvals.list()]
+
+
+@endpoint.post(
+    f"{_SERVERS}/{{resource_id}}/approval",
+    caller=PLATFORM_OWNER,
+    limit=UNLIMITED,
+    refuses=(BadRequest, Conflict, NotFound),
+    tags=_TAGS,
+)
+async def approve_resource_server(call: Call[None, None, ApprovedResourcePath], postern: Postern) -> ResourceServerRecord:
+    """Approve the host of an organization's API
+
+    Tokens are made for the API from now on, although nobody has proved the host. Be sure that the API is the organization's: the
+    API trusts every token that this installation makes for it. A proof of another organization ends the approval.
+    """
+    approved = await postern.services.resource_approvals.approve(call.caller, ResourceServerId(call.path.resource_id), call.actor)
+    return resource_server_record(approved, postern)
+
+
+@endpoint.delete(f"{_SERVERS}/{{resource_id}}/approval", caller=PLATFORM_OWNER, limit=UNLIMITED, refuses=(NotFound,), tags=_TAGS)
+async def end_resource_approval(call: Call[None, None, ApprovedResourcePath], postern: Postern) -> ResourceServerRecord:
+    """Take back the approval of the host of an organization's API
+
+    The API waits again, and no more tokens are made for it. Taking back what nobody gave changes nothing.
+    """
+    after = await postern.services.resource_approvals.withdraw(call.caller, ResourceServerId(call.path.resource_id), call.actor)
+    return resource_server_record(after, postern)
+
+
+def _record(one: ResourceApproval, postern: Postern) -> ResourceApprovalRecord:
+    return ResourceApprovalRecord(
+        resource_server_record(one.server, postern), one.organization_slug, one.organization_name, one.proved_elsewhere
+    )

@@ -21,12 +21,14 @@ from entrypoints.http.routes.tenancy.profile_fields import (
     FieldPatch,
     FieldRecord,
     FieldScope,
+    FieldValuesPatch,
     NewField,
+    PersonFieldValues,
     bounds_record,
     field_change,
     field_wish,
+    kept_record,
 )
-from entrypoints.http.routes.tenancy.profile_values import FieldValuesPatch, PersonFieldValues, kept_record
 
 _TAGS = ("fields",)
 _FIELDS = "/api/platform/profile-fields"

@@ -1,25 +1,198 @@
-"""The log of an organization's sign-ins, for members who may read its audit log."""
+"""Figures about sign-ins, to an organization, its services and the installation, and the log of an organization's sign-ins."""
 
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Final
 from uuid import UUID
 
 import msgspec
 
 from core.domain.errors import BadRequest
 from core.domain.identifiers import LoginEventId, ServiceId
+from core.domain.identity.callers import Caller
 from core.domain.identity.login_events import LoginFailure
-from core.domain.platform.analytics import LoggedSignIn, SignInFilter, person_wanted
+from core.domain.platform.analytics import DEFAULT_RECENT, LoggedSignIn, RecentLogin, SignInFilter, person_wanted
 from core.domain.requests import DEFAULT_PAGE_LIMIT, LARGEST_PAGE_LIMIT
+from core.domain.tenancy.management_keys import PlatformCapability
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
 from entrypoints.bootstrap import Postern
-from entrypoints.http.machinery.callers import able
+from entrypoints.http.machinery.answers import Streamed
+from entrypoints.http.machinery.callers import MEMBER, PLATFORM_OWNER, able
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.derived import shown
 from entrypoints.http.machinery.endpoints import endpoint
-from entrypoints.http.machinery.fields import Id, OrganizationPath, PersonName, ServiceUuid, WayIn, example
+from entrypoints.http.machinery.fields import Id, OrganizationPath, PersonName, ServiceUuid, UserUuid, WayIn, example
+
+_TAGS: Final = ("analytics",)
+_ANALYTICS: Final = "/api/organizations/{org_slug}/analytics"
+_Day = Annotated[str, msgspec.Meta(extra_json_schema={"format": "date"}, examples=["2026-03-01"])]
+_Logins = Annotated[int, msgspec.Meta(description="The number of sign-ins.", examples=[42])]
+
+
+class SpanQuery(msgspec.Struct, frozen=True):
+    """Whole days in UTC, both included."""
+
+    start_date: _Day | None = None
+    """The first day; thirty days before the last one by default."""
+    end_date: _Day | None = None
+    """The last day; today by default."""
+
+
+class RecentQuery(msgspec.Struct, frozen=True):
+    limit: Annotated[int, msgspec.Meta(examples=[10])] = DEFAULT_RECENT
+    """The number of sign-ins, the newest first. There is no upper limit."""
+
+
+class LoginTrend(msgspec.Struct, frozen=True):
+    """The number of sign-ins on a day."""
+
+    date: _Day
+    """The day, in UTC."""
+    count: _Logins
+
+
+class FailedLogins(msgspec.Struct, frozen=True):
+    """The failed attempts to sign in of the last thirty days."""
+
+    since: _Day
+    """The first day that is counted. Later than thirty days ago if the organization has more than 20 000 attempts since."""
+    days: Sequence[LoginTrend]
+    """The failed attempts of each day, without days that have none."""
+
+
+class ServiceLogins(msgspec.Struct, frozen=True):
+    """The number of sign-ins to a service."""
+
+    service_id: UUID
+    """The service's id."""
+    service_name: Annotated[str, example("Billing")]
+    """The service's name; for a deleted service, its last name."""
+    count: _Logins
+
+
+class ProviderLogins(msgspec.Struct, frozen=True):
+    """The number of sign-ins by one method, which `provider` names."""
+
+    provider: WayIn
+    count: _Logins
+
+
+class RecentLoginRecord(msgspec.Struct, frozen=True):
+    """A sign-in."""
+
+    id: Id
+    user_id: UserUuid
+    service_id: UUID | None
+    """The service that the person signed in to; null if it has been deleted, or if the sign-in was to the organization."""
+    provider: WayIn
+    created_at: datetime
+    """When the person signed in."""
+
+
+class PlatformOverview(msgspec.Struct, frozen=True, kw_only=True):
+    """The installation in figures. Large numbers of users are estimates. Days are in UTC."""
+
+    total_users: Annotated[int, example(1204)]
+    """The number of accounts that are not deactivated."""
+    mfa_enabled_users: Annotated[int, example(640)]
+    """The number of these accounts that have a second factor."""
+    total_organizations: Annotated[int, example(31)]
+    """The number of organizations in any state."""
+    organizations_by_status: Annotated[Mapping[str, int], example({"active": 29, "pending": 2})]
+    """The number of organizations in each state."""
+    total_services: Annotated[int, example(87)]
+    """The number of services of all organizations."""
+    logins_today: Annotated[int, example(310)]
+    """The number of sign-ins since midnight."""
+    logins_7d: Annotated[int, example(2280)]
+    """The number of sign-ins today and in the six days before."""
+    logins_30d: Annotated[int, example(9120)]
+    """The number of sign-ins today and in the twenty-nine days before."""
+
+
+@endpoint.get(f"{_ANALYTICS}/login-trends", caller=MEMBER, keys=Capability.MEMBERS_VIEW, refuses=(BadRequest,), tags=_TAGS)
+async def list_login_trends(call: Call[None, SpanQuery, OrganizationPath, Member], postern: Postern) -> Sequence[LoginTrend]:
+    """List the number of sign-ins to the organization and its services on each day
+
+    Days without sign-ins are left out. People who only use a service count as well as members. Failed attempts are told by `failed-logins`.
+    """
+    days = await postern.platform.analytics.by_day(call.caller.organization, call.query.start_date, call.query.end_date)
+    return [LoginTrend(one.day.isoformat(), one.logins) for one in days]
+
+
+@endpoint.get(f"{_ANALYTICS}/failed-logins", caller=MEMBER, keys=Capability.MEMBERS_VIEW, tags=_TAGS)
+async def get_failed_logins(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> FailedLogins:
+    """Count the failed attempts to sign in on each of the last thirty days
+
+    Attempts of people who have been there, or are members by their own act. The log of sign-ins has each of them with its reason.
+    """
+    found = await postern.platform.analytics.failures(call.caller.organization)
+    return FailedLogins(found.since.isoformat(), [LoginTrend(one.day.isoformat(), one.logins) for one in found.days])
+
+
+@endpoint.get(f"{_ANALYTICS}/logins-by-service", caller=MEMBER, keys=Capability.MEMBERS_VIEW, refuses=(BadRequest,), tags=_TAGS)
+async def list_logins_by_service(call: Call[None, SpanQuery, OrganizationPath, Member], postern: Postern) -> Sequence[ServiceLogins]:
+    """List the number of sign-ins to each service, the most used service first
+
+    Deleted services keep their sign-ins, under their last name. Sign-ins to the organization itself belong to no service.
+    """
+    services = await postern.platform.analytics.by_service(call.caller.organization, call.query.start_date, call.query.end_date)
+    return [ServiceLogins(one.service, one.name, one.logins) for one in services]
+
+
+@endpoint.get(f"{_ANALYTICS}/logins-by-provider", caller=MEMBER, keys=Capability.MEMBERS_VIEW, refuses=(BadRequest,), tags=_TAGS)
+async def list_logins_by_provider(call: Call[None, SpanQuery, OrganizationPath, Member], postern: Postern) -> Sequence[ProviderLogins]:
+    """List the number of sign-ins in each way, the most used way first
+
+    It counts the sign-ins from `start_date` to `end_date`, or those of the last thirty days.
+    """
+    providers = await postern.platform.analytics.by_provider(call.caller.organization, call.query.start_date, call.query.end_date)
+    return [ProviderLogins(one.provider, one.logins) for one in providers]
+
+
+@endpoint.get(f"{_ANALYTICS}/recent-logins", caller=MEMBER, keys=Capability.MEMBERS_VIEW, refuses=(BadRequest,), tags=_TAGS)
+async def list_recent_logins(
+    call: Call[None, RecentQuery, OrganizationPath, Member], postern: Postern
+) -> Streamed[Sequence[RecentLoginRecord]]:
+    """List the newest sign-ins to the organization and its services
+
+    Each has the person, the service and the way in.
+    """
+    return Streamed(_parts(await postern.platform.analytics.recent(call.caller.organization, call.query.limit)))
+
+
+@endpoint.get("/api/platform/analytics/overview", caller=PLATFORM_OWNER, keys=PlatformCapability.ORGANIZATIONS_VIEW, tags=("platform",))
+async def get_platform_overview(_call: Call[None, None, None, Caller], postern: Postern) -> PlatformOverview:
+    """Get the installation in figures
+
+    Large numbers of users are estimates. Days are in UTC.
+    """
+    found = await postern.platform.analytics.overview()
+    return PlatformOverview(
+        total_users=found.users,
+        mfa_enabled_users=found.users_with_second_factor,
+        total_organizations=found.organizations,
+        organizations_by_status=found.organizations_by_status,
+        total_services=found.services,
+        logins_today=found.logins_today,
+        logins_7d=found.logins_7d,
+        logins_30d=found.logins_30d,
+    )
+
+
+_encode: Final = msgspec.json.Encoder().encode
+
+
+async def _parts(pages: AsyncGenerator[Sequence[RecentLogin], None]) -> AsyncGenerator[bytes, None]:
+    yield b"["
+    separator = b""
+    async for page in pages:
+        records = [RecentLoginRecord(one.id, one.user, one.service, one.provider, one.created_at) for one in page]
+        yield separator + _encode(records)[1:-1]
+        separator = b","
+    yield b"]"
+
 
 _LONGEST_PERSON = 254
 _LONGEST_PROVIDER = 50

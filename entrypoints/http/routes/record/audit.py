@@ -27,11 +27,13 @@ from entrypoints.http.machinery.fields import (
     IsPlatformOwner,
     OrganizationPath,
     OrganizationUuid,
+    Pagination,
+    Paging,
     PersonName,
     Success,
     example,
+    page_of,
 )
-from entrypoints.http.machinery.paging import Pagination, Paging, page_of
 
 _TAGS = ("audit",)
 _LONGEST_ACTION = 100

@@ -20,9 +20,9 @@ from core.domain.services.rights import (
     continued,
 )
 from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery.answers import Origins
 from entrypoints.http.machinery.callers import ANYONE, key, key_by_either_header
 from entrypoints.http.machinery.calls import Call
-from entrypoints.http.machinery.cors import Origins
 from entrypoints.http.machinery.endpoints import Statement, endpoint
 from entrypoints.http.machinery.fields import example
 from entrypoints.http.machinery.limits import UNLIMITED

@@ -24,6 +24,7 @@ from entrypoints.http.machinery.fields import (
     CreatedAt,
     Id,
     Name,
+    OffsetPaging,
     ServicePath,
     ServiceUuid,
     Total,
@@ -31,7 +32,6 @@ from entrypoints.http.machinery.fields import (
     example,
 )
 from entrypoints.http.machinery.limits import CREDENTIALS
-from entrypoints.http.machinery.paging import OffsetPaging
 
 _TAGS = ("api-keys",)
 _KEYS = "/api/organizations/{org_slug}/services/{service_slug}/api-keys"

@@ -23,14 +23,16 @@ from entrypoints.http.machinery.fields import (
     Id,
     MessageText,
     OrganizationPath,
+    Pagination,
+    Paging,
     PersonName,
     ServiceUuid,
     UpdatedAt,
     UserUuid,
     example,
+    page_of,
 )
 from entrypoints.http.machinery.limits import UNLIMITED
-from entrypoints.http.machinery.paging import Pagination, Paging, page_of
 from entrypoints.http.routes.identity.identities import IdentityRecord
 
 _TAGS = ("end-users",)

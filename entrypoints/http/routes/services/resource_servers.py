@@ -37,16 +37,7 @@ from entrypoints.http.machinery.callers import able
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.derived import shown, taken, turned
 from entrypoints.http.machinery.endpoints import endpoint
-from entrypoints.http.machinery.fields import (
-    CreatedAt,
-    Id,
-    MetadataHosts,
-    OrganizationPath,
-    PermissionKey,
-    ServiceSlug,
-    UpdatedAt,
-    example,
-)
+from entrypoints.http.machinery.fields import CreatedAt, Id, MetadataHosts, OrganizationPath, PermissionKey, ServiceSlug, UpdatedAt, example
 from entrypoints.http.machinery.limits import CREDENTIALS, UNLIMITED
 from entrypoints.http.routes.tenancy.domains import DomainVerification, VerificationToken
 

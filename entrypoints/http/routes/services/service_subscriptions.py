@@ -17,9 +17,8 @@ from entrypoints.http.machinery.callers import key
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.derived import shown
 from entrypoints.http.machinery.endpoints import endpoint
-from entrypoints.http.machinery.fields import Id, Total, UserUuid, example, given
+from entrypoints.http.machinery.fields import Id, OffsetPaging, Total, UserUuid, example, given
 from entrypoints.http.machinery.limits import UNLIMITED
-from entrypoints.http.machinery.paging import OffsetPaging
 
 Value = TypeVar("Value")
 # A date and time without its offset from UTC names no moment.

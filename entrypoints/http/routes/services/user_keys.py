@@ -1,4 +1,4 @@
-"""The keys that the users of a service have for its API, for members of the organization, and the settings under which people make them."""
+"""The keys that the users of a service have for its API: for the service's own servers, and for members of the organization."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -8,32 +8,223 @@ from uuid import UUID
 import msgspec
 
 from core.domain.errors import BadRequest
-from core.domain.identifiers import UserKeyId
-from core.domain.services.api_keys import LONGEST_LIFE
+from core.domain.identifiers import UserId, UserKeyId
+from core.domain.requests import DEFAULT_PAGE_LIMIT, LARGEST_PAGE_LIMIT
+from core.domain.secrets import Token
+from core.domain.services.api_keys import LONGEST_LIFE, KeyHolder, Permission
 from core.domain.services.resource_identifiers import LONGEST_IDENTIFIER
+from core.domain.services.resource_servers import LONGEST_SCOPE, MOST_SCOPES
 from core.domain.services.user_keys import (
     LONGEST_PREFIX,
     MOST_KEYS,
     SHORTEST_PREFIX,
+    KeyReason,
+    KnownUserKey,
     OwnedUserKey,
+    UserKey,
     UserKeySettings,
     UserKeySettingsChange,
+    WantedUserKey,
 )
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import NO_BODY, NoBody
-from entrypoints.http.machinery.callers import able
+from entrypoints.http.machinery.callers import able, admit_key, key, key_with_body
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.derived import shown, taken
 from entrypoints.http.machinery.endpoints import endpoint
-from entrypoints.http.machinery.fields import CreatedAt, EmailAddress, Id, ServicePath, UserUuid, example
+from entrypoints.http.machinery.fields import SHOWN_ONCE, CreatedAt, EmailAddress, Id, Name, ServicePath, UserUuid, example
 from entrypoints.http.machinery.limits import UNLIMITED
-from entrypoints.http.routes.services.service_user_keys import UserKeysQuery
 
-_TAGS = ("user-keys",)
-_KEYS: Final = "/api/organizations/{org_slug}/services/{service_slug}/user-keys"
+_TAGS = ("service-interface",)
+_KEYS: Final = "/api/service/user-keys"
 _KEY: Final = f"{_KEYS}/{{user_key_id}}"
+
+_Scope = Annotated[str, msgspec.Meta(max_length=LONGEST_SCOPE)]
+_Scopes = Annotated[Sequence[_Scope], msgspec.Meta(max_length=MOST_SCOPES), example(["orders:read"])]
+_KeyName = Annotated[Name, example("Laptop")]
+
+
+class ServiceUserKeyPath(msgspec.Struct, frozen=True):
+    user_key_id: UUID
+    """The user key's id."""
+
+
+class UserKeysQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """The requested part of the list."""
+
+    after: UUID | None = None
+    """The `next` of the page before."""
+    limit: Annotated[int, msgspec.Meta(ge=1, le=LARGEST_PAGE_LIMIT)] = DEFAULT_PAGE_LIMIT
+    """The largest number of entries in the answer. A number above the maximum is refused."""
+
+    @property
+    def position(self) -> UserKeyId | None:
+        return None if self.after is None else UserKeyId(self.after)
+
+
+class ServiceUserKeysQuery(UserKeysQuery, frozen=True, kw_only=True):
+    """The requested part of the list, and a filter."""
+
+    user_id: UserUuid | None = None
+    """Only the keys of this user."""
+
+
+class NewServiceUserKey(msgspec.Struct, frozen=True, kw_only=True):
+    """A new key of a user."""
+
+    user_id: UserUuid
+    name: _KeyName
+    """The key's name, by which the user knows it."""
+    scopes: _Scopes = ()
+    """The scopes of the key: of the API that the service's settings name. The user must hold the permissions that they need."""
+    expires_in_days: Annotated[int, example(90)] | None = None
+    """The number of days until the key expires. If you leave it out, the key lives as long as the service's settings allow."""
+
+
+class ServiceUserKeyRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """A key of a user, without the key itself."""
+
+    id: Id
+    user_id: UserUuid
+    name: _KeyName
+    """The key's name."""
+    prefix: Annotated[str, example("acme_a1b2c3")]
+    """The beginning of the key: enough to tell it from the others."""
+    scopes: _Scopes
+    """The scopes that the key was given."""
+    last_used_at: datetime | None
+    """When the key was last found valid, to the minute; null if it never was."""
+    expires_at: datetime | None
+    """When the key expires; null if it never does."""
+    created_at: CreatedAt
+    made_by_user: Annotated[bool, example(True)]
+    """Whether the user made the key; otherwise the service did."""
+
+
+class CreatedServiceUserKey(msgspec.Struct, frozen=True, kw_only=True):
+    """The new key of a user. This is the only answer with the key itself."""
+
+    id: Id
+    user_id: UserUuid
+    name: _KeyName
+    """The key's name."""
+    prefix: Annotated[str, example("acme_a1b2c3")]
+    """The beginning of the key: enough to tell it from the others."""
+    key: Annotated[str, SHOWN_ONCE, example("acme_a1b2c3_Zk8vQ1nR5tYw3XcB7mLp0HsDfG6jK9qWe2RtUyIoPa4")]
+    """The key. No other answer shows it."""
+    scopes: _Scopes
+    """The scopes of the key."""
+    expires_at: datetime | None
+    """When the key expires; null if it never does."""
+    created_at: CreatedAt
+
+
+class ServiceUserKeyList(msgspec.Struct, frozen=True):
+    """One page of user keys."""
+
+    user_keys: Sequence[ServiceUserKeyRecord]
+    """The keys on this page, the newest first."""
+    next: UUID | None
+    """Send it as `after` to get the next page; null on the last page."""
+
+
+class UserKeyCheck(msgspec.Struct, frozen=True):
+    """A key that somebody showed to your API."""
+
+    key: Annotated[str, example("acme_a1b2c3_Zk8vQ1nR5tYw3XcB7mLp0HsDfG6jK9qWe2RtUyIoPa4")]
+    """The key, as it was shown. Any text may be sent."""
+    scopes: _Scopes = ()
+    """The scopes that the request to your API needs. If the key lacks one of them, it is not valid here."""
+
+
+class UserKeyVerdict(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Whether the key is valid, and whose it is. If it is not valid, the answer has the reason and nothing else."""
+
+    valid: bool
+    """Whether your API may act for the user."""
+    reason: Annotated[KeyReason, example(None)] | None = None
+    """Why the key is not valid. `unknown`: your service has no such key, or has it no more. `expired`. `off`: the service has turned keys
+    of users off. `barred`: the service does not admit the user now. `lacks_scope`: the key does not have every scope that you asked for,
+    or the user has lost the permission.
+    """
+    user_id: UserUuid | None = None
+    key_id: Annotated[UUID, example("0199d3a0-0000-7000-8000-000000000001")] | None = None
+    """The key's id."""
+    name: _KeyName | None = None
+    """The key's name."""
+    scopes: _Scopes = ()
+    """The scopes that the key has at this moment."""
+    expires_at: datetime | None = None
+    """When the key expires; left out if it never does."""
+
+
+@endpoint.get(_KEYS, caller=key(Permission.READ_USER_KEYS), tags=_TAGS)
+async def list_service_user_keys(call: Call[None, ServiceUserKeysQuery, None, KeyHolder], postern: Postern) -> ServiceUserKeyList:
+    """List the keys of the service's users, the newest first
+
+    The keys themselves are not shown: nobody can look them up. Expired keys stay listed for 30 days.
+    """
+    asked = call.query
+    user = None if asked.user_id is None else UserId(asked.user_id)
+    page = await postern.services.user_keys.list(call.caller, user, asked.position, asked.limit)
+    return ServiceUserKeyList([_record(one.key) for one in page.keys], page.next)
+
+
+@endpoint.post(_KEYS, caller=key(Permission.WRITE_USER_KEYS), limit=UNLIMITED, status=201, refuses=(BadRequest,), tags=_TAGS)
+async def create_service_user_key(call: Call[NewServiceUserKey, None, None, KeyHolder], postern: Postern) -> CreatedServiceUserKey:
+    """Make a key for a user of the service
+
+    The key is for your own API, and opens nothing here. It is shown only once: we keep just a digest of it. The user must have come to the
+    service, and must be admitted at this moment.
+    """
+    made = await postern.services.user_keys.create(call.caller, UserId(call.body.user_id), _wanted(call.body), call.actor)
+    return _created(made.key, key=made.text.reveal())
+
+
+@endpoint.post(f"{_KEYS}/verify", caller=key_with_body(Permission.VERIFY_USER_KEYS), limit=UNLIMITED, refuses=(BadRequest,), tags=_TAGS)
+async def verify_service_user_key(call: Call[UserKeyCheck, None, None, Token], postern: Postern) -> UserKeyVerdict:
+    """Ask whether a key of a user is valid
+
+    For your API, at each request that shows a key. The answer is never older than the request: the end of the key, of the user's place at
+    the service, or of the user's rights counts at once.
+    """
+    body, request = call.body, call.request
+    verdict = await postern.services.user_keys.verify(
+        call.caller, body.key, body.scopes, lambda holder: admit_key(holder, Permission.VERIFY_USER_KEYS, request)
+    )
+    return UserKeyVerdict(valid=False, reason=verdict.reason) if verdict.key is None else _valid(verdict.key, valid=True)
+
+
+@endpoint.get(_KEY, caller=key(Permission.READ_USER_KEYS), tags=_TAGS)
+async def get_service_user_key(call: Call[None, None, ServiceUserKeyPath, KeyHolder], postern: Postern) -> ServiceUserKeyRecord:
+    """Get a key of a user
+
+    The key itself is not shown.
+    """
+    return _record(await postern.services.user_keys.get(call.caller, UserKeyId(call.path.user_key_id)))
+
+
+@endpoint.delete(_KEY, caller=key(Permission.WRITE_USER_KEYS), limit=UNLIMITED, status=204, tags=_TAGS)
+async def delete_service_user_key(call: Call[None, None, ServiceUserKeyPath, KeyHolder], postern: Postern) -> NoBody:
+    """End a key of a user
+
+    The key is not valid from the next check on. This cannot be undone.
+    """
+    await postern.services.user_keys.revoke(call.caller, UserKeyId(call.path.user_key_id), call.actor)
+    return NO_BODY
+
+
+_wanted = taken(NewServiceUserKey, WantedUserKey, apart=("user_id",))
+_record = shown(UserKey, ServiceUserKeyRecord, named={"user_id": "user"}, made_by_user=lambda one: one.made_by_key is None)
+_created = shown(UserKey, CreatedServiceUserKey, given=("key",), named={"user_id": "user"})
+_valid = shown(KnownUserKey, UserKeyVerdict, given=("valid", "reason"), named={"user_id": "user", "key_id": "id"})
+
+
+_USER_KEY_TAGS = ("user-keys",)
+_USER_KEY_KEYS: Final = "/api/organizations/{org_slug}/services/{service_slug}/user-keys"
+_USER_KEY_KEY: Final = f"{_USER_KEY_KEYS}/{{user_key_id}}"
 _SETTINGS: Final = "/api/organizations/{org_slug}/services/{service_slug}/user-key-settings"
 
 _Prefix = Annotated[
@@ -109,7 +300,7 @@ class UserKeyList(msgspec.Struct, frozen=True):
     """Send it as `after` to get the next page; null on the last page."""
 
 
-@endpoint.get(_KEYS, caller=able(Capability.END_USERS_VIEW, impersonated=True), keys=True, tags=_TAGS)
+@endpoint.get(_USER_KEY_KEYS, caller=able(Capability.END_USERS_VIEW, impersonated=True), keys=True, tags=_USER_KEY_TAGS)
 async def list_user_keys(call: Call[None, UserKeysQuery, ServicePath, Member], postern: Postern) -> UserKeyList:
     """List the keys of a service's users, the newest first
 
@@ -117,20 +308,20 @@ async def list_user_keys(call: Call[None, UserKeysQuery, ServicePath, Member], p
     """
     asked = call.query
     page = await postern.services.user_keys.list_of_service(call.caller, call.path.service_slug, asked.position, asked.limit)
-    return UserKeyList([_record(one) for one in page.keys], page.next)
+    return UserKeyList([_record_user_key(one) for one in page.keys], page.next)
 
 
-@endpoint.get(_KEY, caller=able(Capability.END_USERS_VIEW, impersonated=True), keys=True, tags=_TAGS)
+@endpoint.get(_USER_KEY_KEY, caller=able(Capability.END_USERS_VIEW, impersonated=True), keys=True, tags=_USER_KEY_TAGS)
 async def get_user_key(call: Call[None, None, UserKeyPath, Member], postern: Postern) -> UserKeyRecord:
     """Get a key of a user
 
     The key itself is not shown.
     """
     path = call.path
-    return _record(await postern.services.user_keys.get_of_service(call.caller, path.service_slug, UserKeyId(path.user_key_id)))
+    return _record_user_key(await postern.services.user_keys.get_of_service(call.caller, path.service_slug, UserKeyId(path.user_key_id)))
 
 
-@endpoint.delete(_KEY, caller=able(Capability.END_USERS_MANAGE, impersonated=True), keys=True, status=204, tags=_TAGS)
+@endpoint.delete(_USER_KEY_KEY, caller=able(Capability.END_USERS_MANAGE, impersonated=True), keys=True, status=204, tags=_USER_KEY_TAGS)
 async def delete_user_key(call: Call[None, None, UserKeyPath, Member], postern: Postern) -> NoBody:
     """End a key of a user
 
@@ -141,7 +332,7 @@ async def delete_user_key(call: Call[None, None, UserKeyPath, Member], postern: 
     return NO_BODY
 
 
-@endpoint.get(_SETTINGS, caller=able(Capability.SERVICES_VIEW, impersonated=True), keys=True, tags=_TAGS)
+@endpoint.get(_SETTINGS, caller=able(Capability.SERVICES_VIEW, impersonated=True), keys=True, tags=_USER_KEY_TAGS)
 async def get_user_key_settings(call: Call[None, None, ServicePath, Member], postern: Postern) -> UserKeySettingsBody:
     """Get the settings of the keys that a service's users make
 
@@ -151,7 +342,12 @@ async def get_user_key_settings(call: Call[None, None, ServicePath, Member], pos
 
 
 @endpoint.patch(
-    _SETTINGS, caller=able(Capability.SERVICES_MANAGE, impersonated=False), keys=True, limit=UNLIMITED, refuses=(BadRequest,), tags=_TAGS
+    _SETTINGS,
+    caller=able(Capability.SERVICES_MANAGE, impersonated=False),
+    keys=True,
+    limit=UNLIMITED,
+    refuses=(BadRequest,),
+    tags=_USER_KEY_TAGS,
 )
 async def change_user_key_settings(call: Call[UserKeySettingsPatch, None, ServicePath, Member], postern: Postern) -> UserKeySettingsBody:
     """Change the settings of the keys that a service's users make
@@ -162,7 +358,7 @@ async def change_user_key_settings(call: Call[UserKeySettingsPatch, None, Servic
     return _settings(changed)
 
 
-_record = shown(
+_record_user_key = shown(
     OwnedUserKey, UserKeyRecord, within=("key",), named={"user_id": "key.user"}, made_by_user=lambda one: one.key.made_by_key is None
 )
 _settings = shown(UserKeySettings, UserKeySettingsBody)

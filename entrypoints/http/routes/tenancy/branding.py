@@ -1,16 +1,18 @@
-"""The branding of an organization."""
+"""The branding of an organization, and the languages that it speaks."""
 
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Final
 
 import msgspec
 
 from core.domain.branding import CORNERS, ColorScheme, ColorUse, Font, PaleColor, logo_path
 from core.domain.errors import BadRequest
+from core.domain.languages import Language
 from core.domain.outbound import LONGEST_URL
 from core.domain.tenancy.branding import LookChange, LookPicture, OrganizationLook
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
+from core.domain.tenancy.texts import MOST_LANGUAGES, SpokenLanguages
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.accepts import RawOfTypes
 from entrypoints.http.machinery.answers import NO_BODY, NoBody
@@ -270,3 +272,54 @@ _record = shown(
     given=("logo", "dark_logo", "favicon", "background"),
     pale_uses=lambda look: [_pale(one) for one in look.pale],
 )
+
+
+_SPOKEN_LANGUAGE_TAGS: Final = ("settings",)
+_LANGUAGES: Final = "/api/organizations/{org_slug}/languages"
+
+# Any text is decoded, so that a language that we do not have is refused in words.
+_Code = Annotated[str, msgspec.Meta(extra_json_schema={"enum": [one.value for one in Language]}, examples=["de"])]
+
+
+class LanguagesPatch(msgspec.Struct, frozen=True, kw_only=True):
+    """The languages of an organization."""
+
+    languages: Annotated[list[_Code], msgspec.Meta(extra_json_schema={"maxItems": MOST_LANGUAGES}, examples=[["de", "en"]])] | None
+    """The first one first: who reads none of them gets this one. An empty list, or null, means all of ours, and English to everybody else.
+    """
+
+
+class LanguagesRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """The languages of an organization."""
+
+    languages: Annotated[list[Language], msgspec.Meta(examples=[["de", "en"]])]
+    """The first one first. An empty list means all of ours."""
+
+
+@endpoint.patch(
+    _LANGUAGES,
+    caller=able(Capability.SETTINGS_MANAGE, impersonated=True),
+    keys=True,
+    limit=CREDENTIALS,
+    refuses=(BadRequest,),
+    tags=_SPOKEN_LANGUAGE_TAGS,
+)
+async def change_languages(call: Call[LanguagesPatch, None, OrganizationPath, Member], postern: Postern) -> LanguagesRecord:
+    """Change the languages of an organization
+
+    Pages and mails that have the organization's branding speak these languages and no other.
+    """
+    return _recorded_spoken_language(await postern.tenancy.spoken_languages.change(call.caller, call.body.languages or (), call.actor))
+
+
+@endpoint.get(_LANGUAGES, caller=MEMBER, keys=True, tags=_SPOKEN_LANGUAGE_TAGS)
+async def get_languages(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> LanguagesRecord:
+    """Get the languages of an organization
+
+    The pages and mails that have its branding speak these languages.
+    """
+    return _recorded_spoken_language(await postern.tenancy.spoken_languages.get(call.caller))
+
+
+def _recorded_spoken_language(spoken: SpokenLanguages) -> LanguagesRecord:
+    return LanguagesRecord(languages=list(spoken.languages))

@@ -27,14 +27,16 @@ from entrypoints.http.machinery.fields import (
     MessageText,
     OrganizationPath,
     OrganizationUuid,
+    Pagination,
+    Paging,
     PersonName,
     RefreshTokenText,
     SlugOfRole,
     UserUuid,
     example,
+    page_of,
 )
 from entrypoints.http.machinery.limits import UNLIMITED
-from entrypoints.http.machinery.paging import Pagination, Paging, page_of
 from entrypoints.http.routes.identity.mfa import MfaForceDisabled, StatedReason
 
 _TAGS = ("members",)

@@ -12,10 +12,9 @@ from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
 from core.domain.tenancy.siem import LONGEST_CREDENTIAL, MOST_IN_A_BATCH
 from entrypoints.bootstrap import Postern
-from entrypoints.http.machinery.answers import NO_BODY, NoBody
+from entrypoints.http.machinery.answers import NO_BODY, NoBody, Origins
 from entrypoints.http.machinery.callers import ANYONE, able
 from entrypoints.http.machinery.calls import Call
-from entrypoints.http.machinery.cors import Origins
 from entrypoints.http.machinery.derived import shown
 from entrypoints.http.machinery.endpoints import endpoint
 from entrypoints.http.machinery.fields import SECRET, CreatedAt, Id, Name, OrganizationPath, UpdatedAt, changed, example

@@ -9,8 +9,7 @@ import pytest
 from adapters.widgets import widget_presets
 from core.domain.identity.guards.puzzles import AWAY_FOR, LIFETIME, THERE_FOR, KeptForm, MakerSeen, PuzzlePurpose, WidgetVerdict, answer_id
 from core.domain.outbound import destination
-from entrypoints.http.pages.puzzle.puzzles import PuzzleForm
-from entrypoints.http.pages.puzzle.widget_page import policy_of
+from entrypoints.http.pages.puzzle import PuzzleForm, policy_of
 from entrypoints.settings import DECLARATIONS
 
 NOW = datetime(2026, 11, 27, 9, tzinfo=UTC)

@@ -29,7 +29,7 @@ from adapters.saml.writing import write_assertion, write_response
 from core.domain.federation.saml.messages import Response, SamlAssertion
 from core.domain.saml import Envelope, KeyPair, MessageRefused, NameId, NameIdFormat, RequestDeclined, SamlBinding, Status
 from core.domain.secrets import Secret
-from entrypoints.http.pages.saml import messages
+from entrypoints.http.pages import saml
 from ops.stand_ins.saml import DS, SAML, SAMLP, pair
 from tests.http.federation.providing import (
     ACS,
@@ -496,7 +496,7 @@ async def test_the_loop_goes_on_while_large_forms_are_read(provider: Providing, 
         return work(*given)
 
     for name in ("_in_form", "_address"):
-        monkeypatch.setattr(messages, name, partial(noted, name, getattr(messages, name)))
+        monkeypatch.setattr(saml, name, partial(noted, name, getattr(saml, name)))
     document = logout_request("ada@example.org").replace("</saml:NameID>", f"</saml:NameID><a>{'x' * 40_000}</a>")
     packed = b64encode(document.encode()).decode()
     body = f"SAMLRequest={''.join(f'%{ord(letter):02X}' for letter in packed)}".encode()
@@ -521,7 +521,7 @@ async def test_the_loop_goes_on_while_large_forms_are_read(provider: Providing, 
     ],
 )
 def test_a_message_is_there_by_the_name_of_its_field(form: str, there: bool) -> None:
-    assert messages.has(form.encode(), "SAMLResponse") is there
+    assert saml.has(form.encode(), "SAMLResponse") is there
 
 
 @given(email=_TEXT, name=_TEXT, value=st.text(max_size=50))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from entrypoints.http.pages.console.short_names import LONGEST, slug_from
+from entrypoints.http.pages.console.creation_pages import LONGEST_SHORT_NAME, slug_from
 from tests.http.pages.console.applications.conftest import made
 from tests.http.pages.console.conftest import ConsoleScene
 
@@ -23,7 +23,7 @@ def test_a_short_name_says_the_name(name: str, separator: str, slugs: list[str])
 
 
 def test_a_short_name_is_never_too_long() -> None:
-    assert {len(slug_from("x" * 200, "thing", number=number)) for number in (1, 2, 20)} == {LONGEST}
+    assert {len(slug_from("x" * 200, "thing", number=number)) for number in (1, 2, 20)} == {LONGEST_SHORT_NAME}
 
 
 @pytest.mark.parametrize(

@@ -1,37 +1,44 @@
-"""Webhooks of an organization, with their deliveries, and its SIEM."""
+"""What events are called on pages (the API has English labels of its own), and webhooks with their deliveries, and the SIEM."""
 
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from core.domain.record.event_types import EVENT_TYPES, WEBHOOK_EVENTS
 from core.domain.tenancy.siem import SiemProvider
 from entrypoints.http.pages.console.cells import Tone, code, copied, in_words, number, plain, state, when, words
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.forms import Asked, Choice, InputKind, shape
 from entrypoints.http.pages.console.lists import latest_of
-from entrypoints.http.pages.console.organization.event_labels import event_in_words
 from entrypoints.http.pages.console.organization.organization_tabs import EVENTS, EVENTS_ENTRY, SIEM_TAB, WEBHOOKS_TAB, position
 from entrypoints.http.pages.console.resource_pages import pages
 from entrypoints.http.pages.console.resources import Act, Ending, Filter, Making, Resource, Section
 from entrypoints.http.pages.console.visit import PageVisit
 from entrypoints.http.routes.tenancy.siem import configure_siem, get_siem_configuration, remove_siem, test_siem
-from entrypoints.http.routes.tenancy.webhook_deliveries import (
-    list_webhook_deliveries,
-    redeliver_webhook_event,
-    replay_webhook,
-    test_webhook,
-)
 from entrypoints.http.routes.tenancy.webhooks import (
     WebhookRecord,
     change_webhook,
     create_webhook,
     delete_webhook,
     get_webhook,
+    list_webhook_deliveries,
     list_webhook_event_types,
     list_webhooks,
+    redeliver_webhook_event,
+    replay_webhook,
     rotate_webhook_secret,
+    test_webhook,
 )
 from ports.outbound import Failure
+from ports.texts import Text
+
+LABELLED: Final = frozenset((*(one.name for one in EVENT_TYPES if one.audited), *(one.name for one in WEBHOOK_EVENTS)))
+
+
+def event_in_words(name: str, text: Text) -> str:
+    """The event's label, or its name if the catalogue does not have the event."""
+    return str(text(f"console.event.{name}")) if name in LABELLED else name
+
 
 _DELIVERED: Final = {True: ("console.state.delivered", Tone.GOOD), False: ("console.state.not_delivered", Tone.BAD)}
 _ACTIVE: Final = {True: ("console.state.active", Tone.GOOD), False: ("console.state.off", Tone.WARN)}

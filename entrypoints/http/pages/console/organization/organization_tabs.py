@@ -6,35 +6,33 @@ from core.domain.platform.todos import Todo
 from entrypoints.http.pages.account import ORGANIZATIONS
 from entrypoints.http.pages.console.navigation import ConsolePlace, PagePosition, SideEntry, Tab
 from entrypoints.http.routes.configuration.documents import get_organization_configuration
-from entrypoints.http.routes.federation.scim_tokens import list_scim_tokens
+from entrypoints.http.routes.federation.scim_settings import list_scim_tokens
 from entrypoints.http.routes.identity.mail_budgets import get_mail_budget
-from entrypoints.http.routes.platform.analytics import list_logins_by_service
-from entrypoints.http.routes.platform.expiries import list_expiries
+from entrypoints.http.routes.platform.sign_ins import list_logins_by_service
+from entrypoints.http.routes.platform.todos import list_expiries
 from entrypoints.http.routes.record.audit import list_audit_log
-from entrypoints.http.routes.services.billing import open_billing_portal
 from entrypoints.http.routes.services.end_users import list_end_users
+from entrypoints.http.routes.services.plans import open_billing_portal
 from entrypoints.http.routes.services.resource_servers import list_resource_servers
 from entrypoints.http.routes.services.services import list_services
-from entrypoints.http.routes.tenancy.branding import change_branding
+from entrypoints.http.routes.tenancy.branding import change_branding, get_languages
 from entrypoints.http.routes.tenancy.domain_routes import list_domain_routes
 from entrypoints.http.routes.tenancy.domains import get_domain
-from entrypoints.http.routes.tenancy.invitations import list_invitations
-from entrypoints.http.routes.tenancy.join_requests import list_join_requests
+from entrypoints.http.routes.tenancy.joining import list_invitations, list_join_requests
 from entrypoints.http.routes.tenancy.mail_servers import get_mail_server
 from entrypoints.http.routes.tenancy.management_keys import list_management_keys
 from entrypoints.http.routes.tenancy.members import list_members
 from entrypoints.http.routes.tenancy.oauth_credentials import get_oauth_credentials
 from entrypoints.http.routes.tenancy.organizations import change_organization, delete_organization, get_organization
 from entrypoints.http.routes.tenancy.profile_fields import list_fields
-from entrypoints.http.routes.tenancy.risk.risk_policies import get_risk_policies
+from entrypoints.http.routes.tenancy.risk_policies import get_risk_policies
 from entrypoints.http.routes.tenancy.roles import list_roles
 from entrypoints.http.routes.tenancy.setup_links import list_setup_links
 from entrypoints.http.routes.tenancy.siem import get_siem_configuration
 from entrypoints.http.routes.tenancy.sign_in_rules import get_sign_in_rules
 from entrypoints.http.routes.tenancy.teams import list_teams
-from entrypoints.http.routes.tenancy.terms.terms import get_terms
-from entrypoints.http.routes.tenancy.texts.spoken_languages import get_languages
-from entrypoints.http.routes.tenancy.texts.texts import change_texts
+from entrypoints.http.routes.tenancy.terms import get_terms
+from entrypoints.http.routes.tenancy.texts import change_texts
 from entrypoints.http.routes.tenancy.trusted_issuers import list_trusted_issuers
 from entrypoints.http.routes.tenancy.upstream_providers import list_upstream_providers
 from entrypoints.http.routes.tenancy.webhooks import list_webhooks

@@ -1,19 +1,21 @@
-"""The overview of an organization: what waits for a decision, people, applications, and the sign-ins of thirty days."""
+"""The overview of an organization: what waits for a decision, what ends soon, people, applications, and sign-ins of thirty days."""
 
 from collections.abc import Mapping, Sequence
 from datetime import date
-from typing import Final
+from typing import Any, Final
 
 from core.domain.identity.profiles import Portrait
-from core.domain.platform.todos import Todo
+from core.domain.platform.todos import ExpiryKind, Todo
 from core.domain.tenancy.members import Member
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.fields import OrganizationPath
+from entrypoints.http.pages.console.cells import Column, Tone, linked, mark_of, plain, state, when, words
 from entrypoints.http.pages.console.charts import LineChart, chart_of_days
 from entrypoints.http.pages.console.declaring import console
-from entrypoints.http.pages.console.framing.marks import mark_of
+from entrypoints.http.pages.console.navigation import address
+from entrypoints.http.pages.console.organization import applications
 from entrypoints.http.pages.console.organization.organization_tabs import (
     APIS,
     APPLICATIONS,
@@ -21,6 +23,7 @@ from entrypoints.http.pages.console.organization.organization_tabs import (
     EVENTS,
     EXPIRIES,
     HOME,
+    KEYS,
     LOOKS_TAB,
     OVERVIEW_ENTRY,
     OVERVIEW_TAB,
@@ -31,13 +34,14 @@ from entrypoints.http.pages.console.organization.organization_tabs import (
     TEXTS,
     position,
 )
+from entrypoints.http.pages.console.resource_pages import pages
+from entrypoints.http.pages.console.resources import Resource
 from entrypoints.http.pages.console.visit import DoneLink, Head, Page, PageVisit
-from entrypoints.http.routes.platform.analytics import FailedLogins, LoginTrend, get_failed_logins, list_login_trends
-from entrypoints.http.routes.platform.expiries import list_expiries
-from entrypoints.http.routes.platform.todos import list_todos
+from entrypoints.http.routes.platform.sign_ins import FailedLogins, LoginTrend, get_failed_logins, list_login_trends
+from entrypoints.http.routes.platform.todos import list_expiries, list_todos
 from entrypoints.http.routes.services.services import create_service, list_services
 from entrypoints.http.routes.tenancy.branding import change_branding
-from entrypoints.http.routes.tenancy.invitations import create_invitation
+from entrypoints.http.routes.tenancy.joining import create_invitation
 from entrypoints.http.routes.tenancy.members import list_members
 from entrypoints.http.routes.tenancy.organizations import OwnOrganization, get_organization
 
@@ -127,4 +131,56 @@ def _chart(visit: PageVisit, trends: Sequence[LoginTrend], failed: FailedLogins)
     return chart_of_days(visit, counts, failures, date.fromisoformat(failed.since))
 
 
-PAGES: Final = (show_overview_of_organization,)
+_PLACES: Final[Mapping[ExpiryKind, str]] = {
+    ExpiryKind.APPLICATION_CERTIFICATE: applications.SAML_CERTIFICATE,
+    ExpiryKind.DIRECTORY_CERTIFICATE: f"{DIRECTORIES}/{{id}}",
+    ExpiryKind.OWN_CERTIFICATE: f"{DIRECTORIES}/{{id}}",
+    ExpiryKind.MANAGEMENT_KEY: f"{KEYS}/{{id}}",
+    ExpiryKind.API_KEY: f"{applications.API_KEYS}/{{id}}",
+    ExpiryKind.SCIM_TOKEN: f"{DIRECTORIES}/scim/{{id}}",
+    ExpiryKind.DOMAIN: f"{DIRECTORIES}/domains/{{id}}",
+    ExpiryKind.OWN_DOMAIN: f"{SETTINGS}/domain",
+    ExpiryKind.API_HOST: f"{APIS}/{{id}}",
+}
+_STATES: Final = {
+    "unproved": ("console.state.unproved", Tone.BAD),
+    "succeeded": ("console.state.has_successor", Tone.GOOD),
+    "ends": ("console.state.ends", Tone.WARN),
+}
+
+
+def _place(one: Any, path: Mapping[str, str]) -> str:
+    return address(_PLACES[one.kind], {**path, "id": str(one.id), "service_slug": one.service_slug or ""})
+
+
+def _state(one: Any) -> str:
+    if one.ends_at is None:
+        return "unproved"
+    return "succeeded" if one.has_successor else "ends"
+
+
+NAMED_EXPIRIES: Final = plain("name")
+OF_EACH: Final[tuple[Column, ...]] = (
+    words("kind", ExpiryKind, "console.field.kind"),
+    state(_state, _STATES),
+    when("last_used_at"),
+    when("ends_at", "console.field.expires_at"),
+)
+_APPLICATION: Final = linked(
+    plain("service_slug", "console.field.application"),
+    lambda one, path: address(applications.ONE, {**path, "service_slug": one.service_slug}) if one.service_slug else "",
+)
+
+EXPIRIES_OF_ORGANIZATION: Final = Resource(
+    name="expiries",
+    position=OVERVIEW,
+    at=EXPIRIES,
+    listed=list_expiries,
+    rows="expiries",
+    columns=(linked(NAMED_EXPIRIES, _place), _APPLICATION, *OF_EACH),
+    exported=True,
+    crumbs=lambda visit: ((visit.text("console.overview.title"), visit.here(OVERVIEW.tab.at)),),
+)
+
+
+PAGES: Final = (show_overview_of_organization, *pages(EXPIRIES_OF_ORGANIZATION))

@@ -14,8 +14,8 @@ from entrypoints.http.machinery.answers import redirect
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.fields import OrganizationPath
 from entrypoints.http.pages.console.declaring import console
-from entrypoints.http.pages.console.finding.found import SHOWN, FoundLine, LinesOfKind, groups_of, show_found, sought_by
-from entrypoints.http.pages.console.organization.applications import application_tabs
+from entrypoints.http.pages.console.finding import SHOWN, FoundLine, LinesOfKind, groups_of, show_found, sought_by
+from entrypoints.http.pages.console.organization import applications
 from entrypoints.http.pages.console.organization.organization_tabs import (
     APIS,
     DIRECTORIES,
@@ -37,12 +37,12 @@ from entrypoints.http.routes.tenancy.members import get_member, list_members
 from entrypoints.http.routes.tenancy.organizations import get_organization
 
 _PLACES: Final[Mapping[ThingKind, str]] = {
-    ThingKind.APPLICATION: f"{application_tabs.LIST}/{{slug}}",
-    ThingKind.APPLICATION_ROLE: f"{application_tabs.ROLES}/{{slug}}",
-    ThingKind.PERMISSION: f"{application_tabs.PERMISSIONS}/{{slug}}",
-    ThingKind.CLAIM: f"{application_tabs.CLAIMS}/{{id}}",
-    ThingKind.PLAN: f"{application_tabs.PLANS}/{{id}}",
-    ThingKind.API_KEY: f"{application_tabs.API_KEYS}/{{id}}",
+    ThingKind.APPLICATION: f"{applications.LIST}/{{slug}}",
+    ThingKind.APPLICATION_ROLE: f"{applications.ROLES}/{{slug}}",
+    ThingKind.PERMISSION: f"{applications.PERMISSIONS}/{{slug}}",
+    ThingKind.CLAIM: f"{applications.CLAIMS}/{{id}}",
+    ThingKind.PLAN: f"{applications.PLANS}/{{id}}",
+    ThingKind.API_KEY: f"{applications.API_KEYS}/{{id}}",
     ThingKind.API: f"{APIS}/{{id}}",
     ThingKind.TEAM: f"{PEOPLE}/teams/{{slug}}",
     ThingKind.ROLE: f"{PEOPLE}/roles/{{id}}",

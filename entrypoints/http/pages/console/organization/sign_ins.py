@@ -17,18 +17,22 @@ from entrypoints.http.machinery.answers import Answer
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.fields import OrganizationPath
 from entrypoints.http.pages.console.cells import Tone, in_words, linked, number, plain, rows_of, state, when, words
-from entrypoints.http.pages.console.declaring import console
+from entrypoints.http.pages.console.declaring import console, stated
 from entrypoints.http.pages.console.forms import Choice
-from entrypoints.http.pages.console.handlers import stated
 from entrypoints.http.pages.console.lists import listed, query_of
-from entrypoints.http.pages.console.many.exports import export_page
+from entrypoints.http.pages.console.many import export_page
 from entrypoints.http.pages.console.navigation import address
 from entrypoints.http.pages.console.organization.organization_tabs import APPLICATIONS, PEOPLE, SIGN_INS
 from entrypoints.http.pages.console.organization.overview import OVERVIEW
 from entrypoints.http.pages.console.resources import Filter, Resource
 from entrypoints.http.pages.console.visit import Head, Page, PageVisit
-from entrypoints.http.routes.platform.analytics import ServiceLogins, list_logins_by_provider, list_logins_by_service
-from entrypoints.http.routes.platform.sign_ins import SignInRecord, list_sign_ins
+from entrypoints.http.routes.platform.sign_ins import (
+    ServiceLogins,
+    SignInRecord,
+    list_logins_by_provider,
+    list_logins_by_service,
+    list_sign_ins,
+)
 from entrypoints.http.routes.services.end_users import get_end_user
 from entrypoints.http.routes.services.services import get_service
 from ports.texts import Text

@@ -1,7 +1,15 @@
-"""Pages and mails with own texts, for those who look after the texts."""
+"""Pages and mails with own texts, for those who look after the texts.
+
+The HTML part of a mail as a page.
+
+Programs for mail want styles in attributes, and pages of ours let no such styles in. So the styles move into the one style sheet of the
+mail, and the page lets this sheet in by its hash.
+"""
 
 import re
+from base64 import b64encode
 from collections.abc import Mapping, Sequence
+from hashlib import sha256
 from typing import Any, Final
 
 import msgspec
@@ -9,18 +17,36 @@ import msgspec
 from core.domain.errors import NotFound, Refusal
 from core.domain.texts.own_texts import OPEN_TEXTS
 from entrypoints.bootstrap import Postern
-from entrypoints.http.machinery.answers import Answer, redirect
+from entrypoints.http.machinery.answers import Answer, PagePolicy, redirect
 from entrypoints.http.machinery.browsers import BoundForm
 from entrypoints.http.machinery.endpoints import Endpoint
-from entrypoints.http.pages.console.declaring import console
-from entrypoints.http.pages.console.handlers import stated
-from entrypoints.http.pages.console.own_texts.mail_parts import mail_as_page
-from entrypoints.http.pages.console.own_texts.shown_texts import place_name
-from entrypoints.http.pages.console.own_texts.text_forms import TextPages, language_named, name_of
+from entrypoints.http.pages.console.declaring import console, stated
+from entrypoints.http.pages.console.own_texts import TextPages, language_named, name_of, place_name
 from entrypoints.http.pages.console.sent_forms import explained
 from entrypoints.http.pages.console.visit import NO_ERRORS, AnyCall, DoneLink, Head, Page, PageVisit, button
 from entrypoints.http.pages.declaring import PLAIN
-from entrypoints.http.routes.tenancy.texts.previews import OwnMail
+from entrypoints.http.routes.tenancy.texts import OwnMail
+
+# In a program for mail, the mail is one article of many. Here it is what the page is about.
+_ARTICLE: Final = '<div role="article"'
+_MAIN: Final = '<div role="main"'
+# Each value in a mail has its quotation marks escaped, so no value can be taken for an attribute.
+_STYLE: Final = re.compile(r' style="([^"]*)"')
+
+
+def mail_as_page(html: str) -> tuple[bytes, PagePolicy]:
+    """The page, and the policy that lets its style sheet in."""
+    numbers: dict[str, int] = {}
+
+    def numbered(found: re.Match[str]) -> str:
+        return f' data-style="{numbers.setdefault(found[1], len(numbers))}"'
+
+    before, begin, rest = _STYLE.sub(numbered, html.replace(_ARTICLE, _MAIN, 1)).partition("<style>")
+    sheet, end, after = rest.partition("</style>")
+    sheet += "".join(f'[data-style="{number}"] {{ {style} }}\n' for style, number in numbers.items())
+    digest = b64encode(sha256(sheet.encode()).digest()).decode()
+    return f"{before}{begin}{sheet}{end}{after}".encode(), PagePolicy(styles=(f"'sha256-{digest}'",))
+
 
 _SENT: Final = button("console.own_texts.send_to_me")
 _MAILS: Final = {one.page: one.place for one in OPEN_TEXTS.values() if one.place.is_mail}

@@ -1,27 +1,48 @@
-"""Organizations of the installation: found, approved, suspended, limited and deleted."""
+"""Organizations of the installation: found, approved, suspended, limited, deleted; their APIs' approvals and set-up links."""
 
 from collections.abc import Sequence
 from typing import Any, Final
 
+from core.domain.services.resource_servers import ResourceState
 from core.domain.tenancy.organizations import OrganizationStatus
-from entrypoints.http.pages.console.cells import Tone, Words, copied, linked, number, plain, signed, state, when
+from core.domain.tenancy.setup import SetupLinkState
+from entrypoints.http.pages.console.cells import Tone, Words, code, copied, linked, number, plain, signed, state, when, yes_or_no
 from entrypoints.http.pages.console.forms import Asked, Choice, InputKind, shape
-from entrypoints.http.pages.console.platform.platform_tabs import ORGANIZATIONS, ORGANIZATIONS_ENTRY, ORGANIZATIONS_TAB, PEOPLE, position
+from entrypoints.http.pages.console.organization.apis import STATES
+from entrypoints.http.pages.console.organization.connections.setup_links import ASKED, COLUMNS, FACTS, LINK_STATES
+from entrypoints.http.pages.console.platform.platform_tabs import (
+    APPROVALS,
+    APPROVALS_TAB,
+    ORGANIZATIONS,
+    ORGANIZATIONS_ENTRY,
+    ORGANIZATIONS_TAB,
+    PEOPLE,
+    position,
+)
 from entrypoints.http.pages.console.resource_pages import pages
-from entrypoints.http.pages.console.resources import Act, Ending, Filter, Resource, Section
+from entrypoints.http.pages.console.resources import Act, Ending, Filter, Making, Resource, Section
 from entrypoints.http.pages.console.visit import PageVisit
 from entrypoints.http.routes.platform.governance import (
     activate_organization,
     approve_organization,
+    approve_resource_server,
     change_organization_tier,
     delete_platform_organization,
+    end_resource_approval,
     get_platform_organization,
     list_platform_organizations,
+    list_resource_approvals,
     list_tiers,
     reject_organization,
     suspend_organization,
 )
-from entrypoints.http.routes.platform.setup_links import list_customer_links
+from entrypoints.http.routes.platform.setup_links import (
+    create_customer_link,
+    get_customer_link,
+    list_customer_links,
+    release_customer_link,
+    revoke_customer_link,
+)
 
 _STATES: Final = {
     OrganizationStatus.ACTIVE: ("console.state.active", Tone.GOOD),
@@ -134,4 +155,63 @@ GOVERNED: Final = Resource(
     below=(("console.customer_links.title", f"{ORGANIZATIONS}/{{org_id}}/setup-links", list_customer_links),),
 )
 
-PAGES: Final = tuple(pages(GOVERNED))
+
+def _waits(one: Any) -> bool:
+    return bool(one.resource_server.state is ResourceState.WAITING)
+
+
+_ASKED_AT: Final = when("resource_server.approval_asked_at")
+
+API_APPROVALS: Final = Resource(
+    name="api_approvals",
+    position=position(ORGANIZATIONS_ENTRY, APPROVALS_TAB),
+    at=APPROVALS,
+    listed=list_resource_approvals,
+    columns=(
+        code("resource_server.identifier", "console.apis.identifier"),
+        plain("org_name", "console.api_approvals.organization", beside="org_slug"),
+        state("resource_server.state", STATES),
+        _ASKED_AT,
+        when("resource_server.approved_at"),
+    ),
+    parameter="resource_id",
+    key=lambda one: one.resource_server.id,
+    called=lambda one: str(one.resource_server.identifier),
+    state=(lambda one: one.resource_server.state, STATES.__getitem__),
+    facts=(
+        copied("resource_server.identifier", "console.apis.identifier"),
+        plain("resource_server.name"),
+        plain("org_name", "console.api_approvals.organization", beside="org_slug"),
+        yes_or_no("proved_elsewhere", "console.api_approvals.proved_elsewhere", good=False),
+        _ASKED_AT,
+        when("resource_server.approved_at"),
+        when("resource_server.created_at"),
+    ),
+    acts=(
+        Act("approve", approve_resource_server, asks=True, kind="", shows=_waits),
+        Act("withdraw", end_resource_approval, asks=True, kind="danger", shows=lambda one: not _waits(one), leaves=True),
+    ),
+)
+
+
+CUSTOMER_LINKS: Final = f"{ORGANIZATIONS}/{{org_id}}/setup-links"
+
+LINKS: Final = Resource(
+    name="customer_links",
+    position=position(ORGANIZATIONS_ENTRY, ORGANIZATIONS_TAB),
+    at=CUSTOMER_LINKS,
+    listed=list_customer_links,
+    rows="setup_links",
+    columns=COLUMNS,
+    parameter="link_id",
+    record=get_customer_link,
+    state=(lambda link: link.state, LINK_STATES.__getitem__),
+    facts=FACTS,
+    making=Making(shape(create_customer_link, *ASKED), secret="url"),  # noqa: S106 - the name of a field
+    acts=(Act("release", release_customer_link, asks=True, shows=lambda link: link.state is SetupLinkState.IN_USE),),
+    ending=Ending(revoke_customer_link),
+    crumbs=lambda visit: ((visit.text("console.governed.title"), visit.here(ORGANIZATIONS)),),
+)
+
+
+PAGES: Final = (*pages(GOVERNED), *pages(API_APPROVALS), *pages(LINKS))

@@ -11,11 +11,10 @@ from entrypoints.http.machinery.answers import Answer, redirect
 from entrypoints.http.machinery.browsers import BoundForm
 from entrypoints.http.machinery.callers import CallerRule
 from entrypoints.http.machinery.endpoints import Endpoint
-from entrypoints.http.pages.console.action_pages import EndingForm
-from entrypoints.http.pages.console.declaring import console
+from entrypoints.http.pages.console.declaring import console, stated
 from entrypoints.http.pages.console.forms import Shape
-from entrypoints.http.pages.console.handlers import stated
 from entrypoints.http.pages.console.navigation import PagePosition
+from entrypoints.http.pages.console.resource_pages import EndingForm
 from entrypoints.http.pages.console.sent_forms import WrongInput, body_of, drawn, explained, sent_texts, texts_of
 from entrypoints.http.pages.console.visit import NO_ERRORS, AnyCall, Head, Page, PageVisit, button
 

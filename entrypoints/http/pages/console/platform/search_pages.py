@@ -9,9 +9,8 @@ import msgspec
 from core.domain.platform.searches import ThingKind
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import redirect
-from entrypoints.http.pages.console.declaring import console
-from entrypoints.http.pages.console.finding.found import SHOWN, FoundLine, LinesOfKind, groups_of, show_found, sought_by
-from entrypoints.http.pages.console.handlers import stated
+from entrypoints.http.pages.console.declaring import console, stated
+from entrypoints.http.pages.console.finding import SHOWN, FoundLine, LinesOfKind, groups_of, show_found, sought_by
 from entrypoints.http.pages.console.navigation import address
 from entrypoints.http.pages.console.platform.people import ONE
 from entrypoints.http.pages.console.platform.platform_tabs import (

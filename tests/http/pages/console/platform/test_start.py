@@ -3,7 +3,7 @@
 import pytest
 
 from entrypoints.bootstrap import Postern
-from entrypoints.http.pages.account.first_steps import steps_of_settings
+from entrypoints.http.pages.account.overview_pages import steps_of_settings
 from entrypoints.settings import read
 from tests.conftest import CapturedLog
 from tests.http.client import Client

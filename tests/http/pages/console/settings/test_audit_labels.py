@@ -23,7 +23,7 @@ from core.domain.record.events import Actor, Event
 from core.domain.secrets import Secret
 from core.frozen import Frozen
 from entrypoints.http.pages import shipped_pages
-from entrypoints.http.pages.console.organization.settings.audit_changes import changes_in
+from entrypoints.http.pages.console.organization.settings.audit_sentences import changes_in
 from tests.http.pages.console.settings.test_audit_sentences import entry
 
 _SAID: Final = re.compile(r"\"(?:old|new)_([a-z_]+)\"\s*:|\"([a-z_]+)_(?:added|removed)\"\s*:")

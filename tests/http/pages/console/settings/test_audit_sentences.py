@@ -15,9 +15,8 @@ from core.domain.languages import CONSOLE_LANGUAGES, Language
 from core.domain.record.event_types import EVENT_DATA
 from core.domain.record.events import Actor, Event, Target, TargetType
 from entrypoints.http.pages import shipped_pages
-from entrypoints.http.pages.console.organization import event_labels
-from entrypoints.http.pages.console.organization.settings.audit_changes import changes_in
-from entrypoints.http.pages.console.organization.settings.audit_sentences import SENTENCES, folded, place_of, sentence_of
+from entrypoints.http.pages.console.organization import events
+from entrypoints.http.pages.console.organization.settings.audit_sentences import SENTENCES, changes_in, folded, place_of, sentence_of
 from entrypoints.http.routes.record.audit import AuditActor, AuditEntryRecord, AuditService
 from tests.http.pages.console.conftest import ConsoleScene
 from tests.http.people import Person
@@ -235,11 +234,11 @@ async def test_a_person_has_a_name_while_they_have_to_do_with_the_organization(c
 @pytest.mark.parametrize("language", CONSOLE_LANGUAGES)
 def test_each_event_has_a_label_in_each_language_and_no_other_has(language: Language) -> None:
     text, english = shipped_pages().text(language), shipped_pages().text(Language.ENGLISH)
-    files = tomllib.loads((Path(event_labels.__file__).parent / "texts" / "event_labels.toml").read_text())
-    assert set(_named(files[language.value]["console"]["event"])) == event_labels.LABELLED
-    same = {name for name in event_labels.LABELLED if event_labels.event_in_words(name, text) == event_labels.event_in_words(name, english)}
+    files = tomllib.loads((Path(events.__file__).parent / "texts" / "event_labels.toml").read_text())
+    assert set(_named(files[language.value]["console"]["event"])) == events.LABELLED
+    same = {name for name in events.LABELLED if events.event_in_words(name, text) == events.event_in_words(name, english)}
     assert language is Language.ENGLISH or same == set()
-    assert event_labels.event_in_words("an.old.event", text) == "an.old.event"
+    assert events.event_in_words("an.old.event", text) == "an.old.event"
 
 
 def _named(section: Mapping[str, Any], above: str = "") -> Iterator[str]:

@@ -1,1 +1,133 @@
-"""The applications of an organization: the services that people sign in to."""
+"""The applications of an organization, the services that people sign in to: their list, and the tabs of each."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from core.domain.services.clients import is_address
+from core.domain.services.services import ServiceType, SignInPolicy
+from entrypoints.http.machinery.endpoints import Endpoint
+from entrypoints.http.pages.console.cells import Tone, in_words, number, plain, signed, state, value_key, when, words
+from entrypoints.http.pages.console.declaring import console
+from entrypoints.http.pages.console.forms import Choice
+from entrypoints.http.pages.console.lists import list_page
+from entrypoints.http.pages.console.navigation import PagePosition, Tab
+from entrypoints.http.pages.console.organization.organization_tabs import (
+    APPLICATIONS,
+    APPLICATIONS_ENTRY,
+    APPLICATIONS_TAB,
+    ORGANIZATION,
+    position,
+)
+from entrypoints.http.pages.console.resources import Filter, Resource
+from entrypoints.http.pages.console.visit import ButtonLink, PageVisit
+from entrypoints.http.routes.services.client_secrets import list_client_secrets
+from entrypoints.http.routes.services.service_roles import list_service_roles
+from entrypoints.http.routes.services.services import change_service, create_service, get_service, list_services
+
+LIST: Final = APPLICATIONS
+ONE: Final = f"{LIST}/{{service_slug}}"
+SETTINGS: Final = f"{ONE}/settings"
+LOGO: Final = f"{ONE}/logo"
+SIGN_IN: Final = f"{ONE}/sign-in"
+SESSIONS: Final = f"{ONE}/sessions"
+NOTICES: Final = f"{ONE}/logout-notices"
+SECRETS: Final = f"{ONE}/secrets"
+PUBLIC_KEYS: Final = f"{ONE}/public-keys"
+API_KEYS: Final = f"{ONE}/api-keys"
+USER_KEYS: Final = f"{ONE}/user-keys"
+USER_KEY_SETTINGS: Final = f"{ONE}/user-key-settings"
+ACCESS: Final = f"{ONE}/access"
+ROLES: Final = f"{ONE}/roles"
+PERMISSIONS: Final = f"{ONE}/permissions"
+ASSIGNMENTS: Final = f"{ONE}/assignments"
+TOKENS: Final = f"{ONE}/tokens"
+CLAIMS: Final = f"{ONE}/claims"
+PREVIEW: Final = f"{ONE}/token-preview"
+PLANS: Final = f"{ONE}/plans"
+PROXY: Final = f"{ONE}/proxy"
+PROXY_PREVIEW: Final = f"{ONE}/proxy-preview"
+SAML: Final = f"{ONE}/saml"
+SAML_CERTIFICATE: Final = f"{ONE}/saml-certificate"
+SAML_EXCHANGES: Final = f"{ONE}/saml-exchanges"
+REFUSALS: Final = f"{ONE}/refusals"
+TEST_SIGN_IN: Final = f"{ONE}/test-sign-in"
+
+_OVERVIEW: Final = Tab("console.tab.overview", ONE, get_service.caller)
+_SIGN_IN: Final = Tab("console.tab.signing_in", SIGN_IN, get_service.caller)
+_ACCESS: Final = Tab("console.tab.access", ACCESS, list_service_roles.caller)
+_TOKENS: Final = Tab("console.tab.tokens", TOKENS, list_client_secrets.caller)
+_SETTINGS: Final = Tab("console.tab.settings", SETTINGS, change_service.caller)
+_TABS: Final = (_OVERVIEW, _SIGN_IN, _ACCESS, _TOKENS, _SETTINGS)
+
+
+def _below(tab: Tab) -> PagePosition:
+    return PagePosition(ORGANIZATION, APPLICATIONS_ENTRY, tab, _TABS, ONE)
+
+
+LIST_POSITION: Final = position(APPLICATIONS_ENTRY, APPLICATIONS_TAB)
+OVERVIEW_POSITION: Final = _below(_OVERVIEW)
+SIGN_IN_POSITION: Final = _below(_SIGN_IN)
+ACCESS_POSITION: Final = _below(_ACCESS)
+TOKENS_POSITION: Final = _below(_TOKENS)
+SETTINGS_POSITION: Final = _below(_SETTINGS)
+
+
+async def _name(visit: PageVisit) -> str:
+    return str((await visit.ask(get_service)).name)
+
+
+console.name(ONE, _name)
+
+
+def above_list(visit: PageVisit) -> tuple[tuple[str, str]]:
+    """The crumbs of an application's own page."""
+    return ((visit.text("console.applications.title"), visit.here(LIST)),)
+
+
+def above(visit: PageVisit) -> tuple[tuple[str, str], tuple[str, str]]:
+    """The crumbs of a page below an application."""
+    return (*above_list(visit), (visit.named(ONE), visit.here(ONE)))
+
+
+POLICY: Final[Mapping[SignInPolicy, tuple[str, Tone]]] = {one: (value_key("sign_in_policy", one), Tone.PLAIN) for one in SignInPolicy}
+
+
+async def _kinds(visit: PageVisit) -> Sequence[Choice]:
+    return [Choice(one.value, in_words("service_type", one, visit.text)) for one in ServiceType]
+
+
+def slug_of(application: Any) -> str:
+    return str(application.slug)
+
+
+def _new(visit: PageVisit) -> ButtonLink | None:
+    """Making an application is a screen of its own."""
+    if not visit.may(create_service):
+        return None
+    return ButtonLink(visit.text("console.applications.new"), visit.here(f"{LIST}/~new"))
+
+
+APPLICATION_LIST: Final = Resource(
+    name="applications",
+    position=LIST_POSITION,
+    at=LIST,
+    listed=list_services,
+    rows="services",
+    columns=(
+        signed(
+            plain("name", beside=lambda one: one.client_id if is_address(one.client_id) else one.slug),
+            lambda one: (one.name, one.id, one.logo or ""),
+        ),
+        words("service_type", ServiceType),
+        state("sign_in_policy", POLICY, "console.field.sign_in_policy"),
+        number("plan_count"),
+        number("subscription_count"),
+        when("created_at"),
+    ),
+    filters=(Filter("service_type", "console.field.service_type", _kinds),),
+    parameter="service_slug",
+    key=slug_of,
+    main=_new,
+)
+
+PAGES: Final[Sequence[Endpoint]] = (list_page(APPLICATION_LIST),)

@@ -1,11 +1,15 @@
-"""An application's first page: its facts, the values to copy, and the lines for frameworks."""
+"""An application's first page, what it was told of sign-outs, and its refused requests and people, each with reason and mend."""
 
 import secrets
 from collections import Counter
 from collections.abc import Sequence
 from datetime import date
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
+import msgspec
+
+from core.domain.federation.authorization_refusals import MOST_REFUSALS
+from core.domain.federation.oauth.refusals import RefusalReason
 from core.domain.identifiers import ServiceId
 from core.domain.services.clients import is_open
 from core.domain.services.services import ServiceType
@@ -13,19 +17,29 @@ from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.fields import ServicePath
-from entrypoints.http.pages.console.cells import Column, copied, listed, state, when, words, yes_or_no
+from entrypoints.http.pages.console.cells import Column, Tone, code, copied, listed, mark_of, number, plain, state, when, words, yes_or_no
 from entrypoints.http.pages.console.charts import BarChart, LineChart, bar_chart, chart_of_days
 from entrypoints.http.pages.console.declaring import console
-from entrypoints.http.pages.console.framing.marks import mark_of
-from entrypoints.http.pages.console.lists import latest_of
-from entrypoints.http.pages.console.organization.applications import application_tabs
-from entrypoints.http.pages.console.organization.applications.lists import POLICY
-from entrypoints.http.pages.console.organization.applications.making.lines import ApplicationKind, ApplicationValues, lines
-from entrypoints.http.pages.console.organization.applications.making.values import client_values, endpoint_values, token_values
+from entrypoints.http.pages.console.forms import Choice
+from entrypoints.http.pages.console.lists import latest_of, list_page
+from entrypoints.http.pages.console.organization import applications
+from entrypoints.http.pages.console.organization.applications import POLICY
+from entrypoints.http.pages.console.organization.applications.making import (
+    ApplicationKind,
+    ApplicationValues,
+    client_values,
+    endpoint_values,
+    lines,
+    token_values,
+)
+from entrypoints.http.pages.console.organization.organization_tabs import PEOPLE, TRUSTED_ISSUERS
 from entrypoints.http.pages.console.organization.people import agent_grants
 from entrypoints.http.pages.console.organization.sign_ins import OF_APPLICATION, SIGN_IN_LOG, way_in_words
+from entrypoints.http.pages.console.resources import ON_A_PAGE_OF_LOG, Filter, Resource
 from entrypoints.http.pages.console.visit import ButtonLink, DoneLink, Head, Page, PageVisit
 from entrypoints.http.routes.federation.agent_grants import list_agent_grants
+from entrypoints.http.routes.federation.authorization_refusals import list_authorization_refusals
+from entrypoints.http.routes.federation.logout_notices import list_logout_notices
 from entrypoints.http.routes.federation.saml import get_saml_configuration
 from entrypoints.http.routes.federation.token_preview import preview_tokens
 from entrypoints.http.routes.platform.sign_ins import list_sign_ins
@@ -57,7 +71,7 @@ def _facts_of(service: ServiceWithMetadata) -> Sequence[Column]:
     return _DOCUMENT if service.service_type is ServiceType.METADATA else _FACTS
 
 
-@console.get(application_tabs.ONE, of=get_service, also=(list_client_secrets, get_saml_configuration, list_sign_ins, list_agent_grants))
+@console.get(applications.ONE, of=get_service, also=(list_client_secrets, get_saml_configuration, list_sign_ins, list_agent_grants))
 async def show_application(call: Call[None, DoneLink, ServicePath, Any], postern: Postern) -> Page:
     """Show an application: its facts, the values to copy, and the lines for frameworks."""
     visit = PageVisit(call, postern)
@@ -77,7 +91,7 @@ async def show_application(call: Call[None, DoneLink, ServicePath, Any], postern
         title=service.name,
         mark=mark_of(service.name, service.id, service.logo or ""),
         known=[(visit.text(one.label), one.cell(service, visit.text, visit.path)) for one in _KNOWN],
-        crumbs=application_tabs.above_list(visit),
+        crumbs=applications.above_list(visit),
         main=_onward(visit, kind),
         curl=visit.curl(get_service),
         done=call.query.done,
@@ -86,7 +100,7 @@ async def show_application(call: Call[None, DoneLink, ServicePath, Any], postern
     days, ways = await _charts(visit, ServiceId(service.id)) if sees_log else (None, None)
     page = visit.show(
         "organization/applications/overview.html",
-        application_tabs.OVERVIEW_POSITION,
+        applications.OVERVIEW_POSITION,
         head,
         facts=[(visit.text(one.label), one.cell(service, visit.text, visit.path)) for one in _facts_of(service)],
         described=_DESCRIBED[is_open(service.client_id)] if described else "",
@@ -95,7 +109,7 @@ async def show_application(call: Call[None, DoneLink, ServicePath, Any], postern
         endpoints=endpoint_values(visit, values),
         frameworks=lines(kind, values),
         comes_back=kind.comes_back and not service.redirect_uris,
-        addresses=visit.here(application_tabs.SIGN_IN),
+        addresses=visit.here(applications.SIGN_IN),
         agents=await agent_grants.of_agent(visit, service.id) if service.is_agent else None,
         latest=await latest_of(SIGN_IN_LOG, visit, OF_APPLICATION, service_id=service.id) if sees_log else None,
         days=days,
@@ -120,9 +134,9 @@ async def _charts(visit: PageVisit, service: ServiceId) -> tuple[LineChart | Non
 
 def _onward(visit: PageVisit, kind: ApplicationKind) -> ButtonLink | None:
     if kind is ApplicationKind.PROXY:
-        return ButtonLink(visit.text("console.proxy.title"), visit.here(application_tabs.PROXY))
+        return ButtonLink(visit.text("console.proxy.title"), visit.here(applications.PROXY))
     if visit.may(preview_tokens) and kind is not ApplicationKind.MACHINE:
-        return ButtonLink(visit.text("console.test_sign_in.title"), visit.here(application_tabs.TEST_SIGN_IN), "quiet")
+        return ButtonLink(visit.text("console.test_sign_in.title"), visit.here(applications.TEST_SIGN_IN), "quiet")
     return None
 
 
@@ -144,4 +158,90 @@ async def _kind(visit: PageVisit, service: Any) -> ApplicationKind:
     return ApplicationKind.SPA if configuration.entity_id is None else ApplicationKind.SAML
 
 
-PAGES: Final = (show_application,)
+def _outcome(notice: Any) -> str:
+    if notice.delivered:
+        return "delivered"
+    return "waiting" if notice.next_retry_at is not None else "failed"
+
+
+async def _outcomes(visit: PageVisit) -> list[Choice]:
+    return [Choice("true", visit.text("console.state.delivered")), Choice("false", visit.text("console.state.not_delivered"))]
+
+
+NOTICES: Final = Resource(
+    name="logout_notices",
+    position=applications.SIGN_IN_POSITION,
+    at=applications.NOTICES,
+    listed=list_logout_notices,
+    rows="logout_notices",
+    columns=(
+        when("created_at"),
+        state(
+            _outcome,
+            {
+                "delivered": ("console.state.delivered", Tone.GOOD),
+                "waiting": ("console.logout_notices.waiting", Tone.WARN),
+                "failed": ("console.state.not_delivered", Tone.BAD),
+            },
+        ),
+        number("attempt_count"),
+        number("response_status_code"),
+        plain("delivery_error"),
+        code("session_id"),
+    ),
+    filters=(Filter("delivered", "console.field.state", _outcomes),),
+    crumbs=applications.above,
+)
+
+
+_MEND: Final = {
+    RefusalReason.REDIRECT_UNREGISTERED: applications.SIGN_IN,
+    RefusalReason.REDIRECT_MISSING: applications.SIGN_IN,
+    RefusalReason.REDIRECT_DIFFERS: applications.SIGN_IN,
+    RefusalReason.NOT_MEMBER: f"{PEOPLE}/invitations/~new",
+    RefusalReason.NO_ROLE: applications.ASSIGNMENTS,
+    RefusalReason.SECRET_WRONG: applications.SECRETS,
+    RefusalReason.SECRET_OWED: applications.SECRETS,
+    RefusalReason.CREDENTIAL_MISSING: applications.SECRETS,
+    RefusalReason.GRANT_NOT_ALLOWED: applications.SECRETS,
+    RefusalReason.PKCE_MISSING: applications.SECRETS,
+    RefusalReason.KEYS_MISSING: applications.PUBLIC_KEYS,
+    RefusalReason.ASSERTION_REFUSED: applications.PUBLIC_KEYS,
+    RefusalReason.SAML: applications.SAML_EXCHANGES,
+    **dict.fromkeys((one for one in RefusalReason if one.startswith("workload_")), TRUSTED_ISSUERS),
+}
+"""The page where what is registered can be changed."""
+
+
+class RefusalsQuery(msgspec.Struct, frozen=True):
+    page: Annotated[int, msgspec.Meta(ge=1, le=MOST_REFUSALS)] = 1
+
+
+@console.get(applications.REFUSALS, of=list_authorization_refusals)
+async def show_refusals(call: Call[None, RefusalsQuery, ServicePath, Any], postern: Postern) -> Page:
+    """Show the last refused requests of an application."""
+    visit, number = PageVisit(call, postern), call.query.page
+    refusals = (await visit.ask(list_authorization_refusals)).refusals
+    last = number * ON_A_PAGE_OF_LOG
+    shown = refusals[last - ON_A_PAGE_OF_LOG : last]
+    head = Head(title=visit.text("console.refusals.title"), crumbs=applications.above(visit), curl=visit.curl(list_authorization_refusals))
+    page = visit.show(
+        "organization/applications/refusals.html",
+        applications.SIGN_IN_POSITION,
+        head,
+        refusals=[(one, *_words(visit, one), visit.here(_MEND[one.reason]) if one.reason in _MEND else "") for one in shown],
+        at=visit.here(applications.REFUSALS),
+        older={"page": str(number + 1)} if len(refusals) > last else None,
+        newer={"page": str(number - 1)} if number > 1 else None,
+    )
+    return Answer(page, 200)
+
+
+def _words(visit: PageVisit, one: Any) -> tuple[str, str]:
+    """The reason and the mend in the reader's language. The recorder of SAML writes both in English."""
+    if one.reason is RefusalReason.SAML:
+        return one.because, one.advice
+    return visit.text(f"console.refusals.{one.reason}"), visit.text(f"console.refusals.{one.reason}_mend")
+
+
+PAGES: Final = (show_application, list_page(NOTICES), show_refusals)

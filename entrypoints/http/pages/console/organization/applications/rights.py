@@ -1,29 +1,45 @@
-"""What people may do in an application: its roles, its permissions, and to whom the roles are assigned."""
+"""The roles and permissions of an application, and giving a role to a person, to a team, or to all with an organization's role."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from operator import attrgetter
 from typing import Any, Final
+from uuid import UUID
 
+from core.domain.errors import NotFound, ReauthenticationRequired, Refusal
+from core.domain.identity.proofs import StepUp
+from core.domain.tenancy.roles import BuiltInRole
+from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery.answers import Answer, redirect
+from entrypoints.http.machinery.browsers import BoundForm, proof_page
+from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.fields import ServicePath
 from entrypoints.http.pages.console.cells import Tone, code, copied, listed, plain, role_in_words, sentence, state, when, yes_or_no
+from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.forms import Asked, Choice, ShortName, shape
-from entrypoints.http.pages.console.organization.applications import application_tabs
+from entrypoints.http.pages.console.organization import applications
+from entrypoints.http.pages.console.organization.applications.claims import named
 from entrypoints.http.pages.console.resource_pages import pages
 from entrypoints.http.pages.console.resources import Ending, Filter, Making, Resource, Section
-from entrypoints.http.pages.console.visit import ButtonLink, PageVisit
-from entrypoints.http.routes.services.assignments import create_assignment, delete_assignment, list_assignments
-from entrypoints.http.routes.services.permissions import (
-    change_service_permission,
-    create_service_permission,
-    delete_service_permission,
-    list_service_permissions,
-)
+from entrypoints.http.pages.console.sent_forms import explained
+from entrypoints.http.pages.console.visit import NO_ERRORS, ButtonLink, Head, Page, PageVisit
+from entrypoints.http.routes.federation.token_preview import preview_tokens
 from entrypoints.http.routes.services.service_roles import (
+    NewAssignment,
+    change_service_permission,
     change_service_role,
+    create_assignment,
+    create_service_permission,
     create_service_role,
+    delete_assignment,
+    delete_service_permission,
     delete_service_role,
     get_service_role,
+    list_assignments,
+    list_service_permissions,
     list_service_roles,
 )
+from entrypoints.http.routes.tenancy.roles import list_roles
+from entrypoints.http.routes.tenancy.teams import list_teams
 from ports.texts import Text
 
 
@@ -40,8 +56,8 @@ _EVERYBODY: Final = Asked("given_to_everybody", hint="console.service_roles.ever
 
 ROLES: Final = Resource(
     name="service_roles",
-    position=application_tabs.ACCESS_POSITION,
-    at=application_tabs.ROLES,
+    position=applications.ACCESS_POSITION,
+    at=applications.ROLES,
     listed=list_service_roles,
     columns=(plain("name", beside="slug"), plain("description"), listed("permissions"), yes_or_no("given_to_everybody")),
     parameter="role_slug",
@@ -67,13 +83,13 @@ ROLES: Final = Resource(
     ),
     sections=(Section("change", shape(change_service_role, "name", "description", _PERMISSIONS, _EVERYBODY)),),
     ending=Ending(delete_service_role),
-    crumbs=application_tabs.above,
+    crumbs=applications.above,
 )
 
 PERMISSIONS: Final = Resource(
     name="service_permissions",
-    position=application_tabs.ACCESS_POSITION,
-    at=application_tabs.PERMISSIONS,
+    position=applications.ACCESS_POSITION,
+    at=applications.PERMISSIONS,
     listed=list_service_permissions,
     columns=(code("key"), plain("description"), when("created_at")),
     parameter="permission_key",
@@ -83,7 +99,7 @@ PERMISSIONS: Final = Resource(
     making=Making(shape(create_service_permission, Asked("key", hint="console.service_permissions.key_hint"), "description")),
     sections=(Section("change", shape(change_service_permission, "description")),),
     ending=Ending(delete_service_permission),
-    crumbs=application_tabs.above,
+    crumbs=applications.above,
 )
 
 
@@ -106,15 +122,15 @@ def _new_assignment(visit: PageVisit) -> ButtonLink | None:
     """Assigning is a screen of its own, which finds people by their addresses."""
     if not visit.may(create_assignment):
         return None
-    return ButtonLink(visit.text("console.assignments.new"), visit.here(f"{application_tabs.ASSIGNMENTS}/~new"))
+    return ButtonLink(visit.text("console.assignments.new"), visit.here(f"{applications.ASSIGNMENTS}/~new"))
 
 
 _KIND: Final = state(_kind_of, lambda kind: (f"console.assignments.to_{kind}", Tone.PLAIN), "console.assignments.kind")
 
 ASSIGNMENTS: Final = Resource(
     name="assignments",
-    position=application_tabs.ACCESS_POSITION,
-    at=application_tabs.ASSIGNMENTS,
+    position=applications.ACCESS_POSITION,
+    at=applications.ASSIGNMENTS,
     listed=list_assignments,
     rows="assignments",
     columns=(sentence(_whom_in_words, "console.assignments.whom"), _KIND, code("role"), when("created_at")),
@@ -122,8 +138,87 @@ ASSIGNMENTS: Final = Resource(
     parameter="assignment_id",
     called=_whom,
     ending=Ending(delete_assignment),
-    crumbs=application_tabs.above,
+    crumbs=applications.above,
     main=_new_assignment,
 )
 
-PAGES: Final = (*pages(ROLES), *pages(PERMISSIONS), *pages(ASSIGNMENTS))
+
+_AT: Final = f"{applications.ASSIGNMENTS}/~new"
+_FIELDS: Final = {"role": "role", "user_id": "person", "organization_role": "organization_role", "team": "team"}
+
+
+class AssignmentForm(BoundForm, frozen=True, kw_only=True):
+    role: str = ""
+    person: str = ""
+    """An address or an id."""
+    organization_role: str = ""
+    team: str = ""
+
+
+@console.get(_AT, of=create_assignment, also=(list_service_roles, list_roles, list_teams))
+async def ask_for_assignment(call: Call[None, None, ServicePath, Any], postern: Postern) -> Page:
+    """Ask which role to give, and to whom."""
+    return Answer(await _form(PageVisit(call, postern), AssignmentForm()), 200)
+
+
+@console.post(_AT, of=create_assignment, also=(preview_tokens,))
+async def assign(call: Call[AssignmentForm, None, ServicePath, Any], postern: Postern) -> Page:
+    """Give a role."""
+    visit, form = PageVisit(call, postern), call.body
+    given = [one for one in (form.person.strip(), form.organization_role, form.team) if one]
+    errors = {}
+    if not form.role:
+        errors["role"] = visit.text("console.assignments.role_missing")
+    if len(given) != 1:
+        errors["person"] = visit.text("console.assignments.whom_missing" if not given else "console.assignments.whom_twice")
+    if errors:
+        return Answer(await _form(visit, form, errors), 400)
+    try:
+        user = await _user(visit, form.person.strip())
+        body = NewAssignment(role=form.role, user_id=user, organization_role=form.organization_role or None, team=form.team or None)
+        await visit.ask(create_assignment, body=body)
+    except ReauthenticationRequired:
+        # Only some assignments ask for a fresh proof. The proof leads back to this page.
+        return redirect(proof_page(visit.here(_AT), StepUp.ACCOUNT))
+    except NotFound:
+        return Answer(await _form(visit, form, {"person": visit.text("console.preview.nobody")}), 404)
+    except Refusal as problem:
+        said, status = explained(visit, problem)
+        field = next((named for name, named in _FIELDS.items() if problem.message.startswith(name)), "")
+        return Answer(await _form(visit, form, {field: " ".join(said.values())}), status)
+    return redirect(f"{visit.here(applications.ASSIGNMENTS)}?done=made")
+
+
+async def _user(visit: PageVisit, person: str) -> Any:
+    """The id of the person. Raises `NotFound`, also for people without a tie to the application or its organization."""
+    if not person:
+        return None
+    query = named(person)
+    return UUID(query["user_id"]) if "user_id" in query else (await visit.ask(preview_tokens, query=query)).user_id
+
+
+async def _form(visit: PageVisit, form: AssignmentForm, errors: Mapping[str, str] = NO_ERRORS) -> bytes:
+    built_in = [Choice(one.value, visit.text(f"roles.{one.value}")) for one in BuiltInRole]
+    own = [Choice(one.slug, one.name) for one in await visit.ask(list_roles)]
+    teams = [Choice(one.slug, one.name) for one in await visit.ask(list_teams)] if visit.may(list_teams) else []
+    head = Head(
+        title=visit.text("console.assignments.new"),
+        crumbs=(*applications.above(visit), (visit.text("console.assignments.title"), visit.here(applications.ASSIGNMENTS))),
+        curl=visit.curl(create_assignment, body={"role": "editor", "team": "support"}),
+        errors=errors,
+    )
+    return visit.show(
+        "organization/applications/assign.html",
+        applications.ACCESS_POSITION,
+        head,
+        action=visit.here(_AT),
+        back=visit.here(applications.ASSIGNMENTS),
+        form=form,
+        roles=await roles(visit),
+        new_role=visit.here(f"{applications.ROLES}/~new"),
+        organization_roles=[*built_in, *own],
+        teams=teams,
+    )
+
+
+PAGES: Final = (*pages(ROLES), *pages(PERMISSIONS), *pages(ASSIGNMENTS), ask_for_assignment, assign)

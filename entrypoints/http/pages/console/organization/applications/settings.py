@@ -5,15 +5,14 @@ from typing import Any, Final
 
 from core.domain.services.services import ServiceType, SignInPolicy
 from entrypoints.http.machinery.endpoints import Endpoint
-from entrypoints.http.pages.console.action_pages import act_pages, ending_pages
 from entrypoints.http.pages.console.cells import Column, Tone, copied, in_words, when, words
 from entrypoints.http.pages.console.forms import Asked, Choice, InputKind, shape
 from entrypoints.http.pages.console.navigation import PagePosition
-from entrypoints.http.pages.console.organization.applications import application_tabs
-from entrypoints.http.pages.console.organization.applications.lists import APPLICATIONS, slug_of
-from entrypoints.http.pages.console.records import record_page, section_pages
+from entrypoints.http.pages.console.organization import applications
+from entrypoints.http.pages.console.organization.applications import APPLICATION_LIST, slug_of
+from entrypoints.http.pages.console.resource_pages import act_pages, ending_pages, record_page, section_pages
 from entrypoints.http.pages.console.resources import Act, Ending, Resource, Section
-from entrypoints.http.pages.console.undo.undo_pages import undo_pages
+from entrypoints.http.pages.console.undo import undo_pages
 from entrypoints.http.pages.console.visit import PageVisit
 from entrypoints.http.routes.federation.agent_grants import end_agent_grants
 from entrypoints.http.routes.federation.authorization_refusals import list_authorization_refusals
@@ -59,10 +58,10 @@ def _page(
         shown_above=shown_above,
         name=name,
         position=position,
-        at=application_tabs.LIST,
+        at=applications.LIST,
         page=page,
         listed=list_services,
-        columns=APPLICATIONS.columns,
+        columns=APPLICATION_LIST.columns,
         parameter="service_slug",
         key=slug_of,
         record=get_service,
@@ -71,7 +70,7 @@ def _page(
         ending=ending,
         acts=acts,
         below=below,
-        crumbs=application_tabs.above if title else application_tabs.above_list,
+        crumbs=applications.above if title else applications.above_list,
         titled=(lambda visit, _record: visit.text(title)) if title else None,
     )
 
@@ -94,13 +93,13 @@ async def _checked(visit: PageVisit, application: Any) -> Mapping[str, Any]:
     for uri in application.redirect_uris:
         kind = "protected" if uri.startswith("https://") else "here" if uri.startswith("http://") else "app"
         found.append((uri, visit.text(f"console.signing_in.address_{kind}"), _ADDRESS_TONES[kind]))
-    return {"addresses": found, "add": visit.here(f"{application_tabs.SIGN_IN}/addresses") if visit.may(change_service) else ""}
+    return {"addresses": found, "add": visit.here(f"{applications.SIGN_IN}/addresses") if visit.may(change_service) else ""}
 
 
 SIGNING_IN: Final = _page(
     "signing_in",
-    application_tabs.SIGN_IN,
-    application_tabs.SIGN_IN_POSITION,
+    applications.SIGN_IN,
+    applications.SIGN_IN_POSITION,
     Section(
         "addresses",
         shape(
@@ -144,17 +143,17 @@ SIGNING_IN: Final = _page(
     shown_above=("redirect_uris",),
     more=_checked,
     below=(
-        ("console.application_sessions.title", application_tabs.SESSIONS, get_service),
-        ("console.refusals.title", application_tabs.REFUSALS, list_authorization_refusals),
-        ("console.logout_notices.title", application_tabs.NOTICES, list_logout_notices),
-        ("console.saml.title", application_tabs.SAML, get_saml_configuration),
+        ("console.application_sessions.title", applications.SESSIONS, get_service),
+        ("console.refusals.title", applications.REFUSALS, list_authorization_refusals),
+        ("console.logout_notices.title", applications.NOTICES, list_logout_notices),
+        ("console.saml.title", applications.SAML, get_saml_configuration),
     ),
 )
 
 PUBLIC_KEYS: Final = _page(
     "public_keys",
-    application_tabs.PUBLIC_KEYS,
-    application_tabs.TOKENS_POSITION,
+    applications.PUBLIC_KEYS,
+    applications.TOKENS_POSITION,
     Section("keys", shape(change_service, Asked("jwks", hint="console.public_keys.jwks_hint"))),
     Section("address", shape(change_service, Asked("jwks_uri", hint="console.public_keys.jwks_uri_hint"))),
     Section("algorithm", shape(change_service, Asked("id_token_alg", hint="console.public_keys.algorithm_hint"))),
@@ -168,12 +167,12 @@ PUBLIC_KEYS: Final = _page(
 
 SETTINGS: Final = _page(
     "application",
-    application_tabs.SETTINGS,
-    application_tabs.SETTINGS_POSITION,
+    applications.SETTINGS,
+    applications.SETTINGS_POSITION,
     Section("basics", shape(change_service, "name", Asked("service_type", choices=_types, hint="console.application.type_hint"))),
     Section("metadata", shape(change_service, Asked("metadata", hint="console.application.metadata_hint"))),
     facts=(copied("id"), copied("slug"), when("created_at")),
-    below=(("console.application_logo.title", application_tabs.LOGO, upload_service_logo),),
+    below=(("console.application_logo.title", applications.LOGO, upload_service_logo),),
     ending=Ending(delete_service, typed=lambda application: str(application.name), counts=_ends_with_it),
 )
 

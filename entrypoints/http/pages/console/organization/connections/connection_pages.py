@@ -15,7 +15,7 @@ from entrypoints.http.machinery.calls import Call
 from entrypoints.http.pages.console.cells import Cell, code, listed
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.organization.organization_tabs import DIRECTORIES, DIRECTORIES_ENTRY, DIRECTORIES_TAB, position
-from entrypoints.http.pages.console.records import facts_of
+from entrypoints.http.pages.console.resource_pages import facts_of
 from entrypoints.http.pages.console.sent_forms import explained
 from entrypoints.http.pages.console.visit import NO_ERRORS, DoneLink, Head, Page, PageVisit
 from entrypoints.http.routes.tenancy.connections import (

@@ -1,5 +1,6 @@
-"""The organization's own providers, at which its people sign in."""
+"""The organization's own providers, with certificates, directory runs and identity assertions, and the domains that sign in there."""
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from operator import attrgetter
 from typing import Any, Final
@@ -7,32 +8,416 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from core.domain.errors import NotFound, Refusal
+from core.domain.federation.directory_runs.runs import NamedAs, RunState
+from core.domain.identity.realms import LoginPolicy
 from core.domain.identity.upstream.connection_tests import ConnectionExchangeKind
 from core.domain.identity.upstream.connections import ConnectionState, ProviderKind
+from core.domain.identity.upstream.identity_assertions import DRAFT, SUBJECT
 from core.domain.identity.upstream.ldap.settings import LDAP_PRESETS
+from core.domain.identity.upstream.providers import NAMES
 from core.domain.identity.upstream.saml.assertions import PRESETS
-from entrypoints.http.pages.console.cells import Tone, code, copied, in_words, listed, number, plain, state, when, words
+from core.domain.tenancy.domains import JoinPolicy, faults_of
+from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery.answers import Answer, redirect
+from entrypoints.http.machinery.browsers import BoundForm
+from entrypoints.http.machinery.calls import Call
+from entrypoints.http.pages.console.cells import Cell, Tone, code, copied, in_words, listed, number, plain, sentence, state, when, words
+from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.forms import Asked, Choice, InputKind, shape
 from entrypoints.http.pages.console.lists import latest_of
-from entrypoints.http.pages.console.organization.connections.certificates_pages import CERTIFICATES
-from entrypoints.http.pages.console.organization.connections.connection_pages import CONNECTION, EXCHANGES_AT, above, steps_of
-from entrypoints.http.pages.console.organization.connections.directory_runs import DIRECTORY_RUNS
-from entrypoints.http.pages.console.organization.connections.identity_assertions import ASSERTIONS
-from entrypoints.http.pages.console.organization.connections.owners_word import settings_of
-from entrypoints.http.pages.console.organization.organization_tabs import DIRECTORIES, DIRECTORIES_ENTRY, DIRECTORIES_TAB, position
+from entrypoints.http.pages.console.organization.connections.connection_pages import (
+    CONNECTION,
+    EXCHANGES_AT,
+    ONE,
+    above,
+    connection_name,
+    steps_of,
+)
+from entrypoints.http.pages.console.organization.connections.setup_links import settings_of
+from entrypoints.http.pages.console.organization.organization_tabs import (
+    DIRECTORIES,
+    DIRECTORIES_ENTRY,
+    DIRECTORIES_TAB,
+    DOMAINS_TAB,
+    position,
+)
 from entrypoints.http.pages.console.resource_pages import pages
 from entrypoints.http.pages.console.resources import Act, Ending, Making, Resource, Section
-from entrypoints.http.pages.console.visit import PageVisit
-from entrypoints.http.routes.federation.directory_runs import create_directory_run, list_directory_runs
-from entrypoints.http.routes.tenancy.connections import activate_upstream_provider, list_connection_exchanges
+from entrypoints.http.pages.console.sent_forms import explained
+from entrypoints.http.pages.console.visit import NO_ERRORS, DoneLink, Head, Page, PageVisit
+from entrypoints.http.routes.federation.directory_runs import (
+    approve_directory_run,
+    create_directory_run,
+    decline_directory_run,
+    end_privileged_people,
+    get_directory_run,
+    keep_privileged_people,
+    list_directory_run_people,
+    list_directory_runs,
+    take_over_from_scim,
+)
+from entrypoints.http.routes.federation.identity_assertions import (
+    AssertionSettingsBody,
+    AssertionVerdictRecord,
+    PresentedAssertion,
+    check_provider_assertion,
+    set_provider_assertions,
+)
+from entrypoints.http.routes.tenancy.connections import (
+    WaitingCertificatePath,
+    activate_upstream_provider,
+    approve_connection_certificate,
+    decline_connection_certificate,
+    delete_former_certificate,
+    list_connection_exchanges,
+)
+from entrypoints.http.routes.tenancy.domain_routes import (
+    change_domain_route,
+    create_domain_route,
+    delete_domain_route,
+    list_domain_routes,
+    verify_domain_route,
+)
 from entrypoints.http.routes.tenancy.upstream_providers import (
+    UpstreamProviderPath,
     change_upstream_provider,
     create_upstream_provider,
     delete_upstream_provider,
     list_upstream_providers,
 )
 
-_STATES: Final = {
+CERTIFICATES: Final = f"{ONE}/certificates"
+_APPROVE: Final = f"{CERTIFICATES}/{{fingerprint}}/approve"
+_DECLINE: Final = f"{CERTIFICATES}/{{fingerprint}}/decline"
+_DROP: Final = f"{CERTIFICATES}/former"
+_POSITION: Final = position(DIRECTORIES_ENTRY, DIRECTORIES_TAB)
+
+
+@console.get(CERTIFICATES, of=list_upstream_providers)
+async def show_connection_certificates(call: Call[None, DoneLink, UpstreamProviderPath, Any], postern: Postern) -> Page:
+    """Show the certificates of a provider, and ours there."""
+    visit = PageVisit(call, postern)
+    listed = await visit.ask(list_upstream_providers)
+    provider = next((one for one in listed if str(one.id) == visit.path["provider_id"]), None)
+    if provider is None:
+        raise NotFound
+    here = visit.here(CERTIFICATES)
+    page = visit.show(
+        "organization/connections/certificates.html",
+        _POSITION,
+        Head(
+            title=visit.text("console.connection_certificates.title"),
+            crumbs=(*above(visit)[:1], (provider.name, visit.here(ONE))),
+            curl=visit.curl(list_upstream_providers),
+            done=call.query.done,
+        ),
+        provider=provider,
+        may_decide=visit.may(approve_connection_certificate),
+        may_drop=visit.may(delete_former_certificate),
+        here=here,
+        set_up=visit.here(CONNECTION),
+    )
+    return Answer(page, 200)
+
+
+@console.post(_APPROVE, of=approve_connection_certificate)
+async def approve_certificate(call: Call[BoundForm, None, WaitingCertificatePath, Any], postern: Postern) -> Page:
+    """Let a waiting certificate count."""
+    visit = PageVisit(call, postern)
+    await visit.ask(approve_connection_certificate)
+    return redirect(f"{visit.here(CERTIFICATES)}?done=saved")
+
+
+@console.post(_DECLINE, of=decline_connection_certificate)
+async def decline_certificate(call: Call[BoundForm, None, WaitingCertificatePath, Any], postern: Postern) -> Page:
+    """Decline a waiting certificate."""
+    visit = PageVisit(call, postern)
+    await visit.ask(decline_connection_certificate)
+    return redirect(f"{visit.here(CERTIFICATES)}?done=saved")
+
+
+@console.post(_DROP, of=delete_former_certificate)
+async def drop_former(call: Call[BoundForm, None, UpstreamProviderPath, Any], postern: Postern) -> Page:
+    """Delete our former key pair."""
+    visit = PageVisit(call, postern)
+    await visit.ask(delete_former_certificate)
+    return redirect(f"{visit.here(CERTIFICATES)}?done=saved")
+
+
+DIRECTORY_RUNS: Final = f"{ONE}/runs"
+console.name(ONE, connection_name, beneath=DIRECTORY_RUNS)
+_TONES: Final = {
+    RunState.RUNNING: Tone.PLAIN,
+    RunState.DONE: Tone.GOOD,
+    RunState.FAILED: Tone.BAD,
+    RunState.WAITING: Tone.WARN,
+    RunState.AGREED: Tone.GOOD,
+    RunState.LEFT: Tone.PLAIN,
+    RunState.OVER: Tone.PLAIN,
+}
+_STATES: Final = {one: (f"console.directory_runs.{one.value}", tone) for one, tone in _TONES.items()}
+_KIND: Final = sentence(lambda run, text: text(f"console.directory_runs.kind.{run.kind.value}"), "console.field.kind")
+_COUNTS: Final = (
+    number("read", "console.directory_runs.read"),
+    number("came", "console.directory_runs.came"),
+    number("changed", "console.directory_runs.changed"),
+    number("ended", "console.directory_runs.ended"),
+    number("held_back", "console.directory_runs.held_back"),
+    number("left_out", "console.directory_runs.left_out"),
+)
+_NOBODY: Final[Mapping[str, Any]] = {"ending": (), "coming": (), "more_ends": "", "more_coming": ""}
+_WORD: Final = (*_COUNTS, code("digest", "console.directory_runs.digest"))
+
+
+def _waits(run: Any) -> bool:
+    return bool(run.state is RunState.WAITING)
+
+
+def _started(run: Any) -> str:
+    return f"{run.started_at:%Y-%m-%d %H:%M}"
+
+
+def _why(visit: PageVisit, reason: str) -> str:
+    return visit.text(f"console.directory_runs.why.{reason}")
+
+
+def _more(visit: PageVisit, many: int, shown: Sequence[object]) -> str:
+    """An owner's word is about all, so the page says when it does not name all."""
+    return visit.text("console.directory_runs.and_more", count=many - len(shown)) if 0 < len(shown) < many else ""
+
+
+def _people(visit: PageVisit, people: Sequence[Any]) -> Sequence[tuple[str, str]]:
+    return [(one.named, _why(visit, one.reason)) for one in people]
+
+
+async def _decided(visit: PageVisit, run: Any) -> Mapping[str, Any]:
+    """Those about whom an owner may decide."""
+    taken_over, privileged = _people(visit, run.taken_over), _people(visit, run.privileged)
+    return {
+        "taken_over": taken_over,
+        "privileged": privileged,
+        "more_taken_over": _more(visit, run.reasons.get("listed_by_scim", 0), taken_over),
+        "more_privileged": _more(visit, run.reasons.get("may_more", 0), privileged),
+    }
+
+
+async def _named(visit: PageVisit, run: Any) -> Mapping[str, Any]:
+    ending, left_out, coming = (_people(visit, [one for one in run.people if one.what is what]) for what in NamedAs)
+    reasons: Sequence[tuple[str, int]] = [(_why(visit, reason), count) for reason, count in run.reasons.items()]
+    listed = await visit.ask(list_directory_runs)
+    return {
+        **await _decided(visit, run),
+        "ending": ending,
+        "coming": coming,
+        "more_coming": _more(visit, run.came, coming),
+        "left_out": left_out,
+        "more_ends": _more(visit, run.held_back, ending),
+        "more_left_out": _more(visit, run.left_out, left_out),
+        "reasons": reasons,
+        "waits": _waits(run),
+        "is_plan": run.kind.value == "plan",
+        "next_at": listed.next_at,
+    }
+
+
+async def _taking_over(visit: PageVisit, run: Any) -> Mapping[str, Any]:
+    return {**_NOBODY, **await _decided(visit, run), "privileged": ()}
+
+
+async def _about_privileged(visit: PageVisit, run: Any) -> Mapping[str, Any]:
+    return {**_NOBODY, **await _decided(visit, run), "taken_over": ()}
+
+
+async def _going_on(visit: PageVisit, run: Any) -> Mapping[str, Any]:
+    return {**await _named(visit, run), "taken_over": (), "privileged": ()}
+
+
+PEOPLE_OF_RUN: Final = Resource(
+    name="directory_run_people",
+    position=position(DIRECTORIES_ENTRY, DIRECTORIES_TAB),
+    at=f"{DIRECTORY_RUNS}/{{run_id}}/people",
+    listed=list_directory_run_people,
+    is_log=True,
+    columns=(
+        plain("named", "console.directory_runs.people_named"),
+        sentence(lambda one, text: text(f"console.directory_runs.what.{one.what.value}"), "console.directory_runs.people_what"),
+        sentence(lambda one, text: text(f"console.directory_runs.why.{one.reason}"), "console.directory_runs.people_reason"),
+    ),
+    crumbs=above,
+)
+
+
+RUNS: Final = Resource(
+    name="directory_runs",
+    position=position(DIRECTORIES_ENTRY, DIRECTORIES_TAB),
+    at=DIRECTORY_RUNS,
+    listed=list_directory_runs,
+    rows="runs",
+    is_log=True,
+    columns=(when("started_at", "console.directory_runs.started"), _KIND, state("state", _STATES), *_COUNTS[1:]),
+    parameter="run_id",
+    called=_started,
+    titled=lambda visit, run: visit.text("console.directory_runs.named", called=_started(run)),
+    record=get_directory_run,
+    state=(lambda run: run.state, _STATES.__getitem__),
+    facts=(
+        _KIND,
+        when("started_at", "console.directory_runs.started"),
+        when("ended_at", "console.directory_runs.finished"),
+        *_COUNTS,
+        number("teams", "console.directory_runs.teams"),
+        plain("fault", "console.directory_runs.fault"),
+        code("digest", "console.directory_runs.digest"),
+    ),
+    acts=(
+        Act(
+            "go-on",
+            approve_directory_run,
+            asks=True,
+            kind="",
+            shows=_waits,
+            facts=_WORD,
+            seen=lambda run: str(run.digest),
+            template="organization/connections/directory_run_question.html",
+            more=_going_on,
+        ),
+        Act("leave", decline_directory_run, asks=True, shows=_waits, facts=_COUNTS),
+        Act(
+            "take-over",
+            take_over_from_scim,
+            asks=True,
+            shows=lambda run: run.take_over_digest is not None,
+            facts=(code("take_over_digest", "console.directory_runs.digest"),),
+            seen=lambda run: str(run.take_over_digest),
+            template="organization/connections/directory_run_question.html",
+            more=_taking_over,
+        ),
+        *(
+            Act(
+                name,
+                endpoint,
+                asks=True,
+                kind=kind,
+                shows=lambda run: run.privileged_digest is not None,
+                facts=(code("privileged_digest", "console.directory_runs.digest"),),
+                seen=lambda run: str(run.privileged_digest),
+                template="organization/connections/directory_run_question.html",
+                more=_about_privileged,
+            )
+            for name, endpoint, kind in (("keep", keep_privileged_people, "quiet"), ("end", end_privileged_people, "danger"))
+        ),
+    ),
+    crumbs=above,
+    template="organization/connections/directory_run.html",
+    more=_named,
+    below=(("console.directory_run_people.title", PEOPLE_OF_RUN.at, list_directory_run_people),),
+    also=(list_directory_runs,),
+)
+
+
+ASSERTIONS: Final = f"{ONE}/assertions"
+_CHECK: Final = f"{ASSERTIONS}/check"
+
+
+class AssertionSettingsForm(BoundForm, frozen=True, kw_only=True):
+    issues: str = ""
+    subject: str = ""
+    issuer: str = ""
+    jwks_uri: str = ""
+    jwks: str = ""
+    """As JSON."""
+
+
+class PresentedAssertionForm(BoundForm, frozen=True, kw_only=True):
+    assertion: str = ""
+
+
+async def _shown(
+    visit: PageVisit,
+    *,
+    done: str = "",
+    errors: Mapping[str, str] = NO_ERRORS,
+    sent: Mapping[str, Any] | None = None,
+    verdict: AssertionVerdictRecord | None = None,
+) -> bytes:
+    """`sent` is what a refused form said."""
+    providers = await visit.ask(list_upstream_providers)
+    provider = next((one for one in providers if str(one.id) == visit.path["provider_id"]), None)
+    if provider is None:
+        raise NotFound
+    jwks = provider.assertion_jwks
+    kept = {
+        "issues": provider.issues_assertions,
+        "subject": provider.assertion_subject,
+        "issuer": provider.assertion_issuer,
+        "jwks_uri": provider.assertion_jwks_uri,
+        "jwks": "" if jwks is None else json.dumps(jwks, indent=2),
+    }
+    return visit.show(
+        "organization/connections/assertions.html",
+        _POSITION,
+        Head(
+            title=visit.text("console.assertions.title"),
+            crumbs=(*above(visit)[:1], (provider.name, visit.here(ONE))),
+            curl=visit.curl(set_provider_assertions),
+            done=done,
+            errors=errors,
+        ),
+        provider=provider,
+        draft=DRAFT,
+        ours=[(visit.text("console.assertions.audience"), Cell("copy", visit.postern.foundation.public_url))],
+        kept=sent or kept,
+        may_decide=visit.may(set_provider_assertions),
+        may_check=visit.may(check_provider_assertion),
+        save=visit.here(ASSERTIONS),
+        check=visit.here(_CHECK),
+        exchanges=visit.here(EXCHANGES_AT) if visit.may(list_connection_exchanges) else "",
+        verdict=verdict,
+    )
+
+
+@console.get(ASSERTIONS, of=list_upstream_providers, also=(set_provider_assertions, check_provider_assertion, list_connection_exchanges))
+async def show_assertions(call: Call[None, DoneLink, UpstreamProviderPath, Any], postern: Postern) -> Page:
+    """Show whether a provider issues identity assertions."""
+    return Answer(await _shown(PageVisit(call, postern), done=call.query.done), 200)
+
+
+@console.post(ASSERTIONS, of=set_provider_assertions, also=(list_upstream_providers,))
+async def save_assertions(call: Call[AssertionSettingsForm, None, UpstreamProviderPath, Any], postern: Postern) -> Page:
+    """Decide whether a provider issues identity assertions."""
+    visit, form = PageVisit(call, postern), call.body
+    sent = {name: getattr(form, name) for name in AssertionSettingsBody.__struct_fields__}
+    try:
+        keys = json.loads(form.jwks) if form.jwks.strip() else None
+    except (ValueError, RecursionError):
+        keys = ""
+    if keys is not None and not isinstance(keys, dict):
+        return Answer(await _shown(visit, errors={"jwks": visit.text("console.assertions.no_keys")}, sent=sent), 400)
+    body = AssertionSettingsBody(
+        issues=bool(form.issues),
+        subject=form.subject.strip() or SUBJECT,
+        issuer=form.issuer.strip(),
+        jwks_uri=form.jwks_uri.strip(),
+        jwks=keys,
+    )
+    try:
+        await visit.ask(set_provider_assertions, body=body)
+    except Refusal as problem:
+        said, status = explained(visit, problem)
+        return Answer(await _shown(visit, errors={"": " ".join(said.values())}, sent=sent), status)
+    return redirect(f"{visit.here(ASSERTIONS)}?done=saved")
+
+
+@console.post(_CHECK, of=check_provider_assertion, also=(list_upstream_providers,))
+async def check_assertion(call: Call[PresentedAssertionForm, None, UpstreamProviderPath, Any], postern: Postern) -> Page:
+    """Check an identity assertion of a provider."""
+    visit = PageVisit(call, postern)
+    verdict = await visit.ask(check_provider_assertion, body=PresentedAssertion(assertion=call.body.assertion.strip()))
+    return Answer(await _shown(visit, verdict=verdict), 200)
+
+
+_PROVIDER_STATES: Final = {
     "draft": ("console.state.draft", Tone.WARN),
     "tested": ("console.state.tested", Tone.WARN),
     "active": ("console.state.active", Tone.GOOD),
@@ -59,7 +444,7 @@ def _chosen(product: str) -> Mapping[str, Any]:
     return {"kind": product}
 
 
-def _named(form: Any) -> Any:
+def _named_provider(form: Any) -> Any:
     """The form with a name for the button of the sign-in page: the product's, or the host of the issuer."""
     if form.name.strip():
         return form
@@ -142,9 +527,9 @@ PROVIDERS: Final = Resource(
     position=position(DIRECTORIES_ENTRY, DIRECTORIES_TAB),
     at=DIRECTORIES,
     listed=list_upstream_providers,
-    columns=(plain("name"), words("kind", ProviderKind), code("issuer"), state(_state, _STATES), when("created_at")),
+    columns=(plain("name"), words("kind", ProviderKind), code("issuer"), state(_state, _PROVIDER_STATES), when("created_at")),
     parameter="provider_id",
-    state=(_state, _STATES.__getitem__),
+    state=(_state, _PROVIDER_STATES.__getitem__),
     facts=(
         words("kind", ProviderKind),
         listed("scopes"),
@@ -170,7 +555,7 @@ PROVIDERS: Final = Resource(
             _oidc("client_id", kind=InputKind.TEXT, is_needed=True),
             _oidc("client_secret", kind=InputKind.SECRET, is_needed=True),
         ),
-        filled=_named,
+        filled=_named_provider,
     ),
     sections=(
         Section(
@@ -251,4 +636,64 @@ PROVIDERS: Final = Resource(
     also=(list_connection_exchanges,),
 )
 
-PAGES: Final = (*pages(PROVIDERS), *pages(EXCHANGES))
+
+_DOMAIN_STATES: Final = {True: ("console.state.proved", Tone.GOOD), False: ("console.state.not_proved", Tone.WARN)}
+
+
+async def _providers(visit: PageVisit) -> Sequence[Choice]:
+    """The organization's own providers, then those of the installation."""
+    own = [Choice(str(one.id), one.name) for one in await visit.ask(list_upstream_providers)]
+    return [*own, *(Choice(provider.value, name) for provider, name in NAMES.items())]
+
+
+_PROVIDER: Final = Asked("upstream_provider_id", choices=_providers)
+
+DOMAINS: Final = Resource(
+    name="domains",
+    position=position(DIRECTORIES_ENTRY, DOMAINS_TAB),
+    at=f"{DIRECTORIES}/domains",
+    listed=list_domain_routes,
+    columns=(
+        plain("domain"),
+        state("verified", _DOMAIN_STATES),
+        words("login_policy", LoginPolicy),
+        words("join_policy", JoinPolicy),
+        when("checked_at"),
+    ),
+    parameter="domain_id",
+    called=lambda one: str(one.domain),
+    state=(lambda one: one.verified, _DOMAIN_STATES.__getitem__),
+    facts=(
+        copied("txt_name"),
+        copied("txt_value"),
+        code("file_url"),
+        words("login_policy", LoginPolicy),
+        words("join_policy", JoinPolicy),
+        when("verified_at"),
+        when("checked_at"),
+        when("created_at"),
+    ),
+    making=Making(
+        shape(create_domain_route, "domain", _PROVIDER, "login_policy", "join_policy"),
+        faults=lambda body: faults_of(body.domain, body.upstream_provider_id, body.login_policy),
+    ),
+    sections=(Section("change", shape(change_domain_route, _PROVIDER, "login_policy", "join_policy")),),
+    acts=(Act("verify", verify_domain_route, said=lambda tried: (tried.verified, tried.message)),),
+    ending=Ending(delete_domain_route),
+)
+
+
+PAGES: Final = (
+    show_connection_certificates,
+    approve_certificate,
+    decline_certificate,
+    drop_former,
+    *pages(RUNS),
+    *pages(PEOPLE_OF_RUN),
+    show_assertions,
+    save_assertions,
+    check_assertion,
+    *pages(PROVIDERS),
+    *pages(EXCHANGES),
+    *pages(DOMAINS),
+)

@@ -1,4 +1,4 @@
-"""Invitations: the list, and a page that invites several people at once."""
+"""Invitations, a page that invites several people at once, and requests of people who want to become members."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any, Final
@@ -8,6 +8,7 @@ import msgspec
 
 from core.domain.errors import RateLimited, Refusal
 from core.domain.tenancy.invitations import InvitationStatus
+from core.domain.tenancy.join_requests import JoinRequestStatus
 from core.domain.tenancy.members import Member
 from core.frozen import replace
 from entrypoints.bootstrap import Postern
@@ -18,18 +19,21 @@ from entrypoints.http.machinery.fields import OrganizationPath
 from entrypoints.http.pages.console.cells import Tone, in_words, plain, role, role_in_words, sentence, state, when
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.forms import Choice
-from entrypoints.http.pages.console.organization.organization_tabs import INVITATIONS_TAB, PEOPLE, PEOPLE_ENTRY, position
-from entrypoints.http.pages.console.organization.people.choices import roles
+from entrypoints.http.pages.console.organization.organization_tabs import INVITATIONS_TAB, PEOPLE, PEOPLE_ENTRY, REQUESTS_TAB, position
+from entrypoints.http.pages.console.organization.people.roles import roles
 from entrypoints.http.pages.console.resource_pages import pages
 from entrypoints.http.pages.console.resources import Act, Bulk, Filter, Resource
 from entrypoints.http.pages.console.visit import NO_ERRORS, ButtonLink, Head, Page, PageVisit
-from entrypoints.http.pages.development.mail_pages import mail_list
-from entrypoints.http.routes.tenancy.invitations import (
+from entrypoints.http.pages.development import mail_list
+from entrypoints.http.routes.tenancy.joining import (
     NewInvitation,
     accept_invitation_on_behalf,
+    approve_join_request,
     cancel_invitation,
     create_invitation,
+    decline_join_request,
     list_invitations,
+    list_join_requests,
 )
 from ports.texts import Text
 
@@ -213,4 +217,32 @@ async def _form(
     )
 
 
-PAGES: Final = (*pages(INVITATIONS), ask_whom_to_invite, send_invitations)
+_JOIN_REQUEST_STATES: Final = {
+    JoinRequestStatus.PENDING: ("console.value.state.pending", Tone.WARN),
+    JoinRequestStatus.APPROVED: ("console.value.state.approved", Tone.GOOD),
+    JoinRequestStatus.DECLINED: ("console.value.state.declined", Tone.PLAIN),
+}
+
+
+async def _statuses_join_request(visit: PageVisit) -> Sequence[Choice]:
+    return [Choice(one.value, in_words("state", one, visit.text)) for one in JoinRequestStatus]
+
+
+JOIN_REQUESTS: Final = Resource(
+    name="requests",
+    position=position(PEOPLE_ENTRY, REQUESTS_TAB),
+    at=f"{PEOPLE}/requests",
+    listed=list_join_requests,
+    columns=(plain("email"), state("status", _JOIN_REQUEST_STATES), when("created_at"), when("decided_at")),
+    filters=(Filter("status", "console.field.state", _statuses_join_request),),
+    parameter="request_id",
+    called=lambda one: str(one.email),
+    state=(lambda one: one.status, _JOIN_REQUEST_STATES.__getitem__),
+    acts=(
+        Act("approve", approve_join_request, kind="primary", shows=lambda one: one.status is JoinRequestStatus.PENDING),
+        Act("decline", decline_join_request, kind="danger", shows=lambda one: one.status is JoinRequestStatus.PENDING),
+    ),
+)
+
+
+PAGES: Final = (*pages(INVITATIONS), ask_whom_to_invite, send_invitations, *pages(JOIN_REQUESTS))

@@ -19,8 +19,8 @@ from entrypoints.http.pages.console.cells import code, copied, linked, plain, ro
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.forms import Asked, Choice, ShortName, shape
 from entrypoints.http.pages.console.organization.organization_tabs import PEOPLE, PEOPLE_ENTRY, TEAMS_TAB, position
-from entrypoints.http.pages.console.organization.people.choices import addresses, members_called, roles
 from entrypoints.http.pages.console.organization.people.members import called
+from entrypoints.http.pages.console.organization.people.roles import addresses, members_called, roles
 from entrypoints.http.pages.console.resource_pages import pages
 from entrypoints.http.pages.console.resources import Ending, Making, Resource, Section
 from entrypoints.http.pages.console.visit import NO_ERRORS, DoneLink, Head, Page, PageVisit, button

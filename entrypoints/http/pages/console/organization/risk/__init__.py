@@ -1,0 +1,329 @@
+"""The page of rules for risk, of an organization or the installation. A new rule stands in shadow until somebody lets it count."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from hashlib import sha256
+from typing import Any, Final, Literal
+from uuid import UUID
+
+import msgspec
+
+from core.domain.errors import BadRequest, Conflict, Refusal
+from core.domain.identity.risk_policies.policies import NO_ROLE, PLATFORM_OWNER_ROLE, RiskAction, SignInWay
+from core.domain.secrets import Token
+from core.domain.tenancy.roles import BuiltInRole
+from core.domain.tenancy.upstream_providers import CHANGED_SINCE
+from core.frozen import Frozen, replace
+from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery.answers import Answer, redirect
+from entrypoints.http.machinery.browsers import BoundForm
+from entrypoints.http.machinery.endpoints import Endpoint
+from entrypoints.http.machinery.errors import status_of
+from entrypoints.http.pages.console.declaring import console, stated
+from entrypoints.http.pages.console.forms import Choice
+from entrypoints.http.pages.console.navigation import PagePosition
+from entrypoints.http.pages.console.organization import organization_tabs
+from entrypoints.http.pages.console.organization.people.roles import members_called, roles
+from entrypoints.http.pages.console.organization.risk import rule_forms
+from entrypoints.http.pages.console.organization.risk.rule_forms import (
+    ALL_KINDS,
+    WITHOUT_TEAMS,
+    ConditionMisfit,
+    ExceptionRows,
+    RiskPolicyForm,
+    field_of,
+    is_id,
+    policy_of,
+    said_misfit,
+    shape_of,
+)
+from entrypoints.http.pages.console.platform import platform_tabs
+from entrypoints.http.pages.console.rows import cut, filled, joined, pressed_on
+from entrypoints.http.pages.console.visit import NO_ERRORS, AnyCall, Head, Page, PageVisit
+from entrypoints.http.routes.platform.platform_users import search_users
+from entrypoints.http.routes.services.services import list_services
+from entrypoints.http.routes.tenancy.members import list_members
+from entrypoints.http.routes.tenancy.risk_policies import (
+    RiskConditionsBody,
+    RiskPoliciesBody,
+    RiskPoliciesRecord,
+    RiskPolicyBody,
+    get_installation_risk_policies,
+    get_installation_risk_report,
+    get_risk_policies,
+    get_risk_report,
+    list_installation_risk_events,
+    list_risk_events,
+    set_installation_risk_policies,
+    set_risk_policies,
+)
+from entrypoints.http.routes.tenancy.roles import list_roles
+from entrypoints.http.routes.tenancy.teams import list_teams
+
+# The latest sign-ins about which a rule has decided.
+_LATEST: Final = 20
+
+
+class RiskPolicyAct(BoundForm, frozen=True, kw_only=True):
+    policy: UUID
+    seen: str = ""
+    """The digest of the rules that the page has shown."""
+    act: Literal["count", "shadow", "first", "remove"]
+
+
+class _Typed(Frozen, kw_only=True):
+    """What somebody has typed into the page, and what is wrong with it."""
+
+    form: RiskPolicyForm = RiskPolicyForm(form_token=Token(""))
+    rows: Sequence[str] | None = None
+    """The texts of the rows of exceptions. None: those that are kept."""
+    errors: Mapping[str, str] = NO_ERRORS
+
+
+class RulesPage(Frozen, kw_only=True):
+    """The page of one keeper."""
+
+    name: str
+    """Of the rules, for the names of the handlers."""
+    at: str
+    position: PagePosition
+    rules: Endpoint
+    set_rules: Endpoint
+    report: Endpoint
+    events: Endpoint
+    asked: tuple[Endpoint, ...]
+    """Further endpoints that the page asks, for what a rule and an exception can name."""
+    exceptions: ExceptionRows
+    choices: Callable[[PageVisit], Awaitable[Mapping[str, Sequence[Choice]]]]
+    """What a rule can choose among, by the condition, besides the ways to sign in."""
+    whose: str = ""
+    """Ends the text keys that say whose rules these are."""
+
+    def pages(self) -> Sequence[Endpoint]:
+        """See the rules and whom they would have met; add a rule in shadow; act on one; and set whom the rules leave out."""
+        seen, read = (self.report, self.events, *self.asked), self.rules
+        excepting: Any = msgspec.defstruct(
+            f"{self.name}_exceptions_form", [("seen", str, "")], bases=(self.exceptions.shape.form,), frozen=True, kw_only=True
+        )
+
+        async def show(call: AnyCall, postern: Postern) -> Page:
+            return await self.show(PageVisit(call, postern))
+
+        def sent(verb: str, step: str, form: Any, do: Callable[[PageVisit, Any], Awaitable[Page]]) -> Endpoint:
+            async def handler(call: AnyCall, postern: Postern) -> Page:
+                return await do(PageVisit(call, postern), call.body)
+
+            at = f"{self.at}{step}"
+            return console.post(at, of=self.set_rules, also=(read, *seen))(stated(handler, f"{verb}_{self.name}", at, body=form))
+
+        return (
+            console.get(self.at, of=read, also=seen)(stated(show, f"show_{self.name}", self.at)),
+            sent("add_to", "", RiskPolicyForm, self.add),
+            sent("act_on", "/act", RiskPolicyAct, self.act),
+            sent("except_from", "/exceptions", excepting, self.set_exceptions),
+        )
+
+    async def show(self, visit: PageVisit) -> Page:
+        return Answer(await self._shown(visit, _Typed()), 200)
+
+    async def add(self, visit: PageVisit, form: RiskPolicyForm) -> Page:
+        try:
+            added = policy_of(form)
+        except ConditionMisfit as misfit:
+            return Answer(await self._shown(visit, _Typed(form=form, errors=said_misfit(visit, misfit))), 400)
+        record: RiskPoliciesRecord = await visit.ask(self.rules)
+        body = RiskPoliciesBody(policies=[*record.policies, added], exceptions=record.exceptions)
+        return await self._kept(visit, body, _Typed(form=form))
+
+    async def act(self, visit: PageVisit, form: RiskPolicyAct) -> Page:
+        """Let a rule count, put it in shadow, move it to the front, or remove it. Rules that the page has not shown stay as they are."""
+        record: RiskPoliciesRecord = await visit.ask(self.rules)
+        if form.seen != _digest(record):
+            return await self._overtaken(visit, _Typed())
+        body = RiskPoliciesBody(policies=_acted(record.policies, form), exceptions=record.exceptions)
+        return await self._kept(visit, body, _Typed())
+
+    async def set_exceptions(self, visit: PageVisit, form: Any) -> Page:
+        """`form` has the digest of the rules that the page has shown, too. A button that adds a row or takes one away saves nothing."""
+        if (pressed := pressed_on(self.exceptions.rows, "exceptions", form)) is not None:
+            return Answer(await self._shown(visit, _Typed(rows=pressed)), 200)
+        record, rows = await visit.ask(self.rules), filled(self.exceptions.rows, form.exceptions)
+        typed = _Typed(rows=joined(self.exceptions.rows, rows))
+        if form.seen != _digest(record):
+            return await self._overtaken(visit, typed)
+        try:
+            exceptions = await self.exceptions.read(visit, record, rows)
+        except rule_forms.WrongRows as wrong:
+            errors = {place: visit.text(words) for place, words in wrong.faults.items()}
+            return Answer(await self._shown(visit, replace(typed, errors=errors)), 400)
+        return await self._kept(visit, RiskPoliciesBody(policies=record.policies, exceptions=exceptions), typed)
+
+    async def _overtaken(self, visit: PageVisit, typed: _Typed) -> Page:
+        refusal = Conflict(CHANGED_SINCE, words="settings_changed")
+        return Answer(await self._shown(visit, replace(typed, errors={"": visit.said(refusal)})), status_of(refusal))
+
+    async def _kept(self, visit: PageVisit, body: RiskPoliciesBody, typed: _Typed) -> Page:
+        try:
+            await visit.ask(self.set_rules, body=body)
+        except Refusal as refusal:
+            place = _place(refusal, len(body.policies) - 1)
+            return Answer(await self._shown(visit, replace(typed, errors={place: visit.said(refusal)})), status_of(refusal))
+        return redirect(f"{visit.here(self.at)}?done=saved")
+
+    async def _shown(self, visit: PageVisit, typed: _Typed) -> bytes:
+        record: RiskPoliciesRecord = await visit.ask(self.rules)
+        report = await visit.ask(self.report) if visit.may(self.report) else None
+        decided = await visit.ask(self.events, query={"limit": _LATEST}) if visit.may(self.events) else None
+        found = {} if report is None else {one.policy_id: one for one in report.policies}
+        yours = None if report is None else report.your_policy
+        choices = {
+            "ways": [Choice(one.value, visit.text(f"console.risk.way_{one.value}")) for one in SignInWay],
+            **await self.choices(visit),
+        }
+        rows = typed.rows
+        if rows is None:
+            rows = joined(self.exceptions.rows, await self.exceptions.shown(visit, record))
+        (exceptions,) = self.exceptions.shape.inputs
+        return visit.show(
+            "organization/risk/risk_policies.html",
+            self.position,
+            Head(title=visit.text(f"console.risk.title{self.whose}"), curl=visit.curl(self.rules), errors=typed.errors),
+            seen=_digest(record),
+            explained=visit.text(f"console.risk.explained{self.whose}"),
+            rules=[(one, _conditions(visit, one.when, choices), found.get(one.id), one.id == yours) for one in record.policies],
+            decided=() if decided is None else decided.risk_events,
+            judged=None if report is None else report.judged,
+            actions=[(one.value, visit.text(f"console.risk.action_{one.value}")) for one in RiskAction],
+            choices=choices,
+            values=typed.form,
+            exceptions=[(exceptions, rows, cut(self.exceptions.rows, rows))],
+            may_change=visit.may(self.set_rules),
+            action=visit.here(self.at),
+            act=visit.here(f"{self.at}/act"),
+            except_at=visit.here(f"{self.at}/exceptions"),
+        )
+
+
+def _acted(policies: Sequence[RiskPolicyBody], form: RiskPolicyAct) -> Sequence[RiskPolicyBody]:
+    chosen = [one for one in policies if one.id == form.policy]
+    others = [one for one in policies if one.id != form.policy]
+    if form.act == "remove":
+        return others
+    if form.act == "first":
+        return [*chosen, *others]
+    counts = form.act == "count"
+    return [msgspec.structs.replace(one, counts=counts) if one.id == form.policy else one for one in policies]
+
+
+def _digest(record: RiskPoliciesRecord) -> str:
+    return sha256(msgspec.json.encode((record.policies, record.exceptions))).hexdigest()
+
+
+def _place(refusal: Refusal, added: int) -> str:
+    """The field that the refusal is about, if it is one of the page."""
+    found = field_of(refusal) if isinstance(refusal, BadRequest) else None
+    if found is None:
+        return ""
+    line, field = found
+    if refusal.message.startswith("exceptions"):
+        return rule_forms.place(line, field)
+    return field if line == added and field in RiskPolicyForm.__struct_fields__ else ""
+
+
+def _conditions(visit: PageVisit, when: RiskConditionsBody, choices: Mapping[str, Sequence[Choice]]) -> Sequence[str]:
+    """The conditions that are set, in words."""
+    values = {name: getattr(when, name) for name in when.__struct_fields__}
+    return [
+        visit.text(f"console.risk.when_{name}", value=_value(visit, value, choices.get(name, ())))
+        for name, value in values.items()
+        if value not in {None, ()}
+    ]
+
+
+def _value(visit: PageVisit, value: Any, choices: Sequence[Choice]) -> str:
+    if isinstance(value, bool):
+        return visit.text("console.risk.yes" if value else "console.risk.no")
+    labels = {one.value: one.label for one in choices}
+    return ", ".join(labels.get(str(one), str(one)) for one in value) if isinstance(value, tuple) else str(value)
+
+
+_BELOW_OWNER: Final = (BuiltInRole.MEMBER, BuiltInRole.ADMIN)
+
+
+async def _excepted(visit: PageVisit) -> Mapping[Any, str]:
+    return await visit.postern.tenancy.risk_policies.excepted(visit.call.caller.organization)
+
+
+async def _excepted_here(visit: PageVisit) -> Mapping[Any, str]:
+    return await visit.postern.tenancy.risk_policies.excepted(None)
+
+
+async def _called(visit: PageVisit, given: str) -> str | None:
+    found = await members_called(visit, given) if visit.may(list_members) or is_id(given) else ()
+    return found[0].value if len(found) == 1 else None
+
+
+async def _called_here(visit: PageVisit, given: str) -> str | None:
+    if is_id(given) or not given:
+        return given or None
+    found = (await visit.ask(search_users, query={"search": given})).users
+    whole = [one for one in found if str(one.email).casefold() == given.casefold()]
+    return str(whole[0].id) if len(whole) == 1 else None
+
+
+async def _choices(visit: PageVisit) -> Mapping[str, Sequence[Choice]]:
+    services = (await visit.ask(list_services)).services if visit.may(list_services) else ()
+    others = await roles(visit) if visit.may(list_roles) else [Choice(one.value, visit.text(f"roles.{one.value}")) for one in _BELOW_OWNER]
+    return {
+        "services": [Choice(str(one.id), one.name) for one in services],
+        "roles": [
+            Choice(BuiltInRole.OWNER.value, visit.text("roles.owner")),
+            *others,
+            Choice(NO_ROLE, visit.text("console.risk.role_none")),
+        ],
+    }
+
+
+async def _choices_here(visit: PageVisit) -> Mapping[str, Sequence[Choice]]:
+    return {
+        "services": (),
+        "roles": [
+            Choice(PLATFORM_OWNER_ROLE, visit.text("console.risk.role_platform_owner")),
+            Choice(NO_ROLE, visit.text("console.risk.role_none_here")),
+        ],
+    }
+
+
+PAGES: Final = RulesPage(
+    name="risk_policies",
+    at=organization_tabs.RISK,
+    position=organization_tabs.position(organization_tabs.SIGN_IN_ENTRY, organization_tabs.RISK_TAB),
+    rules=get_risk_policies,
+    set_rules=set_risk_policies,
+    report=get_risk_report,
+    events=list_risk_events,
+    asked=(list_services, list_roles, list_teams, list_members),
+    exceptions=ExceptionRows(
+        shape=shape_of(set_risk_policies, ALL_KINDS), people=_excepted, called=_called, teams=list_teams, no_person="console.risk.no_person"
+    ),
+    choices=_choices,
+).pages()
+
+PAGES_OF_INSTALLATION: Final = RulesPage(
+    name="installation_risk_policies",
+    at=platform_tabs.RISK,
+    position=platform_tabs.position(platform_tabs.RISK_ENTRY, platform_tabs.RISK_TAB),
+    rules=get_installation_risk_policies,
+    set_rules=set_installation_risk_policies,
+    report=get_installation_risk_report,
+    events=list_installation_risk_events,
+    asked=(search_users,),
+    exceptions=ExceptionRows(
+        shape=shape_of(set_installation_risk_policies, WITHOUT_TEAMS),
+        people=_excepted_here,
+        called=_called_here,
+        teams=None,
+        no_person="console.risk.no_person_here",
+    ),
+    choices=_choices_here,
+    whose="_here",
+).pages()

@@ -1,17 +1,27 @@
-"""The form of a rule for risk: the texts that a browser sends, and the rule that they make."""
+"""The form of a rule for risk: the texts that a browser sends, and the rule that they make.
+
+Exceptions from rules for risk as rows of a form. People are typed and shown by their address, and teams by their name.
+"""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from datetime import UTC, datetime, time, timedelta
 from typing import Any, Final, Literal
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 from core.domain.errors import BadRequest
-from core.domain.identity.risk_policies.policies import RiskAction
+from core.domain.identity.risk_policies.policies import ExceptionKind, RiskAction
+from core.frozen import Frozen
 from entrypoints.http.machinery.browsers import BoundForm
 from entrypoints.http.machinery.decoding import convert
+from entrypoints.http.machinery.endpoints import Endpoint
 from entrypoints.http.machinery.errors import NotAsDeclared
+from entrypoints.http.pages.console.forms import Asked, Shape, shape
+from entrypoints.http.pages.console.rows import Row, RowField, Rows, place_of
 from entrypoints.http.pages.console.visit import PageVisit
-from entrypoints.http.routes.tenancy.risk.risk_policies import RiskConditionsBody, RiskPolicyBody
+from entrypoints.http.routes.tenancy.risk_policies import RiskConditionsBody, RiskExceptionBody, RiskPoliciesRecord, RiskPolicyBody
+from entrypoints.http.routes.tenancy.teams import TeamRecord
+from ports.texts import Text
 
 Asks = Literal["", "yes", "no"]
 """Whether a condition asks, and for what."""
@@ -89,3 +99,142 @@ def _asked(value: Asks) -> bool | None:
 
 def _words(text: str) -> Sequence[str]:
     return text.replace(",", " ").split()
+
+
+_EXCEPTION_ROW_FIELD: Final = "exceptions"
+_LENGTH_OF_DAY: Final = 10
+# The first kind has an empty value, so that a row in which nobody has typed says nothing.
+_KINDS: Final = {"": ExceptionKind.PERSON, "team": ExceptionKind.TEAM, "network": ExceptionKind.NETWORK}
+_VALUES: Final = {kind: value for value, kind in _KINDS.items()}
+
+
+def _said(text: Text, row: Row) -> tuple[str, str]:
+    return row["value"], text("console.risk.exception_until", until=row["ends_at"])
+
+
+def rows_for(kinds: Mapping[str, ExceptionKind], words: str = "") -> Rows:
+    return Rows(
+        fields=(
+            # Without scripts, a new row has the focus in its first field of text.
+            RowField(name="value", label=f"console.risk.exception_value{words}", longest=254),
+            RowField(
+                name="kind",
+                label="console.risk.exception_kind",
+                options=tuple((value, f"console.risk.exception_{kind.value}") for value, kind in kinds.items()),
+            ),
+            RowField(name="ends_at", label="console.risk.exception_end", hint="console.risk.exception_end_hint", longest=16),
+        ),
+        one="console.risk.exception_number",
+        add="console.risk.exception_add",
+        more="console.more_choices",
+        said=_said,
+    )
+
+
+def shape_of(endpoint: Endpoint, rows: Rows) -> Shape:
+    return shape(
+        endpoint, Asked(_EXCEPTION_ROW_FIELD, rows=rows, label="console.risk.exceptions", hint="console.risk.exceptions_hint", at_once=True)
+    )
+
+
+ALL_KINDS: Final = rows_for(_KINDS)
+WITHOUT_TEAMS: Final = rows_for({value: kind for value, kind in _KINDS.items() if kind is not ExceptionKind.TEAM}, "_here")
+
+
+class WrongRows(Exception):
+    """Rows that mean nobody, or that have no end. By the place of the field, the text keys of what is wrong."""
+
+    def __init__(self, faults: Mapping[str, str]) -> None:
+        super().__init__(", ".join(faults))
+        self.faults = faults
+
+
+class ExceptionRows(Frozen, kw_only=True):
+    shape: Shape
+    people: Callable[[PageVisit], Awaitable[Mapping[Any, str]]]
+    """The addresses of those whom exceptions leave out."""
+    called: Callable[[PageVisit, str], Awaitable[str | None]]
+    """The id of the only person whom this address or id means."""
+    teams: Endpoint | None
+    """None for the installation, which has none."""
+    no_person: str
+
+    @property
+    def rows(self) -> Rows:
+        (asked,) = self.shape.inputs
+        rows = asked.rows
+        assert rows is not None  # noqa: S101 - a bug in this file: the only field has rows
+        return rows
+
+    async def shown(self, visit: PageVisit, record: RiskPoliciesRecord) -> list[Row]:
+        """Whom nobody can name any more keeps the id."""
+        return _shown(record, await self.people(visit), await self._teams(visit))
+
+    async def read(self, visit: PageVisit, record: RiskPoliciesRecord, rows: Sequence[Row]) -> Sequence[RiskExceptionBody]:
+        """What the rows mean. A row that stands as the page has shown it means what it meant. Raises `WrongRows`."""
+        teams = await self._teams(visit)
+        shown = _shown(record, await self.people(visit), teams)
+        faults, made = dict[str, str](), list[RiskExceptionBody]()
+        for line, row in enumerate(rows):
+            if row in shown:
+                made.append(record.exceptions[shown.index(row)])
+                continue
+            kind = _KINDS.get(row["kind"], ExceptionKind.PERSON)
+            value, ends_at = await self._value(visit, kind, row["value"], teams), _moment(row["ends_at"])
+            if value is None:
+                no_person = kind is ExceptionKind.PERSON
+                faults[place_of(_EXCEPTION_ROW_FIELD, line, "value")] = self.no_person if no_person else f"console.risk.no_{kind.value}"
+            if ends_at is None:
+                faults[place_of(_EXCEPTION_ROW_FIELD, line, "ends_at")] = "console.risk.no_end"
+            if value is not None and ends_at is not None:
+                made.append(RiskExceptionBody(kind=kind, value=value, ends_at=ends_at))
+        if faults:
+            raise WrongRows(faults)
+        return made
+
+    async def _teams(self, visit: PageVisit) -> Sequence[TeamRecord]:
+        return await visit.ask(self.teams) if self.teams is not None and visit.may(self.teams) else ()
+
+    async def _value(self, visit: PageVisit, kind: ExceptionKind, given: str, teams: Sequence[TeamRecord]) -> str | None:
+        if kind is ExceptionKind.NETWORK:
+            return given or None
+        if kind is ExceptionKind.PERSON:
+            return await self.called(visit, given)
+        meant = [str(one.id) for one in teams if given in {str(one.id), one.name, one.slug}]
+        return meant[0] if len(meant) == 1 else None
+
+
+def _shown(record: RiskPoliciesRecord, people: Mapping[Any, str], teams: Sequence[TeamRecord]) -> list[Row]:
+    names = {**{str(user): email for user, email in people.items()}, **{str(one.id): one.name for one in teams}}
+    return [
+        {"kind": _VALUES[one.kind], "value": names.get(one.value, one.value), "ends_at": _end(one.ends_at)} for one in record.exceptions
+    ]
+
+
+def _end(at: datetime) -> str:
+    """A day means the whole day, so midnight shows as the day before."""
+    known = at.astimezone(UTC)
+    if known.time() == time():
+        return (known.date() - timedelta(days=1)).isoformat()
+    return known.strftime("%Y-%m-%d %H:%M")
+
+
+def is_id(given: str) -> bool:
+    try:
+        UUID(given)
+    except ValueError:
+        return False
+    return True
+
+
+def _moment(given: str) -> datetime | None:
+    try:
+        at = datetime.fromisoformat(given).replace(tzinfo=UTC)
+        return at + timedelta(days=1) if len(given) <= _LENGTH_OF_DAY else at
+    except (ValueError, OverflowError):
+        return None
+
+
+def place(line: int, field: str) -> str:
+    """Where the error of a refusal stands."""
+    return place_of(_EXCEPTION_ROW_FIELD, line, field)

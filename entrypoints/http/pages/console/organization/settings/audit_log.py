@@ -21,29 +21,27 @@ from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.decoding import convert
 from entrypoints.http.machinery.fields import OrganizationPath
 from entrypoints.http.machinery.limits import PAGE_LOADS, PAGE_STEPS, PRIVACY
+from entrypoints.http.pages.console.actors import actor_of_organization, program_in_words
 from entrypoints.http.pages.console.cells import Tone, code, copied, linked, plain, sentence, state, when
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.forms import Choice
-from entrypoints.http.pages.console.framing.actors import actor_of_organization
-from entrypoints.http.pages.console.framing.programs import program_in_words
 from entrypoints.http.pages.console.lists import asked_with, given_in
-from entrypoints.http.pages.console.many.exports import attachment, marked
+from entrypoints.http.pages.console.many import attachment, marked
 from entrypoints.http.pages.console.navigation import address
-from entrypoints.http.pages.console.organization.event_labels import event_in_words
+from entrypoints.http.pages.console.organization.events import event_in_words
 from entrypoints.http.pages.console.organization.organization_tabs import AUDIT_LOG, AUDIT_LOG_ENTRY, AUDIT_LOG_TAB, position
-from entrypoints.http.pages.console.organization.settings.audit_changes import changes_in
 from entrypoints.http.pages.console.organization.settings.audit_sentences import (
     PLACES,
     LoggedRun,
     called,
+    changes_in,
     entry_of,
     folded,
     place_of,
     sentence_of,
     thing_of,
 )
-from entrypoints.http.pages.console.records import facts_of
-from entrypoints.http.pages.console.resource_pages import pages
+from entrypoints.http.pages.console.resource_pages import facts_of, pages
 from entrypoints.http.pages.console.resources import Filter, Resource
 from entrypoints.http.pages.console.visit import AnyCall, Head, PageVisit
 from entrypoints.http.pages.console.visit import Page as Shown

@@ -16,9 +16,9 @@ from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.errors import status_of
 from entrypoints.http.machinery.fields import OrganizationPath
 from entrypoints.http.pages.account import ORGANIZATIONS
-from entrypoints.http.pages.console.action_pages import EndingForm
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.organization.organization_tabs import DANGER_TAB, HOME, SETTINGS, SETTINGS_ENTRY, position
+from entrypoints.http.pages.console.resource_pages import EndingForm
 from entrypoints.http.pages.console.visit import NO_ERRORS, Head, Page, PageVisit, button
 from entrypoints.http.routes.services.end_users import list_end_users
 from entrypoints.http.routes.tenancy.members import OwnershipTransfer, list_members, transfer_ownership

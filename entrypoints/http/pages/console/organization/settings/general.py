@@ -1,13 +1,57 @@
-"""The name of the organization, its limits, and how much of them is used."""
+"""Settings of one form each: name and limits, sign-in rules, terms, billing, documents, held-back mails, mail server, domain."""
 
+from collections.abc import Mapping
 from typing import Any, Final
 
-from entrypoints.http.pages.console.cells import Tone, code, copied, plain, state, when
+from core.domain.errors import BillingFailed, Refusal
+from core.domain.identity.passwords import BreachRule
+from core.domain.identity.registering import RegistrationPolicy
+from core.domain.requests import MOST_ROWS_COUNTED
+from core.domain.tenancy.members import Member
+from core.domain.tenancy.sign_in_rules import AdminFactor, AfarRule, AgentRule, AllFactor, MfaPolicy
+from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery.answers import Answer
+from entrypoints.http.machinery.browsers import BoundForm
+from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.endpoints import Endpoint
+from entrypoints.http.machinery.errors import status_of
+from entrypoints.http.machinery.fields import OrganizationPath
+from entrypoints.http.pages import shipped_pages
+from entrypoints.http.pages.console.cells import Tone, code, copied, listed, number, plain, state, when, words, yes_or_no
+from entrypoints.http.pages.console.declaring import console
+from entrypoints.http.pages.console.effects import AskedChange, asking_form
 from entrypoints.http.pages.console.forms import Asked, InputKind, shape
-from entrypoints.http.pages.console.organization.organization_tabs import GENERAL_TAB, SETTINGS, SETTINGS_ENTRY, position
+from entrypoints.http.pages.console.navigation import PagePosition
+from entrypoints.http.pages.console.organization import apis
+from entrypoints.http.pages.console.organization import organization_tabs as of_organization
+from entrypoints.http.pages.console.organization.organization_tabs import (
+    BILLING_TAB,
+    DOMAIN_TAB,
+    GENERAL_TAB,
+    HELD_BACK_TAB,
+    MAIL_SERVER_TAB,
+    RULES_TAB,
+    SETTINGS,
+    SETTINGS_ENTRY,
+    SIGN_IN,
+    SIGN_IN_ENTRY,
+    TERMS_TAB,
+    position,
+)
+from entrypoints.http.pages.console.platform import platform_tabs as of_platform
 from entrypoints.http.pages.console.resource_pages import pages
-from entrypoints.http.pages.console.resources import Resource, Section
+from entrypoints.http.pages.console.resources import Act, Ending, Resource, Section
+from entrypoints.http.pages.console.undo import Undoable
+from entrypoints.http.pages.console.visit import Head, Page, PageVisit
+from entrypoints.http.routes.configuration.documents import get_organization_configuration, get_platform_configuration
+from entrypoints.http.routes.configuration.proposals import list_proposals
+from entrypoints.http.routes.identity.mail_budgets import get_mail_budget
+from entrypoints.http.routes.services.plans import NewBillingPortal, open_billing_portal
+from entrypoints.http.routes.tenancy.domains import get_domain, remove_domain, set_domain, verify_domain
+from entrypoints.http.routes.tenancy.mail_servers import get_mail_server, remove_mail_server, set_mail_server, test_mail_server
 from entrypoints.http.routes.tenancy.organizations import change_organization, get_organization
+from entrypoints.http.routes.tenancy.sign_in_rules import change_of, change_sign_in_rules, get_sign_in_rules
+from entrypoints.http.routes.tenancy.terms import TermsBody, end_terms, get_terms, set_terms
 
 _STATES: Final = {
     "active": ("console.value.state.active", Tone.GOOD),
@@ -59,4 +103,357 @@ GENERAL: Final = Resource(
     ),
 )
 
-PAGES: Final = pages(GENERAL)
+
+_CHANGE: Final = f"{SIGN_IN}/change"
+_SHAPE: Final = shape(
+    change_sign_in_rules,
+    "mfa_policy",
+    Asked("admin_factor", hint="console.rules.admin_hint"),
+    Asked("all_factor", hint="console.rules.all_hint"),
+    Asked("all_factor_role", hint="console.rules.all_role_hint", under=("all_factor", "role_passkey")),
+    Asked("mfa_grace_days", hint="console.rules.grace_hint"),
+    Asked("device_trust_days", hint="console.rules.trust_hint"),
+    Asked("session_lifetime_hours", hint="console.rules.hours_hint"),
+    Asked("session_idle_minutes", hint="console.rules.idle_hint"),
+    Asked("most_sessions", hint="console.rules.most_hint"),
+    Asked("passkey_offers", hint="console.rules.offers_hint"),
+    Asked("shortest_password", hint="console.rules.shortest_hint"),
+    Asked("breached_at_sign_in", hint="console.rules.breached_hint"),
+    Asked("registration_policy", hint="console.rules.registration_hint"),
+    Asked("registration_domains", hint="console.rules.registration_domains_hint"),
+    Asked("invitation_domains", hint="console.rules.domains_hint"),
+    "sign_in_links",
+    apis.METADATA_CLIENTS,
+    apis.REGISTERED_CLIENTS,
+    apis.METADATA_HOSTS,
+    Asked("agents", hint="console.rules.agents_hint"),
+    Asked("afar_requests", hint="console.rules.afar_requests_hint"),
+)
+
+_POSITION: Final = position(SIGN_IN_ENTRY, RULES_TAB)
+_UNDOABLE: Final = Undoable(
+    name="rules",
+    page=SIGN_IN,
+    at=_CHANGE,
+    shape=_SHAPE,
+    find=lambda visit: visit.ask(get_sign_in_rules),
+    position=_POSITION,
+)
+
+RULES: Final = Resource(
+    name="rules",
+    position=_POSITION,
+    at=SIGN_IN,
+    is_single=True,
+    listed=get_sign_in_rules,
+    columns=(
+        words("mfa_policy", MfaPolicy),
+        when("mfa_required_since"),
+        words("admin_factor", AdminFactor),
+        when("admin_required_since"),
+        words("all_factor", AllFactor),
+        plain("all_factor_role"),
+        when("all_required_since"),
+        yes_or_no("passkey_offers"),
+        number("mfa_grace_days"),
+        number("device_trust_days"),
+        number("session_lifetime_hours"),
+        number("session_idle_minutes"),
+        number("most_sessions"),
+        number("shortest_password"),
+        words("breached_at_sign_in", BreachRule),
+        words("registration_policy", RegistrationPolicy),
+        listed("registration_domains"),
+        listed("invitation_domains"),
+        yes_or_no("sign_in_links"),
+        *apis.SHOWN_CLIENTS,
+        words("agents", AgentRule),
+        words("afar_requests", AfarRule),
+    ),
+    below=(("console.rules.change", _CHANGE, change_sign_in_rules),),
+    undone=(_UNDOABLE,),
+)
+
+
+async def _reach(visit: PageVisit, body: Any) -> Mapping[str, Any]:
+    effects = await visit.postern.tenancy.sign_in_rules.effects(visit.call.caller, change_of(body))
+    reach = effects.sessions
+    counts = (
+        *(effects.without_second_factor, effects.uninvitable, effects.administrators_without, effects.members_without),
+        *(reach.outlasted_sessions, reach.people_beyond),
+    )
+    return {
+        "effects": effects,
+        "reaches": any(counts) or effects.due or effects.administrators_due or effects.members_due,
+        "at_least": MOST_ROWS_COUNTED if MOST_ROWS_COUNTED in counts else 0,
+    }
+
+
+_ASKED: Final = AskedChange(
+    undoable=_UNDOABLE,
+    change=change_sign_in_rules,
+    example={"mfa_policy": "required"},
+    title="console.rules.change",
+    question="console.rules.sure",
+    effects=_reach,
+    template="organization/settings/rules_effects.html",
+    crumbs=lambda visit: ((RULES.text(visit, "title"), visit.here(SIGN_IN)),),
+)
+_RulesForm: Any = asking_form(_SHAPE)
+
+
+@console.get(_CHANGE, of=change_sign_in_rules, also=(get_sign_in_rules,))
+async def ask_for_sign_in_rules(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> Page:
+    """Ask for the sign-in rules of an organization"""
+    return await _ASKED.ask(PageVisit(call, postern))
+
+
+@console.post(_CHANGE, of=change_sign_in_rules, also=(get_sign_in_rules,))
+async def send_sign_in_rules(call: Call[_RulesForm, None, OrganizationPath, Member], postern: Postern) -> Page:
+    """Change the sign-in rules of an organization
+
+    The first answer says whom the change would reach, and asks. The second form changes the rules.
+    """
+    return await _ASKED.send(PageVisit(call, postern), call.body)
+
+
+class TermsShown(TermsBody, frozen=True, kw_only=True):
+    """The version in force, with the earlier ones in short."""
+
+    set_at: Any
+    accepted: int
+    earlier: list[str]
+
+
+def shown_terms(answer: Any) -> Any:
+    """The version in force. None when people are asked for nothing."""
+    now = answer.in_force
+    if now is None:
+        return None
+    earlier = [f"{one.version} · {one.address}" for one in answer.versions if one.ended_at is not None]
+    return TermsShown(
+        version=now.version, address=now.address, due_at=now.due_at, set_at=now.set_at, accepted=now.accepted, earlier=earlier
+    )
+
+
+TERMS_COLUMNS: Final = (
+    plain("version", "console.terms.version"),
+    code("address", "console.terms.address"),
+    when("due_at", "console.terms.due_at"),
+    when("set_at", "console.terms.set_at"),
+    number("accepted", "console.terms.accepted"),
+    listed("earlier", "console.terms.earlier"),
+)
+TERMS_ASKED: Final = (
+    Asked("version", label="console.terms.version", hint="console.terms.version_hint"),
+    Asked("address", label="console.terms.address", hint="console.terms.address_hint"),
+    Asked("due_at", label="console.terms.due_at", hint="console.terms.due_hint"),
+)
+
+TERMS: Final = Resource(
+    name="terms",
+    position=position(SETTINGS_ENTRY, TERMS_TAB),
+    at=f"{SETTINGS}/terms",
+    is_single=True,
+    listed=get_terms,
+    of_record=shown_terms,
+    columns=TERMS_COLUMNS,
+    # A version is used once, so nothing can be put back.
+    sections=(Section("change", shape(set_terms, *TERMS_ASKED), whole=True, undone=False),),
+    ending=Ending(end_terms),
+)
+
+
+_AT: Final = f"{SETTINGS}/billing"
+
+
+@console.get(_AT, of=open_billing_portal, also=(get_organization,))
+async def show_billing(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> Page:
+    """See how an organization pays"""
+    return Answer(await _page(PageVisit(call, postern)), 200)
+
+
+@console.post(_AT, of=open_billing_portal)
+async def leave_for_billing_portal(call: Call[BoundForm, None, OrganizationPath, Member], postern: Postern) -> Page:
+    """Leave for the payment provider's pages
+
+    The answer is a page that leads on by itself. A redirect would be stopped: browsers apply the policy for forms to all redirects after a
+    form, and the provider's address is known only now.
+    """
+    visit = PageVisit(call, postern)
+    try:
+        back = f"{postern.foundation.public_url}{visit.here(_AT)}"
+        portal = await visit.ask(open_billing_portal, body=NewBillingPortal(return_url=back))
+    except BillingFailed as refusal:
+        return Answer(await _page(visit, visit.said(refusal)), status_of(refusal))
+    except Refusal as refusal:
+        if status_of(refusal) >= 500:
+            raise
+        return Answer(await _page(visit, visit.said(refusal)), status_of(refusal))
+    title, label = visit.text("leaving.title"), visit.text("common.continue")
+    return Answer(shipped_pages().page("leave.html", call.language, title=title, label=label, address=portal.url), 200)
+
+
+async def _page(visit: PageVisit, problem: str = "") -> bytes:
+    found = await visit.ask(get_organization)
+    return visit.show(
+        "organization/settings/billing.html",
+        position(SETTINGS_ENTRY, BILLING_TAB),
+        Head(
+            title=visit.text("console.billing.title"),
+            curl=visit.curl(open_billing_portal, body={}),
+            errors={"": problem} if problem else {},
+        ),
+        tier=found.tier,
+        is_off=visit.postern.services.payment_provider is None,
+        action=visit.here(_AT),
+    )
+
+
+_DRIFT: Final = {False: ("console.state.as_documented", Tone.GOOD), True: ("console.state.changed_by_hand", Tone.WARN)}
+
+
+def _list(at: str, position: PagePosition, listed: Endpoint, *beneath: tuple[str, str, Endpoint]) -> Resource:
+    return Resource(
+        name="documents",
+        position=position,
+        at=at,
+        listed=listed,
+        rows="managed",
+        columns=(
+            code("place"),
+            state("has_drifted", _DRIFT),
+            when("managed_at", "console.field.happened_at"),
+            plain("managed_by"),
+            code(_beginning, "console.field.document"),
+        ),
+        beneath=beneath,
+    )
+
+
+def _beginning(managed: Any) -> str:
+    return str(managed.document[:12])
+
+
+DOCUMENTS: Final = _list(
+    of_organization.DOCUMENTS,
+    of_organization.position(of_organization.SETTINGS_ENTRY, of_organization.DOCUMENTS_TAB),
+    get_organization_configuration,
+    ("console.proposals.title", of_organization.PROPOSALS, list_proposals),
+)
+PLATFORM_DOCUMENTS: Final = _list(
+    of_platform.DOCUMENTS, of_platform.position(of_platform.SETTINGS_ENTRY, of_platform.DOCUMENTS_TAB), get_platform_configuration
+)
+
+
+OWN_BUDGET: Final = Resource(
+    name="own_budget",
+    position=position(SIGN_IN_ENTRY, HELD_BACK_TAB),
+    at=f"{SIGN_IN}/held-back",
+    is_single=True,
+    listed=get_mail_budget,
+    columns=(
+        # The installation may have no such budget.
+        number(lambda counts: counts.size or None, "console.field.size"),
+        number("taken", "console.own_budget.used"),
+        number("waiting", "console.own_budget.waiting"),
+        number("held"),
+        when("held_since"),
+        when("held_at"),
+        when("exempt_until"),
+    ),
+)
+
+
+def _set(answer: Any) -> Any:
+    return answer if answer.configured else None
+
+
+def _state(server: Any) -> tuple[str, Tone]:
+    if server.fallback_since:
+        return "console.state.replaced", Tone.BAD
+    return ("console.state.fails", Tone.BAD) if server.failing_since else ("console.state.active", Tone.GOOD)
+
+
+MAIL_SERVER: Final = Resource(
+    name="mail_server",
+    position=position(SETTINGS_ENTRY, MAIL_SERVER_TAB),
+    at=f"{SETTINGS}/mail-server",
+    is_single=True,
+    listed=get_mail_server,
+    of_record=_set,
+    columns=(
+        code("host"),
+        number("port"),
+        plain("username"),
+        plain("from_email"),
+        plain("from_name"),
+        when("failing_since"),
+        when("fallback_since"),
+    ),
+    state=(lambda server: server, _state),
+    sections=(
+        # The endpoint sets all of it at once, and asks for the password each time: a new host must not get the old password.
+        Section(
+            "change",
+            shape(
+                set_mail_server,
+                Asked("host", hint="console.mail_server.host_hint"),
+                Asked("port", hint="console.mail_server.port_hint"),
+                Asked("username", kind=InputKind.TEXT),
+                Asked("password", kind=InputKind.SECRET, hint="console.mail_server.password_hint"),
+                Asked("from_email", hint="console.mail_server.from_hint"),
+                Asked("from_name", hint="console.mail_server.name_hint"),
+            ),
+            whole=True,
+        ),
+    ),
+    acts=(Act("test", test_mail_server, said=lambda tried: (tried.success, tried.message)),),
+    ending=Ending(remove_mail_server),
+)
+
+
+_OWN_DOMAIN_STATES: Final = {True: ("console.state.proved", Tone.GOOD), False: ("console.state.not_proved", Tone.WARN)}
+
+
+def _set_own_domain(answer: Any) -> Any:
+    return answer if answer.domain else None
+
+
+OWN_DOMAIN: Final = Resource(
+    name="own_domain",
+    position=position(SETTINGS_ENTRY, DOMAIN_TAB),
+    at=f"{SETTINGS}/domain",
+    is_single=True,
+    listed=get_domain,
+    of_record=_set_own_domain,
+    columns=(
+        plain("domain"),
+        copied("txt_name"),
+        copied("txt_value"),
+        code("file_url"),
+        copied("file_content"),
+        when("verified_at"),
+        when("checked_at"),
+    ),
+    state=(lambda domain: domain.verified, _OWN_DOMAIN_STATES.__getitem__),
+    sections=(Section("change", shape(set_domain, "domain"), undone=False),),
+    acts=(Act("verify", verify_domain, said=lambda tried: (tried.verified, tried.message)),),
+    ending=Ending(remove_domain),
+)
+
+
+PAGES: Final = (
+    *pages(GENERAL),
+    *pages(RULES),
+    ask_for_sign_in_rules,
+    send_sign_in_rules,
+    *pages(TERMS),
+    show_billing,
+    leave_for_billing_portal,
+    *pages(DOCUMENTS),
+    *pages(PLATFORM_DOCUMENTS),
+    *pages(OWN_BUDGET),
+    *pages(MAIL_SERVER),
+    *pages(OWN_DOMAIN),
+)

@@ -38,7 +38,7 @@ from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.forms import WAS, Asked, Choice, InputKind, shape
 from entrypoints.http.pages.console.organization.organization_tabs import LOOKS_TAB, SETTINGS, SETTINGS_ENTRY, position
 from entrypoints.http.pages.console.sent_forms import WrongInput, body_of, changed, drawn, explained, moved, sealed, sent_texts, texts_of
-from entrypoints.http.pages.console.undo.undo_pages import OfferedUndo, Undoable, changing, noted, offered, undo_pages
+from entrypoints.http.pages.console.undo import OfferedUndo, Undoable, changing, noted, offered, undo_pages
 from entrypoints.http.pages.console.visit import NO_ERRORS, DoneLink, Head, Page, PageVisit, button
 from entrypoints.http.routes.tenancy.branding import (
     BrandingRecord,

@@ -1,14 +1,24 @@
-"""A person's page, and what a platform owner does for a person or against somebody else in their account."""
+"""A person's page, their sessions and values, and what a platform owner does for them, or against somebody else in their account."""
 
+from collections.abc import Mapping
 from typing import Any, Final
+from uuid import UUID
 
+from core.domain.errors import BadRequest, NotFound, Refusal
+from core.domain.identifiers import SessionId
 from core.domain.identity.account_mails import MailedTokenPurpose
 from core.domain.identity.proofs import StepUp
 from core.domain.identity.upstream.providers import NAMES
 from core.domain.platform.platform_users import AccountOverview
+from core.domain.requests import Page as Part
+from core.domain.tenancy.profile_fields import FieldWriter
 from entrypoints.bootstrap import Postern
-from entrypoints.http.machinery.answers import Answer
+from entrypoints.http.machinery.answers import Answer, redirect
+from entrypoints.http.machinery.browsers import BoundForm
 from entrypoints.http.machinery.callers import PLATFORM_OWNER
+from entrypoints.http.pages.account import NO_ERRORS, Listing
+from entrypoints.http.pages.account.details import MANY_VALUES, ValuesForm, controls, mistakes, named, read, shown
+from entrypoints.http.pages.console.actors import program_in_words
 from entrypoints.http.pages.console.cells import (
     Cell,
     Column,
@@ -25,20 +35,34 @@ from entrypoints.http.pages.console.cells import (
     words,
     yes_or_no,
 )
-from entrypoints.http.pages.console.declaring import console
+from entrypoints.http.pages.console.declaring import console, stated
 from entrypoints.http.pages.console.forms import Asked, InputKind, shape
-from entrypoints.http.pages.console.framing.programs import program_in_words
-from entrypoints.http.pages.console.handlers import stated
-from entrypoints.http.pages.console.platform.people import ONE, PERSON_TAB, above, authority, load, overview, position_of, user_of
+from entrypoints.http.pages.console.platform.people import (
+    ONE,
+    PERSON_TAB,
+    SESSIONS_TAB,
+    VALUES_TAB,
+    above,
+    authority,
+    load,
+    overview,
+    position_of,
+    user_of,
+)
 from entrypoints.http.pages.console.platform.platform_tabs import HOME
 from entrypoints.http.pages.console.platform.questions import Question, QuestionSubject, question_pages
-from entrypoints.http.pages.console.visit import AnyCall, DoneLink, Head, Page, PageVisit
-from entrypoints.http.routes.platform.account_administration import activate_user, deactivate_user, lock_user
+from entrypoints.http.pages.console.resources import ON_A_PAGE_OF_LOG
+from entrypoints.http.pages.console.visit import AnyCall, DoneLink, Head, Page, PageVisit, button
+from entrypoints.http.pages.refusals import in_words
+from entrypoints.http.routes.platform.platform_fields import change_platform_person_values, get_platform_person_values
 from entrypoints.http.routes.platform.platform_users import (
     NewPlatformOwner,
+    activate_user,
+    deactivate_user,
     demote_platform_owner,
     disable_mfa_of_user,
     get_mfa_status_of_user,
+    lock_user,
     promote_platform_owner,
     search_users,
 )
@@ -200,9 +224,130 @@ _QUESTIONS: Final = (
     _question("demote", _demote, kind="final", of=demote_platform_owner),
 )
 
+
+_ALL_ENDED: Final = button("console.people.end_sessions")
+
+_ENDED: Final = button("console.people.end_session")
+
+_AT: Final = f"{ONE}/sessions"
+_END: Final = f"{_AT}/{{session_id}}/end"
+_COLUMNS: Final = (
+    plain(lambda one: one.device_name, "console.field.device"),
+    plain(lambda one: "/".join(filter(None, (one.organization, one.service))), "console.field.place"),
+    when("created_at"),
+    when("last_seen_at"),
+    when("ends_at"),
+)
+
+
+async def _show_sessions(call: AnyCall, postern: Postern) -> Page:
+    visit = PageVisit(call, postern)
+    subject = await load(visit)
+    part = Part(call.query.page, ON_A_PAGE_OF_LOG)
+    found = await postern.platform.account_administration.sessions(user_of(visit), part)
+    rows = rows_of(_COLUMNS, found.sessions, visit.text, visit.path)
+    number = call.query.page
+    page = visit.show(
+        "platform/people/sessions.html",
+        position_of(SESSIONS_TAB),
+        Head(title=subject.called, crumbs=above(visit), done=call.query.done),
+        columns=_COLUMNS,
+        rows=[(cells, visit.here(_END, session_id=one.id), one.impersonated) for cells, one in zip(rows, found.sessions, strict=True)],
+        end_all=visit.here(f"{_AT}/end"),
+        at=visit.here(_AT),
+        older={"page": str(number + 1)} if part.offset + len(rows) < found.total else None,
+        newer={"page": str(number - 1)} if number > 1 else None,
+    )
+    return Answer(page, 200)
+
+
+async def _end_session(call: AnyCall, postern: Postern) -> Page:
+    visit = PageVisit(call, postern)
+    try:
+        session = SessionId(UUID(visit.path["session_id"]))
+    except ValueError:
+        raise NotFound from None
+    await postern.platform.account_administration.end_session(user_of(visit), session, authority(visit))
+    return redirect(f"{visit.here(_AT)}?done={_ENDED}")
+
+
+async def _end_all(visit: PageVisit, _subject: QuestionSubject, _body: Any) -> str:
+    await visit.postern.platform.account_administration.revoke_sessions(user_of(visit), authority(visit))
+    return f"{visit.here(_AT)}?done={_ALL_ENDED}"
+
+
+_ALL: Final = Question(
+    name="end_sessions",
+    texts="console.people",
+    at=f"{_AT}/end",
+    of=PLATFORM_OWNER,
+    position=position_of(SESSIONS_TAB),
+    load=load,
+    do=_end_all,
+    kind="final",
+    step_up=StepUp.ACCOUNT,
+)
+
+
+_VALUE_PAGE_AT: Final = f"{ONE}/fields"
+
+
+async def _show_values(call: AnyCall, postern: Postern) -> Page:
+    return Answer(await _page(PageVisit(call, postern), {}, done=call.query.done), 200)
+
+
+async def _save_values(call: AnyCall, postern: Postern) -> Page:
+    visit = PageVisit(call, postern)
+    typed = call.body.typed
+    kept = await postern.tenancy.profile_values.of_installation(user_of(visit))
+    asked = [("", field) for field in kept.written_by(FieldWriter.ADMINISTRATOR) if named("", field) in typed]
+    wrong = dict(mistakes(asked, typed))
+    if not wrong:
+        given = {field.key: read(field, typed[named("", field)]) for _, field in asked}
+        try:
+            await postern.tenancy.profile_values.write_in_installation(user_of(visit), given, call.actor)
+        except BadRequest as refusal:
+            wrong[""] = refusal
+    if wrong:
+        return Answer(await _page(visit, typed, wrong), 400)
+    return redirect(f"{visit.here(_VALUE_PAGE_AT)}?done=saved")
+
+
+async def _page(visit: PageVisit, typed: Mapping[str, str], wrong: Mapping[str, Refusal] = NO_ERRORS, *, done: str = "") -> bytes:
+    subject = await load(visit)
+    kept = await visit.postern.tenancy.profile_values.of_installation(user_of(visit))
+    own = [("", field) for field in kept.written_by(FieldWriter.ADMINISTRATOR)]
+    texts = {named("", field): shown(kept.values.get(field.id)) for _, field in own}
+    made = controls(1, own, {**texts, **{name: text for name, text in typed.items() if name in texts}}, wrong, visit.text)
+    errors = {control.id: control.error for control in made if control.error}
+    if "" in wrong:
+        errors[""] = in_words(wrong[""], visit.text)
+    return visit.show(
+        "platform/people/values.html",
+        position_of(VALUES_TAB),
+        Head(title=subject.called, crumbs=above(visit), curl=visit.curl(get_platform_person_values), done=done, errors=errors),
+        controls=made,
+        others=[
+            (field.label, shown(kept.values.get(field.id)).replace("\n", ", "))
+            for field in kept.fields
+            if not field.is_written_by(FieldWriter.ADMINISTRATOR)
+        ],
+        action=visit.here(_VALUE_PAGE_AT),
+    )
+
+
 PAGES: Final = (
     console.get(ONE, of=PLATFORM_OWNER, also=(get_mfa_status_of_user,))(
         stated(_show_person, "show_person_of_platform", ONE, query=DoneLink)
     ),
     *(one for question in _QUESTIONS for one in question_pages(question)),
+    console.get(_AT, of=PLATFORM_OWNER)(stated(_show_sessions, "show_sessions_of_person", _AT, query=Listing)),
+    console.post(_END, of=PLATFORM_OWNER)(stated(_end_session, "end_session_of_person", _END, body=BoundForm)),
+    *question_pages(_ALL),
+    console.get(_VALUE_PAGE_AT, of=get_platform_person_values)(
+        stated(_show_values, "show_values_of_person", _VALUE_PAGE_AT, query=DoneLink)
+    ),
+    console.post(_VALUE_PAGE_AT, of=change_platform_person_values, accepts=MANY_VALUES)(
+        stated(_save_values, "save_values_of_person", _VALUE_PAGE_AT, body=ValuesForm)
+    ),
 )

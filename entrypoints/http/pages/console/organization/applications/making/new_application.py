@@ -20,27 +20,27 @@ from entrypoints.http.machinery.browsers import BoundForm
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.fields import OrganizationPath
 from entrypoints.http.machinery.limits import PAGE_STEPS
+from entrypoints.http.pages.console.creation_pages import is_taken, slug_from
 from entrypoints.http.pages.console.declaring import console
-from entrypoints.http.pages.console.organization.applications import application_tabs
-from entrypoints.http.pages.console.organization.applications.making.lines import (
+from entrypoints.http.pages.console.organization import applications
+from entrypoints.http.pages.console.organization.applications.making import (
     CHOSEN,
+    REDIRECT_URIS,
     ApplicationKind,
     ApplicationValues,
     Framework,
+    client_values,
     lines,
 )
-from entrypoints.http.pages.console.organization.applications.making.mcp_clients import REDIRECT_URIS
-from entrypoints.http.pages.console.organization.applications.making.values import client_values
 from entrypoints.http.pages.console.organization.organization_tabs import PEOPLE
 from entrypoints.http.pages.console.sent_forms import explained
-from entrypoints.http.pages.console.short_names import is_taken, slug_from
 from entrypoints.http.pages.console.visit import NO_ERRORS, Head, Page, PageVisit
 from entrypoints.http.routes.services.client_secrets import create_client_secret
 from entrypoints.http.routes.services.proxies import ProxyPatch, change_proxy
 from entrypoints.http.routes.services.services import NewServiceBody, create_service, get_service
-from entrypoints.http.routes.tenancy.invitations import create_invitation
+from entrypoints.http.routes.tenancy.joining import create_invitation
 
-_AT: Final = f"{application_tabs.LIST}/~new"
+_AT: Final = f"{applications.LIST}/~new"
 _TYPES: Final[Mapping[ApplicationKind, ServiceType]] = {
     ApplicationKind.WEB: ServiceType.WEB,
     ApplicationKind.SPA: ServiceType.WEB,
@@ -124,7 +124,7 @@ async def make_application(call: Call[NewApplicationForm, None, OrganizationPath
         return _refused(visit, form, problem)
     here = {"service_slug": made.service.slug}
     if kind is ApplicationKind.SAML:
-        return redirect(f"{visit.here(application_tabs.SAML, **here)}?done=made")
+        return redirect(f"{visit.here(applications.SAML, **here)}?done=made")
     service, unset = made.service, ""
     if kind is ApplicationKind.PROXY and _addresses(form):
         unset = await _refused_hosts(visit, form, made.service.slug)
@@ -221,16 +221,16 @@ def _form(visit: PageVisit, form: NewApplicationForm, errors: Mapping[str, str] 
     body = {"slug": "billing", "name": "Billing", "service_type": "web", "redirect_uris": ["https://billing.example.com/callback"]}
     head = Head(
         title=text("console.new_application.title"),
-        crumbs=application_tabs.above_list(visit),
+        crumbs=applications.above_list(visit),
         curl=visit.curl(create_service, body={**body, "sign_in_policy": "members"}),
         errors=errors,
     )
     return visit.show(
         "organization/applications/making/new.html",
-        application_tabs.LIST_POSITION,
+        applications.LIST_POSITION,
         head,
         action=visit.here(_AT),
-        back=visit.here(application_tabs.LIST),
+        back=visit.here(applications.LIST),
         form=form,
         frameworks=[
             (text(f"console.new_application.{group}"), [one for one in CHOSEN.values() if one.tested is tested])
@@ -260,25 +260,25 @@ def _made(visit: PageVisit, chosen: str, service: Any, secret: str | None, *, un
         access_token_alg=service.access_token_alg,
         session_secret=secrets.token_hex(32),
     )
-    head = Head(title=service.name, crumbs=application_tabs.above_list(visit), done="made")
+    head = Head(title=service.name, crumbs=applications.above_list(visit), done="made")
     return visit.show(
         "organization/applications/making/made.html",
-        application_tabs.LIST_POSITION,
+        applications.LIST_POSITION,
         head,
         secret=secret,
         owes_secret=kind in _WITH_SECRET and secret is None,
-        secrets=visit.here(application_tabs.SECRETS, service_slug=service.slug),
+        secrets=visit.here(applications.SECRETS, service_slug=service.slug),
         # What stands behind a proxy reads nothing of ours: the proxy's lines have all of it.
         environment="" if kind is ApplicationKind.PROXY else environment_lines(values),
         unset=unset,
         owes_hosts=kind is ApplicationKind.PROXY and not service.redirect_uris,
-        hosts=visit.here(application_tabs.PROXY, service_slug=service.slug),
+        hosts=visit.here(applications.PROXY, service_slug=service.slug),
         invite=visit.here(f"{PEOPLE}/invitations/~new") if visit.may(create_invitation) else "",
         values=() if kind is ApplicationKind.PROXY else client_values(visit, values),
         frameworks=lines(kind, values, chosen),
         chosen=chosen,
-        onward=visit.here(application_tabs.ONE, service_slug=service.slug),
-        addresses=visit.here(application_tabs.SIGN_IN, service_slug=service.slug),
+        onward=visit.here(applications.ONE, service_slug=service.slug),
+        addresses=visit.here(applications.SIGN_IN, service_slug=service.slug),
     )
 
 

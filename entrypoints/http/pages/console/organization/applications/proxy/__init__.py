@@ -1,1 +1,103 @@
-"""The page of an application behind a proxy."""
+"""What is set of an application behind a proxy: its hosts, what each path asks for, what the application is told; and a try of a path."""
+
+from typing import Any, Final
+
+import msgspec
+
+from core.domain.errors import Refusal
+from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery.answers import Answer
+from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.fields import ServicePath
+from entrypoints.http.pages.console.cells import listed, number
+from entrypoints.http.pages.console.declaring import console
+from entrypoints.http.pages.console.forms import Asked, shape
+from entrypoints.http.pages.console.organization import applications
+from entrypoints.http.pages.console.organization.applications import APPLICATION_LIST, slug_of
+from entrypoints.http.pages.console.resource_pages import record_page, section_pages
+from entrypoints.http.pages.console.resources import Resource, Section
+from entrypoints.http.pages.console.sent_forms import explained
+from entrypoints.http.pages.console.undo import undo_pages
+from entrypoints.http.pages.console.visit import NO_ERRORS, Head, Page, PageVisit
+from entrypoints.http.routes.services.proxies import change_proxy, get_proxy, preview_proxy
+from entrypoints.http.routes.services.services import list_services
+
+_HOSTS: Final = Asked("hosts", label="console.proxy.hosts", hint="console.proxy.hosts_hint")
+_RULES: Final = Asked("rules", label="console.proxy.rules", hint="console.proxy.rules_hint")
+_HEADERS: Final = Asked("headers", label="console.proxy.headers", hint="console.proxy.headers_hint")
+_IDLE: Final = Asked("idle_minutes", label="console.proxy.idle_minutes", hint="console.proxy.idle_hint")
+
+
+class ProxyPreviewLink(msgspec.Struct, frozen=True):
+    path: str = ""
+    """The path to try."""
+
+
+PROXY: Final = Resource(
+    name="proxy",
+    position=applications.SIGN_IN_POSITION,
+    at=applications.LIST,
+    page=applications.PROXY,
+    listed=list_services,
+    columns=APPLICATION_LIST.columns,
+    parameter="service_slug",
+    key=slug_of,
+    called=lambda _settings: "",
+    record=get_proxy,
+    facts=(
+        listed(_HOSTS),
+        listed("closed_hosts", "console.proxy.closed_hosts"),
+        listed("approved_hosts", "console.proxy.approved_hosts"),
+        listed(_RULES),
+        listed(_HEADERS),
+        number(_IDLE),
+    ),
+    sections=(Section("change", shape(change_proxy, _HOSTS, _RULES, _HEADERS, _IDLE)),),
+    below=(("console.proxy.preview", applications.PROXY_PREVIEW, preview_proxy),),
+    crumbs=applications.above,
+    titled=lambda visit, _settings: visit.text("console.proxy.title"),
+)
+
+
+@console.get(applications.PROXY_PREVIEW, of=preview_proxy, also=(get_proxy,))
+async def show_proxy_preview(call: Call[None, ProxyPreviewLink, ServicePath, Any], postern: Postern) -> Page:
+    """Show what a path of an application behind a proxy asks for."""
+    visit, path = PageVisit(call, postern), call.query.path.strip()
+    found, errors, status = None, NO_ERRORS, 200
+    if path:
+        try:
+            found = await visit.ask(preview_proxy, query={"path": path})
+        except Refusal as problem:
+            said, status = explained(visit, problem)
+            errors = {"path": " ".join(said.values())}
+    else:
+        await visit.ask(get_proxy)
+    head = Head(
+        title=visit.text("console.proxy.preview"),
+        crumbs=(*applications.above(visit), (visit.text("console.proxy.title"), visit.here(applications.PROXY))),
+        curl=visit.curl(preview_proxy, query={"path": path or "/admin/x"}),
+        errors=errors,
+    )
+    page = visit.show(
+        "organization/applications/proxy/preview.html",
+        applications.SIGN_IN_POSITION,
+        head,
+        at=visit.here(applications.PROXY_PREVIEW),
+        asked=path,
+        found=found,
+        demands=() if found is None else [_in_words(visit, demand) for demand in found.demands],
+    )
+    return Answer(page, status)
+
+
+def _in_words(visit: PageVisit, demand: str) -> str:
+    kind, _, name = demand.partition(" ")
+    return str(visit.text(f"console.proxy.asks_{kind}", **({"name": name} if name else {})))
+
+
+PAGES: Final = (
+    record_page(PROXY),
+    *(one for section in PROXY.sections for one in section_pages(PROXY, section)),
+    *(one for undoable in PROXY.undoables for one in undo_pages(undoable)),
+    show_proxy_preview,
+)

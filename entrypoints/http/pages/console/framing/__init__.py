@@ -1,1 +1,0 @@
-"""What stands around a page of the console."""

@@ -1,0 +1,225 @@
+"""Clients that no organization has made: by a metadata document, or registered by themselves (RFC 7591); and their refused requests."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Annotated, Final, Literal
+
+import msgspec
+
+from core.domain.errors import BadRequest, NotFound
+from core.domain.federation.authorization_refusals import DocumentRefusal
+from core.domain.federation.oauth.client_documents import FOR_PEOPLE_ALONE
+from core.domain.federation.oauth.clients import ClientCredentials
+from core.domain.federation.oauth.consents import ArrivedClient
+from core.domain.federation.oauth.grants import AUTHORIZATION_CODE, REFRESH_TOKEN
+from core.domain.federation.oauth.oidc import REGISTRATION_ENDPOINT
+from core.domain.federation.oauth.refusals import InvalidGrant, UnauthorizedClient
+from core.domain.federation.open_registrations import GRANTS, REGISTRATIONS, MetadataRefused, OpenRegistration, RedirectRefused
+from core.domain.identifiers import ClientId, ResourceServerId
+from core.domain.secrets import Token
+from core.domain.services.clients import describes_itself
+from core.domain.tenancy.members import Member
+from core.domain.tenancy.roles import Capability
+from core.frozen import replace
+from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery.accepts import Json
+from entrypoints.http.machinery.answers import Origins
+from entrypoints.http.machinery.callers import ANYONE, able
+from entrypoints.http.machinery.calls import Call, Request
+from entrypoints.http.machinery.derived import shown
+from entrypoints.http.machinery.endpoints import endpoint
+from entrypoints.http.machinery.errors import OAUTH
+from entrypoints.http.machinery.fields import Id, example
+from entrypoints.http.machinery.limits import AUTH, UNLIMITED
+from entrypoints.http.routes.services.resource_servers import ResourceServerPath
+
+
+async def of_grant(
+    shown: ClientCredentials, grant: str | None, given: Token | None, request: Request, postern: Postern
+) -> ClientCredentials:
+    """The credentials of a token request, whose `given` code or refresh token was the client's. Raises `BadRequest`, `UnauthorizedClient`,
+    `InvalidGrant`.
+    """
+    if not describes_itself(shown.client):
+        return shown
+    if grant not in {AUTHORIZATION_CODE, REFRESH_TOKEN}:
+        await request.count(AUTH)
+        raise UnauthorizedClient(FOR_PEOPLE_ALONE)
+    if given is None:
+        await request.count(AUTH)
+        raise BadRequest(f"{'code' if grant == AUTHORIZATION_CODE else grant}: send the one that the client got")
+    client = await postern.federation.client_documents.holder(shown.client, given.digest())
+    if client is None:
+        await request.count(AUTH)
+        raise InvalidGrant(detail="no such code or token was given to this metadata client")
+    # Public clients as well: the document may name keys by now.
+    try:
+        await postern.federation.client_documents.renew(client)
+    except UnauthorizedClient:
+        await request.count(AUTH)
+        raise
+    return _placed(shown, client, request)
+
+
+async def of_token(shown: ClientCredentials, token: Token, request: Request, postern: Postern) -> ClientCredentials:
+    """The credentials of a client that asks about a token, or gives it back. They stay as they are if the token is not the client's."""
+    if not describes_itself(shown.client):
+        return shown
+    client = await postern.federation.given_sessions.holder(shown.client, token)
+    return shown if client is None else _placed(shown, client, request)
+
+
+async def of_request(
+    shown: ClientCredentials, resources: Sequence[str], request: Request, postern: Postern
+) -> tuple[ClientCredentials, ArrivedClient | None]:
+    """The credentials of a client that pushes a request for these APIs, and the metadata client as it arrives. Raises `ClientRefused`."""
+    if not describes_itself(shown.client):
+        return shown, None
+    # The document may have to be fetched, and anybody can ask for that.
+    await request.count(AUTH)
+    arrived = await postern.federation.client_documents.arrived(shown.client, resources)
+    return _placed(shown, arrived.id, request), arrived
+
+
+def require_registered(shown: ClientCredentials) -> None:
+    """Raises `UnauthorizedClient`."""
+    if describes_itself(shown.client):
+        raise UnauthorizedClient(FOR_PEOPLE_ALONE)
+
+
+def _placed(shown: ClientCredentials, client: ClientId, request: Request) -> ClientCredentials:
+    request.client_id = client
+    return replace(shown, client=client)
+
+
+_MOST_LISTED: Final = 100
+_LONGEST: Final = 2000
+_Address = Annotated[str, msgspec.Meta(max_length=_LONGEST)]
+_Word = Annotated[str, msgspec.Meta(max_length=_LONGEST)]
+
+
+class ClientRegistration(msgspec.Struct, frozen=True, kw_only=True):
+    """What a client says of itself. Everything that is not named here is ignored."""
+
+    redirect_uris: Annotated[Sequence[_Address], msgspec.Meta(max_length=_MOST_LISTED), example(["http://127.0.0.1:33418/callback"])] = ()
+    """One to ten addresses: `http` on `localhost`, `127.0.0.1` or `[::1]`, where any port counts later, or `https` at a host that the
+    organization and the API name in their `metadata_hosts`.
+    """
+    client_name: Annotated[_Word, example("Notebook")] | None = None
+    """The name that people read, behind the words that nobody has registered the program: one line, without markup and links."""
+    token_endpoint_auth_method: Annotated[_Word, example("none")] | None = None
+    """`none`, also where it is left out: such a client has no secret, and uses PKCE."""
+    grant_types: (
+        Annotated[Sequence[_Word], msgspec.Meta(max_length=_MOST_LISTED), example(["authorization_code", "refresh_token"])] | None
+    ) = None
+    """`authorization_code` must be one of them. The client gets codes and refresh tokens, whatever else it names."""
+    response_types: Annotated[Sequence[_Word], msgspec.Meta(max_length=_MOST_LISTED), example(["code"])] | None = None
+    """`code` must be one of them."""
+    dpop_bound_access_tokens: bool = False
+    """Whether the client gets only tokens that are bound to a key (DPoP, RFC 9449)."""
+
+
+class RegisteredOpenClient(msgspec.Struct, frozen=True, kw_only=True):
+    """The client as it is registered (RFC 7591 section 3.2.1)."""
+
+    client_id: Annotated[str, example("open:4xw1fXqSYyRKkWm5oZ1Yi1siTm90ZWJvb2siLFsiaHR0cDovLzEyNy4wLjAuMS9jYWxsYmFjayJdXQ")]
+    """The client id: what the client has said of itself, signed by us. We store nothing, and the same words get the same id."""
+    client_id_issued_at: Annotated[int, example(1_780_000_000)]
+    """Now, in seconds since 1970."""
+    client_name: Annotated[str, example("Notebook")]
+    """The name that people read."""
+    redirect_uris: Annotated[Sequence[str], example(["http://127.0.0.1:33418/callback"])]
+    """The addresses, as they were sent."""
+    token_endpoint_auth_method: Literal["none"] = "none"  # noqa: S105 - no password
+    """The client has no secret."""
+    grant_types: Annotated[Sequence[str], example(["authorization_code", "refresh_token"])] = GRANTS
+    """What the client may send to the token endpoint."""
+    response_types: Annotated[Sequence[str], example(["code"])] = ("code",)
+    """What the client may ask for at `/oauth/authorize`."""
+    dpop_bound_access_tokens: bool = False
+    """Whether the client gets only tokens that are bound to a key (DPoP, RFC 9449)."""
+
+
+@endpoint.post(
+    REGISTRATION_ENDPOINT,
+    caller=ANYONE,
+    limit=UNLIMITED,
+    counts=(REGISTRATIONS,),
+    accepts=Json(limit=16 << 10),
+    refuses=(MetadataRefused, RedirectRefused, NotFound),
+    errors=OAUTH,
+    origins=Origins.ALL,
+    status=201,
+    tags=("oauth",),
+)
+async def register_open_client(call: Call[ClientRegistration], postern: Postern) -> RegisteredOpenClient:
+    """Register a program on a person's own device (RFC 7591)
+
+    For programs that meet this installation for the first time, such as MCP clients. It is off until the operator turns it on
+    (`POSTERN_OPEN_REGISTRATION`); then the metadata has it as `registration_endpoint`. The client id opens nothing by itself: a request
+    needs `resource`, and both the API and its organization must say `registered_clients: on`. There is no way to read or change a
+    registration (RFC 7592): register again.
+    """
+    call.request.count_here(REGISTRATIONS)
+    body = call.body
+    registered = await postern.federation.open_registrations.register(
+        OpenRegistration(
+            redirect_uris=body.redirect_uris,
+            name=body.client_name,
+            method=body.token_endpoint_auth_method,
+            grants=body.grant_types or (),
+            response_types=body.response_types or (),
+            dpop_bound_access_tokens=body.dpop_bound_access_tokens,
+        )
+    )
+    return RegisteredOpenClient(
+        client_id=registered.client,
+        client_id_issued_at=int(postern.foundation.clock.now().timestamp()),
+        client_name=registered.name,
+        redirect_uris=registered.redirect_uris,
+        dpop_bound_access_tokens=registered.dpop_bound_access_tokens,
+    )
+
+
+class DocumentRefusalRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """A refused request of a client that describes itself in a document."""
+
+    id: Id
+    address: Annotated[str, example("https://claude.ai/oauth/claude-code-client-metadata")]
+    """The client's id: the address of its document, or what a program got that registered itself."""
+    reason: Annotated[str, example("document_not_let_in")]
+    """The reason, as a word."""
+    because: Annotated[str, example("client_id: the API, or its organization, does not let in clients whose document is at claude.ai")]
+    """The reason in words."""
+    advice: Annotated[str, example("If you know the host, let it in")]
+    """The change that avoids the refusal."""
+    created_at: datetime
+    """When the request was refused."""
+
+
+class DocumentRefusalList(msgspec.Struct, frozen=True):
+    """The last fifty of the last seven days."""
+
+    refusals: Sequence[DocumentRefusalRecord]
+    """Newest first."""
+
+
+@endpoint.get(
+    "/api/organizations/{org_slug}/resource-servers/{resource_id}/refusals",
+    caller=able(Capability.SERVICES_MANAGE, impersonated=True),
+    keys=True,
+    tags=("resource-servers",),
+)
+async def list_document_refusals(call: Call[None, None, ResourceServerPath, Member], postern: Postern) -> DocumentRefusalList:
+    """List the last clients by document that an API did not let in, with the reasons
+
+    You get the last fifty of the last seven days: documents that the API or the organization does not let in, documents that are wrong, and
+    wrong requests of clients that nobody has allowed yet. Once a person has allowed such a client, it is a service of the organization, and
+    further refusals are among those of the service. Anybody can send
+    requests, so a refusal alone does not mean that something is wrong.
+    """
+    listed = await postern.federation.authorization_refusals.list_of_api(call.caller, ResourceServerId(call.path.resource_id))
+    return DocumentRefusalList([_record(one) for one in listed])
+
+
+_record = shown(DocumentRefusal, DocumentRefusalRecord, named={"created_at": "occurred_at"})

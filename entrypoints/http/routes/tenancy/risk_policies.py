@@ -1,0 +1,436 @@
+"""Rules for risk of an organization, whom they would have met, and whom they have met."""
+
+from collections.abc import Sequence
+from datetime import date, datetime
+from typing import Annotated, Final
+from uuid import UUID
+
+import msgspec
+
+from core.domain.errors import BadRequest
+from core.domain.identifiers import LoginEventId, OrganizationId
+from core.domain.identity.proofs import StepUp
+from core.domain.identity.risk_policies.policies import (
+    LONGEST_NAME,
+    MOST_EXCEPTIONS,
+    MOST_NETWORKS,
+    MOST_POLICIES,
+    ExceptionKind,
+    RiskAction,
+    RiskConditions,
+    RiskException,
+    RiskPolicies,
+    RiskPolicy,
+    SignInWay,
+)
+from core.domain.identity.risk_policies.shadow import PolicyReport
+from core.domain.requests import DEFAULT_PAGE_LIMIT, LARGEST_PAGE_LIMIT
+from core.domain.tenancy.members import Member
+from core.domain.tenancy.roles import Capability
+from core.usecases.tenancy.risk import RiskReport
+from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery.callers import PLATFORM_OWNER, able
+from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.endpoints import Endpoints, endpoint
+from entrypoints.http.machinery.fields import Id, OrganizationPath, WayIn, example
+from entrypoints.http.machinery.limits import UNLIMITED
+from ports.tenancy.organizations import MetSignIn
+
+_TAGS = ("risk",)
+_TAGS_OF_INSTALLATION = ("installation",)
+_POLICIES = "/api/organizations/{org_slug}/risk-policies"
+_POLICIES_OF_INSTALLATION = "/api/platform/risk-policies"
+_ROLES = 50
+MOST_SERVICES: Final = 100
+
+_Country = Annotated[str, msgspec.Meta(min_length=1, max_length=20)]
+_Network = Annotated[str, msgspec.Meta(min_length=1, max_length=60)]
+_Countries = Annotated[Sequence[_Country], msgspec.Meta(max_length=MOST_NETWORKS * 2, examples=[["DE", "AT"]])]
+_Networks = Annotated[Sequence[_Network], msgspec.Meta(max_length=MOST_NETWORKS, examples=[["192.0.2.0/24"]])]
+_Name = Annotated[str, msgspec.Meta(min_length=1, max_length=LONGEST_NAME, examples=["Second factor outside Germany"])]
+
+
+class RiskConditionsBody(msgspec.Struct, frozen=True, kw_only=True):
+    """When the rule fits: all conditions that are set must hold. An empty list and null ask nothing."""
+
+    least_score: Annotated[float, msgspec.Meta(ge=0.01, le=1, examples=[0.7])] | None = None
+    """The risk score of the sign-in is at least this."""
+    ways: Annotated[Sequence[SignInWay], msgspec.Meta(max_length=len(SignInWay)), example(["password"])] = ()
+    """The person came in one of these ways."""
+    countries: _Countries = ()
+    """The address is in one of these countries, by the two letters of ISO 3166."""
+    except_countries: _Countries = ()
+    """The address is in none of these countries, or nobody knows where it is."""
+    networks: _Networks = ()
+    """The address is in one of these networks."""
+    except_networks: _Networks = ()
+    """The address is in none of these networks."""
+    new_device: bool | None = None
+    """Whether the device is new to the person; to an organization that merely lists the person, whether it is new there."""
+    impossible_travel: bool | None = None
+    """Whether the person cannot have travelled here since their sign-in before: by the distance, or where the database of places has no
+    coordinates, by another country within two hours.
+    """
+    from_hour: Annotated[int, msgspec.Meta(ge=0, le=23, examples=[22])] | None = None
+    """The first hour of the day, in UTC, at which the rule fits. Send `until_hour`, too."""
+    until_hour: Annotated[int, msgspec.Meta(ge=1, le=24, examples=[6])] | None = None
+    """The hour before which this ends. It may be smaller than `from_hour`: then it goes over midnight."""
+    services: Annotated[Sequence[UUID], msgspec.Meta(max_length=MOST_SERVICES), example(["01928c3e-5f1a-7cc1-9d4e-6b0c2a7f1e55"])] = ()
+    """The sign-in leads to one of these services."""
+    roles: Annotated[
+        Sequence[Annotated[str, msgspec.Meta(min_length=1, max_length=50)]], msgspec.Meta(max_length=_ROLES), example(["admin"])
+    ] = ()
+    """The person has one of these roles in the organization, such as `owner`; `none` stands for people who are no members."""
+
+
+class RiskPolicyBody(msgspec.Struct, frozen=True, kw_only=True):
+    """A rule for risk."""
+
+    id: Id
+    """A UUID of your choice, by which the rule stays the same."""
+    name: _Name
+    """What people read about the rule."""
+    when: RiskConditionsBody
+    """When the rule fits."""
+    action: Annotated[RiskAction, example("second_factor")]
+    """What happens then. `nothing` lets the sign-in in, and no later rule is asked."""
+    counts: bool = False
+    """Whether the rule counts. A rule counts only after it stood in shadow exactly so."""
+
+
+class RiskExceptionBody(msgspec.Struct, frozen=True, kw_only=True):
+    """Somebody whom no rule meets, until an end."""
+
+    kind: ExceptionKind
+    """What `value` is."""
+    value: Annotated[str, msgspec.Meta(min_length=1, max_length=60, examples=["192.0.2.0/24"])]
+    """The id of a person or of a team, or a network."""
+    ends_at: Annotated[datetime, msgspec.Meta(tz=True)]
+    """When the exception ends. State the offset from UTC."""
+
+
+class RiskPoliciesBody(msgspec.Struct, frozen=True, kw_only=True):
+    """All rules, in order, and all exceptions. They replace those that stand."""
+
+    policies: Annotated[Sequence[RiskPolicyBody], msgspec.Meta(max_length=MOST_POLICIES)]
+    """The rules. The first that fits decides."""
+    exceptions: Annotated[
+        Sequence[RiskExceptionBody],
+        msgspec.Meta(max_length=MOST_EXCEPTIONS),
+        example([{"kind": "network", "value": "192.0.2.0/24", "ends_at": "2027-01-01T00:00:00Z"}]),
+    ] = ()
+    """Whom they leave out."""
+
+
+class RiskPoliciesRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """The rules for risk of an organization."""
+
+    policies: Sequence[RiskPolicyBody]
+    """The rules. The first that fits decides."""
+    exceptions: Sequence[RiskExceptionBody]
+    """Whom they leave out."""
+    count_since: datetime | None
+    """When the first rule that counts began to; null while none does."""
+
+
+class MetPerson(msgspec.Struct, frozen=True, kw_only=True):
+    """A person whom a rule would have met, with their latest such sign-in."""
+
+    user_id: UUID
+    """The person."""
+    email: Annotated[str, example("ada@example.org")] | None
+    """The person's present address; null if the account is deleted."""
+    at: datetime
+    """When the person signed in."""
+    country: Annotated[str, example("DE")] | None
+    """The country of the address; null if it is not known."""
+    ip_address: Annotated[str, example("203.0.113.7")] | None
+    """The address; null if it has been forgotten."""
+
+
+class MetOnDay(msgspec.Struct, frozen=True, kw_only=True):
+    """How many sign-ins a rule would have met on a day."""
+
+    day: Annotated[date, example("2026-11-27")]
+    """The day, in UTC."""
+    count: Annotated[int, example(3)]
+    """The number of sign-ins."""
+
+
+class RiskPolicyReport(msgspec.Struct, frozen=True, kw_only=True):
+    """Whom a rule would have met."""
+
+    policy_id: UUID
+    """The rule."""
+    met: Annotated[int, example(12)]
+    """The number of sign-ins."""
+    people: Annotated[int, example(4)]
+    """The number of people."""
+    days: Sequence[MetOnDay]
+    """The sign-ins by day, without days that had none."""
+    latest: Sequence[MetPerson]
+    """Those who were met last, twenty at most."""
+    by_session: Annotated[int, example(7)]
+    """How many sign-ins went on from a session that had begun elsewhere. Rules judge sessions when they begin, so this report cannot say
+    which of them the rule would have met, and `met` has none of them.
+    """
+
+
+class RiskReportRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """Whom the rules would have met in the last thirty days, whether they count or not."""
+
+    judged: Annotated[int, example(1000)]
+    """The number of sign-ins to the organization that the rules were asked about, without those that went on from a session."""
+    policies: Sequence[RiskPolicyReport]
+    """Of each rule, in order."""
+    your_policy: UUID | None
+    """The rule that fits a sign-in of yours from here and now; null for none."""
+    your_action: RiskAction | None
+    """What it would do with that sign-in; null for none."""
+
+
+class RiskEventsQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """Which page of the list you want."""
+
+    after: UUID | None = None
+    """The `next` of the page before."""
+    limit: Annotated[int, msgspec.Meta(ge=1, le=LARGEST_PAGE_LIMIT)] = DEFAULT_PAGE_LIMIT
+    """The largest number of entries in the answer. A number above the maximum is refused."""
+
+
+class RiskEventRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """A sign-in to the organization about which one of its rules has decided."""
+
+    id: Id
+    user_id: UUID | None
+    """The person; null if the person has been forgotten."""
+    email: Annotated[str, example("ada@example.org")] | None
+    """The person's present address; null if the account is deleted."""
+    policy_id: UUID
+    """The rule."""
+    policy_name: Annotated[str, example("Second factor outside Germany")]
+    """The rule's name at that time."""
+    action: RiskAction
+    """What the rule did."""
+    success: bool
+    """Whether the person got in."""
+    provider: WayIn
+    ip_address: Annotated[str, example("203.0.113.7")] | None
+    """The address that the attempt came from; null if it has been forgotten."""
+    country: Annotated[str, example("DE")] | None
+    """The country of that address; null if it is not known."""
+    created_at: datetime
+    """When the person tried."""
+
+
+class RiskEventList(msgspec.Struct, frozen=True):
+    """One page of the list."""
+
+    risk_events: Sequence[RiskEventRecord]
+    """The sign-ins on this page, the newest first."""
+    next: UUID | None
+    """Send it as `after` to get the next page; null on the last page."""
+
+
+@endpoint.get(_POLICIES, caller=able(Capability.RISK_POLICIES_MANAGE, impersonated=True), keys=True, tags=_TAGS)
+async def get_risk_policies(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> RiskPoliciesRecord:
+    """Get the rules for risk of an organization
+
+    They say what is done when somebody signs in to it, or to one of its services, under certain circumstances.
+    """
+    return _record(await postern.tenancy.risk_policies.get(call.caller.organization))
+
+
+@endpoint.put(
+    _POLICIES,
+    caller=able(Capability.RISK_POLICIES_MANAGE, impersonated=False),
+    keys=Capability.CONNECTIONS_MANAGE,
+    limit=UNLIMITED,
+    step_up=StepUp.ACCOUNT,
+    refuses=(BadRequest,),
+    tags=_TAGS,
+    verb="risk-policy set",
+)
+async def set_risk_policies(call: Call[RiskPoliciesBody, None, OrganizationPath, Member], postern: Postern) -> RiskPoliciesRecord:
+    """Set the rules for risk of an organization
+
+    All rules and exceptions are replaced. A new rule, and one whose conditions or action you change, stands in shadow first: save it
+    without `counts`, look at the report, and save it with `counts`. Rules apply from the next sign-in on. You need a recent proof of who
+    you are.
+    """
+    policies, exceptions = _rules_of(call.body)
+    return _record(await postern.tenancy.risk_policies.change(call.caller, policies, exceptions, call.actor))
+
+
+@endpoint.get(
+    f"{_POLICIES}/report", caller=able(Capability.RISK_EVENTS_VIEW, impersonated=True), keys=True, tags=_TAGS, verb="risk-policy report"
+)
+async def get_risk_report(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> RiskReportRecord:
+    """See whom the rules for risk would have met
+
+    The sign-ins to the organization and its services in the last thirty days are judged by the rules as they are now, whether they count or
+    not. Of people whom the organization merely lists, it judges by what it has seen of them itself. A sign-in that goes on from a session
+    is not judged but counted apart: rules judge a session when it begins.
+    """
+    return _report(await postern.tenancy.risk_policies.report(call.caller, call.actor.address))
+
+
+@endpoint.get(
+    "/api/organizations/{org_slug}/risk-events", caller=able(Capability.RISK_EVENTS_VIEW, impersonated=True), keys=True, tags=_TAGS
+)
+async def list_risk_events(call: Call[None, RiskEventsQuery, OrganizationPath, Member], postern: Postern) -> RiskEventList:
+    """List the sign-ins about which a rule for risk has decided, the newest first
+
+    They are sign-ins to the organization and its services. Sign-ins elsewhere are not among them.
+    """
+    return await _events(call.query, call.caller.organization, postern)
+
+
+@endpoint.get(_POLICIES_OF_INSTALLATION, caller=PLATFORM_OWNER, tags=_TAGS_OF_INSTALLATION)
+async def get_installation_risk_policies(_call: Call, postern: Postern) -> RiskPoliciesRecord:
+    """Get the rules for risk of the installation
+
+    They are asked at every sign-in, before those of organizations.
+    """
+    return _record(await postern.tenancy.risk_policies.get(None))
+
+
+@endpoint.put(
+    _POLICIES_OF_INSTALLATION,
+    caller=PLATFORM_OWNER,
+    limit=UNLIMITED,
+    step_up=StepUp.ACCOUNT,
+    refuses=(BadRequest,),
+    tags=_TAGS_OF_INSTALLATION,
+)
+async def set_installation_risk_policies(call: Call[RiskPoliciesBody], postern: Postern) -> RiskPoliciesRecord:
+    """Set the rules for risk of the installation
+
+    All rules and exceptions are replaced, and a new or changed rule stands in shadow first, as those of an organization do. These rules
+    name no services, and exceptions no teams; the roles are `platform_owner` and `none`. A refused person gets in nowhere. A platform
+    owner whom one refuses gets a link by mail, which puts the rules that refuse back in shadow; `postern risk-rules shadow` does, too. You
+    need a recent proof of who you are.
+    """
+    policies, exceptions = _rules_of(call.body)
+    return _record(await postern.tenancy.risk_policies.change_for_installation(policies, exceptions, call.actor))
+
+
+@endpoint.get(f"{_POLICIES_OF_INSTALLATION}/report", caller=PLATFORM_OWNER, tags=_TAGS_OF_INSTALLATION)
+async def get_installation_risk_report(call: Call, postern: Postern) -> RiskReportRecord:
+    """See whom the rules for risk of the installation would have met
+
+    All sign-ins of the last thirty days are judged by the rules as they are now, whether they count or not; the newest 200 000, if there
+    are more. One that goes on from a session is not judged but counted apart: rules judge a session when it begins.
+    """
+    return _report(await postern.tenancy.risk_policies.report_for_installation(call.caller, call.actor.address))
+
+
+@endpoint.get("/api/platform/risk-events", caller=PLATFORM_OWNER, tags=_TAGS_OF_INSTALLATION)
+async def list_installation_risk_events(call: Call[None, RiskEventsQuery], postern: Postern) -> RiskEventList:
+    """List the sign-ins that rules of the installation met, the newest first
+
+    A rule for risk that stands in shadow decides nothing, so its sign-ins are in the report. Rules of organizations decide apart: each
+    organization lists its own.
+    """
+    return await _events(call.query, None, postern)
+
+
+# The OpenAPI document has them among the endpoints of the installation.
+OF_INSTALLATION: Final = Endpoints(
+    [get_installation_risk_policies, set_installation_risk_policies, get_installation_risk_report, list_installation_risk_events]
+)
+
+
+def _rules_of(body: RiskPoliciesBody) -> tuple[Sequence[RiskPolicy], Sequence[RiskException]]:
+    policies = [_policy(one) for one in body.policies]
+    return policies, [RiskException(kind=one.kind, value=one.value, ends_at=one.ends_at) for one in body.exceptions]
+
+
+def _report(report: RiskReport) -> RiskReportRecord:
+    return RiskReportRecord(
+        judged=report.judged,
+        policies=[_reported(one, report) for one in report.policies],
+        your_policy=None if report.you is None else report.you.policy.id,
+        your_action=None if report.you is None else report.you.action,
+    )
+
+
+async def _events(query: RiskEventsQuery, organization: OrganizationId | None, postern: Postern) -> RiskEventList:
+    """None: of the installation."""
+    before = None if query.after is None else LoginEventId(query.after)
+    found = await postern.tenancy.risk_policies.met(organization, before, query.limit + 1)
+    listed = found[: query.limit]
+    return RiskEventList([_event(one) for one in listed], listed[-1].event.id if len(found) > query.limit else None)
+
+
+def _policy(body: RiskPolicyBody) -> RiskPolicy:
+    when = body.when
+    return RiskPolicy(
+        id=body.id,
+        name=body.name,
+        when=RiskConditions(
+            least_score=when.least_score,
+            ways=tuple(when.ways),
+            countries=tuple(when.countries),
+            except_countries=tuple(when.except_countries),
+            networks=tuple(when.networks),
+            except_networks=tuple(when.except_networks),
+            new_device=when.new_device,
+            impossible_travel=when.impossible_travel,
+            from_hour=when.from_hour,
+            until_hour=when.until_hour,
+            services=tuple(when.services),
+            roles=tuple(when.roles),
+        ),
+        action=body.action,
+        counts=body.counts,
+    )
+
+
+def _record(rules: RiskPolicies) -> RiskPoliciesRecord:
+    return RiskPoliciesRecord(
+        policies=[_shown(one) for one in rules.policies],
+        exceptions=[RiskExceptionBody(kind=one.kind, value=one.value, ends_at=one.ends_at) for one in rules.exceptions],
+        count_since=rules.count_since,
+    )
+
+
+def _shown(policy: RiskPolicy) -> RiskPolicyBody:
+    return RiskPolicyBody(
+        id=policy.id,
+        name=policy.name,
+        when=RiskConditionsBody(**msgspec.structs.asdict(policy.when)),
+        action=policy.action,
+        counts=policy.counts,
+    )
+
+
+def _reported(one: PolicyReport, report: RiskReport) -> RiskPolicyReport:
+    return RiskPolicyReport(
+        policy_id=one.policy.id,
+        met=one.met,
+        people=one.people,
+        days=[MetOnDay(day=day, count=count) for day, count in one.days],
+        latest=[
+            MetPerson(user_id=met.user, email=report.addresses.get(met.user), at=met.at, country=met.country, ip_address=met.address)
+            for met in one.latest
+        ],
+        by_session=one.by_session,
+    )
+
+
+def _event(one: MetSignIn) -> RiskEventRecord:
+    event, decision = one.event, one.decided
+    return RiskEventRecord(
+        id=event.id,
+        user_id=event.user,
+        email=one.email,
+        policy_id=decision.policy,
+        policy_name=decision.name,
+        action=decision.action,
+        success=event.failure is None,
+        provider=event.provider,
+        ip_address=event.address,
+        country=event.country,
+        created_at=event.created_at,
+    )

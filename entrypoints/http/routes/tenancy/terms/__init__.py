@@ -1,1 +1,0 @@
-"""The terms that organizations ask people to accept."""

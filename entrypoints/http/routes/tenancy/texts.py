@@ -1,0 +1,353 @@
+"""The texts that an organization puts in place of ours, when its notice stands above the sign-in, and previews of both."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Annotated, Any, Final, Union
+
+import msgspec
+
+from core.domain.branding import Branding
+from core.domain.errors import BadRequest, Conflict, NotFound
+from core.domain.identity.callers import Caller
+from core.domain.languages import DEFAULT, Language
+from core.domain.tenancy.members import Member
+from core.domain.tenancy.roles import Capability
+from core.domain.tenancy.texts import KeptText, ListedText, NoticeTimes, OwnCount, TextListing, TextsChange, WholeTexts
+from core.domain.texts.own_texts import OPEN_TEXTS, TextKind, TextPlace
+from core.domain.texts.rules import LONGEST
+from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery.callers import MEMBER, able
+from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.derived import shown
+from entrypoints.http.machinery.endpoints import endpoint
+from entrypoints.http.machinery.fields import EmailAddress, OrganizationPath, example
+from entrypoints.http.machinery.limits import CREDENTIALS, OWN_MAILS
+from entrypoints.http.pages import shipped_pages
+
+_TAGS = ("settings",)
+_TEXTS = "/api/organizations/{org_slug}/texts"
+_MANAGERS = able(Capability.SETTINGS_MANAGE, impersonated=True)
+
+_Key = Annotated[str, example("sign_in.title")]
+_Own = Annotated[str, msgspec.Meta(extra_json_schema={"minLength": 1, "maxLength": LONGEST}, examples=["Welcome to Acme"])]
+_Version = Annotated[
+    str,
+    msgspec.Meta(
+        extra_json_schema={"pattern": "^[0-9a-f]{64}$"}, examples=["9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"]
+    ),
+]
+_LanguageCode = Annotated[str, msgspec.Meta(extra_json_schema={"pattern": "^[a-z]{2,8}$"}, examples=["de"])]
+
+
+class TextsQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """Which texts to list."""
+
+    language: Language = DEFAULT
+    """In this language."""
+    place: TextPlace | None = None
+    """On these pages, or in these mails, alone; without it, all."""
+
+
+class TextsPatch(msgspec.Struct, frozen=True, kw_only=True):
+    """A change of own texts of one language. Texts that you leave out stay as they are."""
+
+    language: _LanguageCode
+    """The language of the texts."""
+    texts: Annotated[Mapping[str, _Own | None], example({"sign_in.title": "Willkommen bei Acme", "register.title": None})]
+    """By key, the own text; null takes ours back."""
+    version: _Version | msgspec.UnsetType | None = msgspec.UNSET
+    """The version that you have read, or null if there was none, so that the change is refused if somebody has made another meanwhile.
+    Without it, the change counts whatever others have changed.
+    """
+
+
+def _by_language() -> type[msgspec.Struct]:
+    """A field for each language that we speak."""
+    kind = Mapping[str, _Own]
+    described = [
+        (language.value, Annotated[kind, msgspec.Meta(description=f"All own texts of the language {language.value}, by key.")])
+        for language in Language
+    ]
+    made = msgspec.defstruct(
+        "WholeTextsBody",
+        [(name, Union[hint, msgspec.UnsetType], msgspec.UNSET) for name, hint in described],  # noqa: UP007
+        frozen=True,
+        kw_only=True,
+        # A language that we do not speak is a mistake, and nothing to pass over.
+        forbid_unknown_fields=True,
+        module=__name__,
+    )
+    made.__doc__ = "All own texts of the languages that you name. Other languages stay as they are."
+    return made
+
+
+WholeTextsBody: Final[Any] = _by_language()
+
+
+class OpenTextRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """A text that can be changed."""
+
+    key: _Key
+    """The key of the text."""
+    place: TextPlace
+    """On which pages, or in which mails, the text stands."""
+    page: Annotated[str, example("sign_in")]
+    """The page or mail on which it stands."""
+    kind: TextKind
+    """What it is there: titles, buttons, hints and subjects have one line; paragraphs, footer and notice have up to four paragraphs, and
+    links: `[words](https://…)`.
+    """
+    ours: Annotated[str, example("Sign in")]
+    """Our text, with its placeholders; empty for footer and notice, where we have none."""
+    own: _Own | None
+    """The own text; null while ours is shown."""
+    placeholders: Annotated[Sequence[str], example(["service"])]
+    """The placeholders, without braces. Each must stand in an own text, twice at most."""
+    most: Annotated[int, example(60)]
+    """How many characters an own text may have."""
+    was_ours: Annotated[str, example("Log in")] | None
+    """What ours was when the own text was set, if it has changed since; otherwise null."""
+    unlinked: bool
+    """Whether the own text is shown without its links, because the proof of the domain to which one leads is gone."""
+
+
+class StoredTextRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """An own text that needs a look."""
+
+    key: _Key
+    """The key of the text."""
+    language: _LanguageCode
+    """Its language."""
+    text: _Own
+    """The own text."""
+    based_on: Annotated[str, example("Log in")]
+    """What ours was when the own text was set."""
+    updated_at: datetime
+    """When the own text was set."""
+
+
+class OwnCountRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """How many texts are own ones."""
+
+    place: TextPlace
+    """On these pages, or in these mails."""
+    language: Language
+    """In this language."""
+    count: Annotated[int, example(3)]
+    """So many."""
+
+
+class TextsRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """The texts that can be changed."""
+
+    version: _Version | None
+    """Tells these own texts, of all languages, from all others; null if there are none. Send it with a change."""
+    language: Language
+    """The language of the listed texts."""
+    texts: Sequence[OpenTextRecord]
+    """In the order in which people meet them."""
+    counts: Sequence[OwnCountRecord]
+    """How many own texts there are, of all places and languages that have some."""
+    outdated: Sequence[StoredTextRecord]
+    """Own texts, of all languages, beneath which ours have changed. They go on to be shown. Send one again to say that it fits."""
+    gone: Sequence[StoredTextRecord]
+    """Own texts that are shown nowhere, because this release has no such text any more, or does not speak the language. Null takes them
+    away.
+    """
+
+
+class TextsVersion(msgspec.Struct, frozen=True, kw_only=True):
+    """What a change has led to."""
+
+    version: _Version | None
+    """The version that the texts have now; null if all are ours."""
+
+
+@endpoint.get(_TEXTS, caller=MEMBER, keys=True, tags=_TAGS)
+async def list_texts(call: Call[None, TextsQuery, OrganizationPath, Member], postern: Postern) -> TextsRecord:
+    """List the texts of an organization
+
+    These are the texts of pages and mails that an organization may put its own in place of: titles, introductions, buttons, help below
+    fields, subjects and paragraphs of mails, a footer, and a notice above the sign-in. All others stay ours, because people decide by them.
+    An organization's texts stand over those of the installation, and these over ours.
+    """
+    return texts_record(await postern.tenancy.own_texts.list(call.caller.organization, call.query.language, call.query.place), call.query)
+
+
+@endpoint.patch(_TEXTS, caller=_MANAGERS, keys=True, limit=CREDENTIALS, refuses=(BadRequest, Conflict), tags=_TAGS)
+async def change_texts(call: Call[TextsPatch, None, OrganizationPath, Member], postern: Postern) -> TextsVersion:
+    """Change texts of an organization
+
+    All texts of the change count, or none: a refusal says of each what is wrong. Placeholders stand in braces. Links lead to https
+    addresses of domains that the organization has proved, or that the operator lists.
+    """
+    return TextsVersion(version=await postern.tenancy.own_texts.change(call.caller, change_of_texts(call.body), call.actor))
+
+
+@endpoint.put(_TEXTS, caller=_MANAGERS, keys=True, limit=CREDENTIALS, refuses=(BadRequest,), verb="texts replace", tags=_TAGS)
+async def replace_texts(call: Call[WholeTextsBody, None, OrganizationPath, Member], postern: Postern) -> TextsVersion:
+    """Replace the texts of languages of an organization
+
+    Of the languages that the body names, each text that it leaves out is ours again; an empty language has none of its own. Configuration
+    documents do this.
+    """
+    return TextsVersion(version=await postern.tenancy.own_texts.change(call.caller, whole_of(call.body), call.actor))
+
+
+def change_of_texts(body: TextsPatch) -> TextsChange:
+    return TextsChange(body.language, body.texts, None if body.version is msgspec.UNSET else body.version or "")
+
+
+def whole_of(body: Any) -> WholeTexts:
+    said = {language: getattr(body, language.value) for language in Language}
+    return WholeTexts({language: texts for language, texts in said.items() if texts is not msgspec.UNSET})
+
+
+def texts_record(texts: TextListing, query: TextsQuery) -> TextsRecord:
+    return TextsRecord(
+        version=texts.digest,
+        language=query.language,
+        texts=[_listed(one) for one in texts.listed],
+        counts=[_counted(one) for one in texts.counts],
+        outdated=[_stored(one) for one in texts.outdated],
+        gone=[_stored(one) for one in texts.gone],
+    )
+
+
+_counted = shown(OwnCount, OwnCountRecord)
+_stored = shown(KeptText, StoredTextRecord)
+_listed = shown(
+    ListedText,
+    OpenTextRecord,
+    key=lambda one: one.open.key,
+    place=lambda one: one.open.place,
+    page=lambda one: one.open.page,
+    kind=lambda one: one.open.kind,
+)
+
+
+_NOTICE = "/api/organizations/{org_slug}/notice"
+
+_At = Annotated[datetime, msgspec.Meta(tz=True)]
+
+
+class NoticeBody(msgspec.Struct, frozen=True, kw_only=True):
+    """When the notice stands. What it says is the text `own.notice`."""
+
+    begins_at: _At | None = None
+    """From when the notice stands; null: from the moment that there is a text."""
+    ends_at: _At | None = None
+    """Until when the notice stands; null: until the text is taken away."""
+
+
+@endpoint.get(_NOTICE, caller=MEMBER, keys=True, tags=_TAGS)
+async def get_notice(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> NoticeBody:
+    """Get the times of the notice of an organization
+
+    What the notice says is one of the organization's texts.
+    """
+    return _body(await postern.tenancy.notices.get(call.caller))
+
+
+@endpoint.put(_NOTICE, caller=_MANAGERS, keys=True, limit=CREDENTIALS, refuses=(BadRequest,), tags=_TAGS)
+async def set_notice(call: Call[NoticeBody, None, OrganizationPath, Member], postern: Postern) -> NoticeBody:
+    """Set the times of the notice of an organization
+
+    Between them, by the clock of the server, the text `own.notice` stands above the pages on which people sign in or register. An end in
+    the past takes the notice down, and its text stays for the next time.
+    """
+    times = NoticeTimes(call.body.begins_at, call.body.ends_at)
+    return _body(await postern.tenancy.notices.set(call.caller, times, call.actor))
+
+
+_body = shown(NoticeTimes, NoticeBody)
+
+
+_ORGANIZATION = "/api/organizations/{org_slug}"
+# Mails have the caller's own address in them, so nobody looks in the name of somebody else, and no key does.
+_IN_PERSON = able(Capability.SETTINGS_MANAGE, impersonated=False)
+
+
+class TextPreviewQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """What to show: a mail, a page, or the page or mail on which a text stands."""
+
+    mail: Annotated[str, example("invitation")] = ""
+    """A mail, by the name that the list of texts has for it."""
+    on_page: Annotated[str, example("sign_in")] = ""
+    """A page, likewise."""
+    key: Annotated[str, example("sign_in.title")] = ""
+    """A text."""
+    language: Language = DEFAULT
+    """In this language."""
+
+
+class TextPreview(msgspec.Struct, frozen=True, kw_only=True):
+    """A page or mail, as people would see it."""
+
+    language: Language
+    """The language that it speaks."""
+    html: Annotated[str, example("<!doctype html>…")]
+    """The page, or the HTML part of the mail. Show it in a frame with `sandbox`."""
+    text: Annotated[str, example("Ada invites you …")] | None
+    """The text part of the mail; null for a page."""
+    subject: Annotated[str, example("Invitation to Acme")] | None
+    """The subject of the mail; null for a page."""
+
+
+class OwnMailPath(OrganizationPath, frozen=True):
+    mail: Annotated[str, example("invitation")]
+    """The mail, by the name that the list of texts has for it."""
+
+
+class OwnMail(msgspec.Struct, frozen=True, kw_only=True):
+    """How you want the mail."""
+
+    language: Language = DEFAULT
+    """In this language."""
+
+
+class MailSent(msgspec.Struct, frozen=True, kw_only=True):
+    """Where the mail goes."""
+
+    to: EmailAddress
+
+
+@endpoint.get(f"{_ORGANIZATION}/texts/preview", caller=_IN_PERSON, tags=_TAGS)
+async def preview_texts(call: Call[None, TextPreviewQuery, OrganizationPath, Member], postern: Postern) -> TextPreview:
+    """Look at a page or mail of an organization
+
+    Name a mail, a page or a text. A page has made-up values, a mail yours; its link leads nowhere in particular. Own texts stand there
+    whether a platform owner has approved them or not.
+    """
+    return preview_of(call.query, call.caller.caller, await postern.tenancy.mail_previews.branding(call.caller), postern)
+
+
+def preview_of(wanted: TextPreviewQuery, reader: Caller, branding: Branding, postern: Postern) -> TextPreview:
+    opened = OPEN_TEXTS.get(wanted.key)
+    mail, page = wanted.mail, wanted.on_page
+    if opened is not None:
+        mail, page = (opened.page, "") if opened.place.is_mail else ("", opened.page)
+    if mail:
+        shown = postern.tenancy.mail_previews.show(reader, mail, wanted.language, branding)
+        return TextPreview(language=shown.language, html=shown.html, text=shown.text, subject=shown.subject)
+    html = shipped_pages().preview(page, wanted.language, branding, "" if opened is None else opened.key)
+    if html is None:
+        raise NotFound("There is no such page or mail", words="preview_unknown")
+    return TextPreview(language=wanted.language, html=html.decode(), text=None, subject=None)
+
+
+@endpoint.post(
+    f"{_ORGANIZATION}/mails/{{mail}}/send-to-me",
+    caller=_IN_PERSON,
+    limit=OWN_MAILS,
+    refuses=(BadRequest,),
+    tags=_TAGS,
+    verb="texts send-to-me",
+)
+async def test_organization_mail(call: Call[OwnMail, None, OwnMailPath, Member], postern: Postern) -> MailSent:
+    """Send yourself a mail of an organization
+
+    It goes to your own verified address and to nobody else, through the server that sends the organization's mails. Its values are yours,
+    and its link leads nowhere in particular.
+    """
+    return MailSent(to=await postern.tenancy.mail_previews.send(call.caller, call.path.mail, call.body.language))

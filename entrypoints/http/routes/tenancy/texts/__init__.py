@@ -1,1 +1,0 @@
-"""Texts of organizations in place of ours."""
