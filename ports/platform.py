@@ -316,7 +316,7 @@ class AlertLookup(Protocol):
     """Each method is one statement and one round trip, outside any unit of work."""
 
     async def alerts(self, since: datetime) -> Suspicions:
-        """Alerts by the rules of `core/domain/identity/login_events.py` and `guards/guesses.py`."""
+        """Alerts by the rules of `core/domain/identity/login_events.py`."""
 
 
 class SealedProposal(Frozen):

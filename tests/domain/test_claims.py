@@ -124,13 +124,12 @@ def test_no_other_code_signs_tokens() -> None:
     folder = Path(next(iter(core.usecases.__path__)))
     signing = {str(one.relative_to(folder)) for one in folder.rglob("*.py") if re.search(r"signer\.sign_", one.read_text())}
     assert signing == {
-        "federation/exchanges.py",
         "federation/grants.py",
         "federation/identity_assertions.py",
-        "federation/logout_notices.py",
+        "federation/logouts.py",
         "identity/sessions.py",
-        "identity/sign_in/landings/api.py",
-        "tenancy/keys/key_tokens.py",
+        "identity/sign_in/landings.py",
+        "tenancy/management_keys.py",
     }
 
 

@@ -71,14 +71,18 @@ def _declared() -> Mapping[str, frozenset[str]]:
 
 def noun_of(kind: type[Frozen]) -> str:
     """The noun that this class belongs to. In a file with several, a class says by its name, by what it extends or by what extends it which
-    one it belongs to, or a class of the noun has it as a field. A class of none of them belongs to its file.
+    one it belongs to, or a class of the noun has it as a field. A class of none of them belongs to the noun that the file is named after, or
+    to its file.
     """
     here = [one for one in NOUNS if any(each.__module__ == kind.__module__ for each in _classes(one))]
     if len(here) == 1:
         return here[0].name
-    told = [one for one in here if any(issubclass(kind, each) or issubclass(each, kind) for each in _classes(one))]
+    told = [one for one in here if kind in _classes(one)]
+    told = told or [one for one in here if any(issubclass(kind, each) or issubclass(each, kind) for each in _classes(one))]
     told = told or sorted((one for one in here if one.of.__name__ in kind.__name__), key=lambda one: -len(one.of.__name__))[:1]
     told = told or [one for one in here if any(kind.__name__ in str(inspect.get_annotations(each)) for each in _classes(one))]
+    stem = kind.__module__.rpartition(".")[2]
+    told = told or [one for one in here if f"{one.name.replace(' ', '_')}s" == stem]
     return told[0].name if len(told) == 1 else kind.__module__
 
 

@@ -186,7 +186,7 @@ def _webhook(noun: Noun, house: House) -> str:
     events = [one for one in _events(noun, house) if one.audience is Audience.ORGANIZATION]
     if any(one.published for one in events):
         return ""
-    return "no webhook hears of it: publish its events in core/domain/record/event_types.py, and describe their data in event_data.py"
+    return "no webhook hears of it: publish its events in core/domain/record/event_types.py, and describe their data there"
 
 
 def _search(noun: Noun, house: House) -> str:

@@ -65,7 +65,7 @@ class CredentialKind(StrEnum):
     CONNECTION_TEST = "test of a connection"
     """Whoever has its address may let the organization's password be tried, and somebody sign in at the provider."""
     LOCK_LINK = "link that locks the account"
-    """In a mail that asks "Was this not you?" (0196). No sealed link has a row: `endings/sealed.py` names all of them."""
+    """In a mail that asks "Was this not you?" (0196). No sealed link has a row: `SEALED` below names all of them."""
     RULES_LINK = "way back of an owner"
     """Lifts the rules for risk of their organization (0201)."""
     INSTALLATION_RULES_LINK = "way back of a platform owner"

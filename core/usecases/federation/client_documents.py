@@ -1,5 +1,5 @@
 """Metadata clients: applications that nobody has registered. An organization gets a service for such a client when a person first allows
-the client there (`unplaced_clients.py`). From then on everything is as with other applications: consents, sessions, refusals and the end of
+the client there (`consents.py`). From then on everything is as with other applications: consents, sessions, refusals and the end of
 all of it.
 """
 

@@ -99,7 +99,7 @@ SERVICES: Final = (
         at=f"{_SERVICE}/client-secrets",
         events=("client_secret",),
         page=f"{_APPLICATION}/secrets",
-        most="MOST_AT_ONCE",
+        most="MOST_CLIENT_SECRETS",
     ),
     Noun(
         name="claim",

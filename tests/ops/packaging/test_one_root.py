@@ -15,7 +15,7 @@ def moved_text(source: str) -> str:
     [
         ("from core.domain.moment import Moment\n", "from postern.core.domain.moment import Moment\n"),
         ("from core import usecases\n", "from postern.core import usecases\n"),
-        ("from  ports.system import (\n    Clock,  # ticks\n)\n", "from  postern.ports.clock import (\n    Clock,  # ticks\n)\n"),
+        ("from  ports.system import (\n    Clock,  # ticks\n)\n", "from  postern.ports.system import (\n    Clock,  # ticks\n)\n"),
         ("def f():\n    x = 'ü'; from actors import mailer\n", "def f():\n    x = 'ü'; from postern.actors import mailer\n"),
         (
             "if x: from adapters import a; from adapters import b\n",

@@ -250,7 +250,7 @@ class AuthorizationRequest(Frozen, kw_only=True):
     key: KeyThumbprint | None = None
     """The key that the code is bound to, as `dpop_jkt` or a pushed request's proof names it."""
     described: Mapping[str, Json] | None = None
-    """What a client that nobody has placed yet says of itself; see `unplaced_clients.py`."""
+    """What a client that nobody has placed yet says of itself; see `consents.py`."""
 
 
 def stored(request: AuthorizationRequest) -> Mapping[str, Json]:

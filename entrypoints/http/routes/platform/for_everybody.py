@@ -1,4 +1,4 @@
-"""What the installation says for everybody: its rules for risk, its terms, and its texts in place of ours."""
+"""What the installation says for everybody: its terms, and its texts in place of ours."""
 
 from core.domain.branding import POSTERN
 from core.domain.errors import BadRequest, Conflict, NotFound

@@ -77,7 +77,6 @@ PLACES: Final[Mapping[str, tuple[str, ...]]] = {
     "user.login.success": (
         "core/domain/identity/login_events.py",
         "core/domain/record/event_types.py",
-        "core/domain/record/event_types.py",
     ),
     " LoginEvent(": ("core/domain/identity/login_events.py",),
     "insert into login_events": ("adapters/postgres/identity/proofs/login_events.py",),

@@ -1,4 +1,4 @@
-"""What holds for everybody: the tiers that organizations can have, the installation's fields, terms, texts and rules for risk."""
+"""What holds for everybody: the tiers that organizations can have, the installation's fields, terms and texts."""
 
 from collections.abc import Mapping
 from typing import Any, Final
