@@ -22,14 +22,14 @@ from typing import Final
 import structlog
 
 from actors.job_worker import DEFAULT_PACE, JobDelayed, JobPace, JobRefused, JobWorker, Task, Workplace
-from core.domain.federation.afar_requests import TELL_JOB, AfarNotice
+from core.domain.federation.backchannel_requests import TELL_JOB, BackchannelNotice
 from core.domain.identity.account_mails import ACCOUNT_MAIL_JOB, AskedMail, MailWaits, NoAccountMail
 from core.domain.identity.risk_policies.owner_mails import OWNER_NOTICE_JOB, NoOwnerNotice, OwnerNotice
 from core.domain.identity.session_limits import DISPLACED_JOB, Displacement, NoDisplacement
 from core.domain.jobs import Job, Retry
 from core.domain.mail import MAIL_JOB, Email, Mail, NoMail
 from core.domain.tenancy.mail_servers import ORGANIZATION_MAIL_JOB, OrganizationMail
-from core.usecases.federation.afar_requests import AfarRequests
+from core.usecases.federation.backchannel_requests import BackchannelRequests
 from core.usecases.identity.account_mails import AccountMails
 from core.usecases.identity.sessions import DisplacedSessions
 from core.usecases.tenancy.mail_servers import AT_ONCE, MailServers
@@ -125,9 +125,9 @@ AFAR_REQUEST_PACE: Final = JobPace(concurrency=2, poll=timedelta(seconds=4), hee
 AFAR_REQUEST_RETRY: Final = Retry(first=timedelta(seconds=5), longest=timedelta(minutes=1), give_up_after=timedelta(hours=1))
 
 
-def afar_request_teller(requests: AfarRequests, workplace: Workplace, *, pace: JobPace = AFAR_REQUEST_PACE) -> JobWorker:
+def backchannel_request_teller(requests: BackchannelRequests, workplace: Workplace, *, pace: JobPace = AFAR_REQUEST_PACE) -> JobWorker:
     async def tell(job: Job) -> None:
-        notice = AfarNotice.of_job(job.payload)
+        notice = BackchannelNotice.of_job(job.payload)
         if notice is None:
             raise JobRefused("The payload names no request")
         log.info("afar_request_told", request=str(notice.request), mailed=await requests.tell(notice))

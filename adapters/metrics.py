@@ -22,7 +22,7 @@ from prometheus_client.multiprocess import MultiProcessCollector, mark_process_d
 from prometheus_client.registry import Collector
 from prometheus_client.samples import Sample
 
-from core.domain.federation.afar_requests import AfarStep
+from core.domain.federation.backchannel_requests import BackchannelStep
 from core.domain.federation.directory_runs.runs import RunKind
 from core.domain.federation.oauth.authorizations import SHOWN_TO_THE_PERSON, AuthorizationErrorCode
 from core.domain.federation.oauth.device_flow import DeviceStep
@@ -312,7 +312,9 @@ class PrometheusMetrics:
     _reauthentications = _counter("sso_reauthentications_total", "Proofs renewed within a session", "method", known=ProofMethod)
     _passkeys = _counter("sso_passkeys_changed_total", "Passkeys that people added and removed", "change", known=("added", "removed"))
     _device_flows = _counter("sso_device_flow_total", "Device flows, by the steps that they came to", "step", known=DeviceStep)
-    _afar_requests = _counter("sso_afar_requests_total", "Requests from afar, by the steps that they came to", "step", known=AfarStep)
+    _afar_requests = _counter(
+        "sso_afar_requests_total", "Requests from afar, by the steps that they came to", "step", known=BackchannelStep
+    )
     _terms_accepted = _counter("sso_terms_accepted_total", "Terms that people accepted, by whose they are", "keeper", known=TermsKeeper)
     _tokens = _counter("sso_auth_tokens_issued_total", "Access tokens issued")
     _exchanges = _counter("sso_auth_tokens_exchanged_total", "Access tokens that services exchanged for one for another API")

@@ -43,7 +43,7 @@ class Text(Hashable, Protocol):
 class WearingText(Text, Protocol):
     """A text over which own texts can stand."""
 
-    def wear(self, *own: OwnTexts) -> None:
+    def lay_over(self, *own: OwnTexts) -> None:
         """From now on these stand over the shipped texts, the first above the second. Whoever renders calls it before and, with nothing,
         afterwards: rendering waits for nothing, so no other page or mail can come between.
         """

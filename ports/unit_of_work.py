@@ -11,8 +11,8 @@ from core.domain.record.events import Event
 from ports.crypto import SigningKeyStore
 from ports.federation.directory_runs import DirectoryPeopleStore, DirectoryRunStore
 from ports.federation.oauth import (
-    AfarRequestStore,
     AuthorizationCodeStore,
+    BackchannelRequestStore,
     ConsentStore,
     DeviceCodeStore,
     DocumentServiceStore,
@@ -162,7 +162,7 @@ class AskedStores(Protocol):
     consents: ConsentStore
     exchanges: ExchangeStore
     device_codes: DeviceCodeStore
-    afar_requests: AfarRequestStore
+    afar_requests: BackchannelRequestStore
     provisioned_users: ProvisionedUserStore
     directory_teams: DirectoryTeamStore
     directory_runs: DirectoryRunStore

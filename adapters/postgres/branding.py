@@ -58,7 +58,7 @@ class KeptTexts:
             self._bytes -= freed
 
     async def bring(self, asked: Pool | Statements | Transaction, dress: Sequence[str | None] | None) -> None:
-        """Afterwards the texts of this dress are kept, and `worn` has them. Nothing is asked for what is kept, or by an organization
+        """Afterwards the texts of this dress are kept, and `branded` has them. Nothing is asked for what is kept, or by an organization
         without texts. If the organization has changed its texts a moment ago, nothing is kept: the page shows ours once.
         """
         digest = None if dress is None else dress[_DIGEST]
@@ -80,7 +80,7 @@ class KeptTexts:
             del self._asked[digest]
             ended.set()
 
-    def worn(self, name: str, logo_digest: str | None, color: str | None, dress: Sequence[str | None] | None) -> Branding:
+    def branded(self, name: str, logo_digest: str | None, color: str | None, dress: Sequence[str | None] | None) -> Branding:
         """The branding with its texts, if they are kept."""
         digest = None if dress is None else dress[_DIGEST]
         texts = None if digest is None else self.find(digest)
@@ -132,7 +132,7 @@ class PostgresInstallationWords:
 
 KEPT_TEXTS: Final = KeptTexts()
 bring: Final = KEPT_TEXTS.bring
-worn: Final = KEPT_TEXTS.worn
+branded: Final = KEPT_TEXTS.branded
 
 # Of several organizations with equal texts, any. A deleted one loses its texts in batches, and has its digest meanwhile.
 _OF_DIGEST: Final = """
@@ -169,15 +169,15 @@ class PostgresBrandings(OnPool):
 
     async def find(self, organization: str) -> Branding | None:
         row = first(await ask(self._pool, _Looks, _FIND, {"slug": storable_text(organization)}))
-        return None if row is None else await self._worn(row)
+        return None if row is None else await self._branded(row)
 
     async def find_for(self, organization: str, user: UserId) -> LentBranding | None:
         row = first(await ask(self._pool, _Lent, _FIND_FOR, {"slug": storable_text(organization), "user": user}))
-        return None if row is None else LentBranding(await self._worn(row), row.is_own)
+        return None if row is None else LentBranding(await self._branded(row), row.is_own)
 
-    async def _worn(self, row: _Looks) -> Branding:
+    async def _branded(self, row: _Looks) -> Branding:
         await bring(self._pool, row.dress)
-        return worn(row.name, row.logo_digest, row.primary_color, row.dress)
+        return branded(row.name, row.logo_digest, row.primary_color, row.dress)
 
 
 def dress_of(organizations: LiteralString) -> LiteralString:

@@ -12,7 +12,7 @@ from adapters.postgres.federation.clients import DocumentServiceRows, Registrati
 from adapters.postgres.federation.consents import ConsentRows
 from adapters.postgres.federation.directory_runs import DirectoryPeopleRows, DirectoryRunRows
 from adapters.postgres.federation.given_sessions import ExchangeRows
-from adapters.postgres.federation.polled_requests import AfarRequestRows, DeviceCodeRows
+from adapters.postgres.federation.polled_requests import BackchannelRequestRows, DeviceCodeRows
 from adapters.postgres.federation.saml import SamlRows
 from adapters.postgres.federation.scim.teams import DirectoryTeamRows
 from adapters.postgres.federation.scim.tokens import ScimTokenRows
@@ -161,7 +161,7 @@ class Stores(AskedStores):
     authorization_codes = anywhere(AuthorizationCodeRows)
     exchanges = anywhere(ExchangeRows)
     device_codes = anywhere(DeviceCodeRows)
-    afar_requests = anywhere(AfarRequestRows)
+    afar_requests = anywhere(BackchannelRequestRows)
     consents = anywhere(ConsentRows)
     document_services = anywhere(DocumentServiceRows)
     provisioned_users = anywhere(ProvisionedUserRows)

@@ -185,7 +185,7 @@ class Catalogue:
             return made if isinstance(made, str) else self._filled(made, values)
         return "" if key in OWN_ALONE else self(key, **values)
 
-    def wear(self, *own: OwnTexts) -> None:
+    def lay_over(self, *own: OwnTexts) -> None:
         self._over = [(texts, self._made_of.setdefault(one, ({}, {}))) for one in own if (texts := one.of(self.language))]
 
     def has_own(self, key: str) -> bool:

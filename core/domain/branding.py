@@ -329,10 +329,10 @@ def branding(
     own_color = brand_color(color or "") or POSTERN.color
     if dress is None:
         return Branding(shown, logo, own_color)
-    worn = Dress(*dress)
-    links = BrandLinks(worn.help_url, worn.privacy_url, worn.terms_url)
-    approved = worn.texts_digest is not None and worn.texts_digest == worn.approved_texts
-    return Branding(shown, logo, own_color, links, look_of(worn.look), restored_languages(worn.languages), texts, approved)
+    said = Dress(*dress)
+    links = BrandLinks(said.help_url, said.privacy_url, said.terms_url)
+    approved = said.texts_digest is not None and said.texts_digest == said.approved_texts
+    return Branding(shown, logo, own_color, links, look_of(said.look), restored_languages(said.languages), texts, approved)
 
 
 @lru_cache(maxsize=512)

@@ -10,7 +10,7 @@ from actors.billing import BillingReconciler
 from actors.dispatcher import DeliveryDispatcher
 from actors.foundation import Mailbox
 from actors.job_worker import Workplace
-from actors.mailers import account_mailer, afar_request_teller, displaced_session_teller, mailer, organization_mailer, owner_notifier
+from actors.mailers import account_mailer, backchannel_request_teller, displaced_session_teller, mailer, organization_mailer, owner_notifier
 from actors.supervisor import SupervisedActor
 from actors.sweepers import (
     connection_refresher,
@@ -95,7 +95,7 @@ def assemble_actors(
         organization_mailer(tenancy.mail_servers, workplace),
         account_mailer(identity.account_mails, workplace),
         displaced_session_teller(identity.displaced_sessions, workplace),
-        afar_request_teller(federation.afar_requests, workplace),
+        backchannel_request_teller(federation.afar_requests, workplace),
         owner_notifier(tenancy.owner_notices, workplace),
         reencrypter(foundation.reencryption, workplace),
         InstallationWordsReader(

@@ -27,7 +27,7 @@ from adapters.postgres.services.api_keys import CLIENT_SECRETS
 from adapters.postgres.tenancy.management_keys import TRUSTED_ISSUERS, PostgresKeyUse
 from adapters.saml.documents import XmlDocuments
 from adapters.saml.signing import RsaCertificates
-from core.domain.federation.afar_requests import PAGE as AFAR_PAGE
+from core.domain.federation.backchannel_requests import PAGE as BACKCHANNEL_PAGE
 from core.domain.federation.logouts import DueNotice
 from core.domain.federation.oauth.device_flow import ACTIVATION_PAGE
 from core.domain.federation.oauth.grants import AUTHORIZATION_CODE, CIBA, REFRESH_TOKEN
@@ -35,10 +35,10 @@ from core.domain.federation.oauth.oidc import assertion_endpoints
 from core.domain.federation.scim.resources import users_address
 from core.domain.identifiers import ClientSecretId, ScimTokenId, TrustedIssuerId, UserKeyId
 from core.frozen import Frozen
-from core.usecases.federation.afar_requests import AfarRequests
 from core.usecases.federation.authorization_codes import AuthorizationAnswers, AuthorizationCodes
 from core.usecases.federation.authorization_requests import AskedAuthorizations, AuthorizationRefusals
 from core.usecases.federation.authorizations import Authorizations, PushedRequests
+from core.usecases.federation.backchannel_requests import BackchannelRequests
 from core.usecases.federation.client_documents import ClientDocuments
 from core.usecases.federation.clients import ClientOrigins, Clients, OpenRegistrations
 from core.usecases.federation.consents import AgentGrants, Consents, UnplacedClients
@@ -84,7 +84,7 @@ class Applications(Frozen, kw_only=True):
     codes: AuthorizationCodes
     asked: AskedAuthorizations
     authorizations: Authorizations
-    afar_requests: AfarRequests
+    afar_requests: BackchannelRequests
 
 
 def assemble_applications(settings: Settings, foundation: Foundation, identity: Identity) -> Applications:
@@ -144,7 +144,7 @@ def assemble_applications(settings: Settings, foundation: Foundation, identity: 
         codes=codes,
         asked=asked,
         authorizations=Authorizations(asked, documents, answers, system),
-        afar_requests=AfarRequests(
+        afar_requests=BackchannelRequests(
             new_unit_of_work,
             foundation.stores.afar_requests,
             encounters,
@@ -154,7 +154,7 @@ def assemble_applications(settings: Settings, foundation: Foundation, identity: 
             templates=foundation.mail_templates,
             metrics=foundation.metrics,
             system=system,
-            page=settings.public_url + AFAR_PAGE,
+            page=settings.public_url + BACKCHANNEL_PAGE,
         ),
     )
 
@@ -364,7 +364,7 @@ class Federation(Frozen, kw_only=True):
     identity_assertions: IdentityAssertions
     given_sessions: GivenSessions
     device_flow: DeviceFlow
-    afar_requests: AfarRequests
+    afar_requests: BackchannelRequests
     authorizations: Authorizations
     pushed_requests: PushedRequests
     consents: Consents

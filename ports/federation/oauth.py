@@ -4,8 +4,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Protocol, TypeVar
 
-from core.domain.federation.afar_requests import NewAfarRequest, OwnRequests, PolledRequest, WaitingRequest
 from core.domain.federation.authorization_refusals import AuthorizationRefusal, DocumentRefusal, ListedRefusal
+from core.domain.federation.backchannel_requests import NewBackchannelRequest, OwnRequests, PolledRequest, WaitingRequest
 from core.domain.federation.logouts import LogoutNotice
 from core.domain.federation.oauth.authorization_codes import Claim, Contended, EarlierUse, Issue, NewCode, Opening, Redeemed, Untargeted
 from core.domain.federation.oauth.authorization_steps import RequestingApplication, SignedInPerson
@@ -21,8 +21,8 @@ from core.domain.federation.proxy_checks import FoundProxy, ProxiedRequest
 from core.domain.federation.token_preview import PreviewedPerson
 from core.domain.formats import Json
 from core.domain.identifiers import (
-    AfarRequestId,
     AgentGrantId,
+    BackchannelRequestId,
     ClientId,
     ConsentId,
     DeviceCodeId,
@@ -44,16 +44,16 @@ from ports.outbound import OutboundAnswer
 from ports.record import ClaimedReceiver
 
 
-class AfarRequestStore(Protocol):
+class BackchannelRequestStore(Protocol):
     """Outside a unit of work, `poll`, `list_own`, `find_waiting` and `find_to_tell` are one statement and one
     round trip each. The other methods need a unit of work; `allow`, `refuse`, `consume`, `block` and `unblock` one in which the caller has
-    already locked the account of the person. Only PostgreSQL implements `AfarRequestStore`.
+    already locked the account of the person. Only PostgreSQL implements `BackchannelRequestStore`.
 
     A request waits for its person while it has not expired, nobody has decided about it, its organization lets applications ask, the person
     is an own member of it, and has not blocked the application.
     """
 
-    async def add(self, new: NewAfarRequest) -> bool:
+    async def add(self, new: NewBackchannelRequest) -> bool:
         """Adds the request for the person whom its hint names, if this is an own member who may be asked, and for nobody otherwise: always
         one row, by one statement. False when the organization does not let its applications ask.
         """
@@ -66,20 +66,22 @@ class AfarRequestStore(Protocol):
     async def list_own(self, user: UserId) -> OwnRequests:
         """Those that wait for this person, and the applications that the person has blocked."""
 
-    async def find_waiting(self, user: UserId, request: AfarRequestId) -> WaitingRequest | None: ...
+    async def find_waiting(self, user: UserId, request: BackchannelRequestId) -> WaitingRequest | None: ...
 
-    async def find_to_tell(self, request: AfarRequestId) -> WaitingRequest | None:
+    async def find_to_tell(self, request: BackchannelRequestId) -> WaitingRequest | None:
         """The request, if it waits for anybody."""
 
-    async def allow(self, request: AfarRequestId, user: UserId, session: SessionId, granted: Sequence[TokenAudience], at: datetime) -> bool:
+    async def allow(
+        self, request: BackchannelRequestId, user: UserId, session: SessionId, granted: Sequence[TokenAudience], at: datetime
+    ) -> bool:
         """The person says yes, in this session. Of several callers at once, one gets True. False when the request waits no more, or the
         session has ended.
         """
 
-    async def refuse(self, request: AfarRequestId, user: UserId, at: datetime) -> bool:
+    async def refuse(self, request: BackchannelRequestId, user: UserId, at: datetime) -> bool:
         """False when the request waits no more."""
 
-    async def consume(self, request: AfarRequestId, at: datetime) -> bool:
+    async def consume(self, request: BackchannelRequestId, at: datetime) -> bool:
         """Of many callers at once, one gets True, and only while everything stands that the yes rests on."""
 
     async def block(self, user: UserId, service: ServiceId, at: datetime) -> bool:

@@ -71,8 +71,8 @@ def _declared() -> Mapping[str, frozenset[str]]:
 
 def noun_of(kind: type[Frozen]) -> str:
     """The noun that this class belongs to. In a file with several, a class says by its name, by what it extends or by what extends it which
-    one it belongs to, or a class of the noun has it as a field. A class of none of them belongs to the noun that the file is named after, or
-    to its file.
+    one it belongs to, or a class of the noun has it as a field. A class of none of them belongs to the noun that the file is named
+    after, or to its file.
     """
     here = [one for one in NOUNS if any(each.__module__ == kind.__module__ for each in _classes(one))]
     if len(here) == 1:

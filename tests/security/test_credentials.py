@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import pytest
 
-from core.domain.federation.oauth.oidc import AFAR_ENDPOINT, PUSHED_AUTHORIZATION_ENDPOINT
+from core.domain.federation.oauth.oidc import BACKCHANNEL_ENDPOINT, PUSHED_AUTHORIZATION_ENDPOINT
 from core.domain.identity.flows import form_token
 from core.domain.secrets import Token
 from core.domain.tenancy.roles import Capability
@@ -841,7 +841,7 @@ async def passes(client: Client, one: Endpoint, headers: Pairs) -> bool:
         # A client that is let in is told what its request lacks.
         form = [*headers, ("content-type", "application/x-www-form-urlencoded")]
         return b"redirect_uri" in (await client.request(one.method, path, body=b"response_type=code", headers=form)).body
-    if path == AFAR_ENDPOINT:
+    if path == BACKCHANNEL_ENDPOINT:
         form = [*headers, ("content-type", "application/x-www-form-urlencoded")]
         return b"login_hint" in (await client.request(one.method, path, body=b"scope=openid", headers=form)).body
     if one.caller is CLIENT:

@@ -127,11 +127,11 @@ def _rendered(form: Form, name: str, text: WearingText, given: Mapping[str, Any]
         return saying(plain, **values) if branding.name == POSTERN.name else saying(named, organization=branding.name, **values)
 
     template = _templates(form, text).get_template(f"{name}.jinja")
-    text.wear(*own)
+    text.lay_over(*own)
     try:
         return template.render({**given, "branded": branded, "branded_paragraphs": branded_paragraphs})
     finally:
-        text.wear()
+        text.lay_over()
 
 
 @cache

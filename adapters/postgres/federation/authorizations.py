@@ -7,7 +7,7 @@ from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
-from adapters.postgres.branding import bring, dress_of, worn
+from adapters.postgres.branding import branded, bring, dress_of
 from adapters.postgres.columns import storable, storable_text
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.identity.factors.mfa import has_second_factor, second_factor_due_in
@@ -119,7 +119,7 @@ class EncounterRow(Frozen):
             is_agent=self.is_agent,
             agents_allowed=self.agents_allowed,
             logo=None if self.service_logo is None else logo_path(self.service_logo),
-            branding=worn(self.organization_name, self.logo_digest, self.primary_color, self.dress),
+            branding=branded(self.organization_name, self.logo_digest, self.primary_color, self.dress),
             session_lifetime=session_lifetime(self.session_hours),
         )
 

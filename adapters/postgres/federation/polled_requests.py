@@ -7,7 +7,7 @@ from uuid import UUID
 
 from msgspec import convert
 
-from adapters.postgres.branding import bring, dress_of, worn
+from adapters.postgres.branding import branded, bring, dress_of
 from adapters.postgres.columns import IdRow, storable_address, storable_text
 from adapters.postgres.federation.clients import CLIENT, ITS_SERVICE, ClientRow
 from adapters.postgres.identity.sessions.parts import (
@@ -22,24 +22,24 @@ from adapters.postgres.identity.sessions.parts import (
 from adapters.postgres.statements import OnStatements, Statements, Transaction, first, first_made, only
 from adapters.postgres.ties import is_own_member
 from core.domain.branding import logo_path
-from core.domain.federation.afar_requests import (
+from core.domain.federation.backchannel_requests import (
     INTERVAL as AFAR_INTERVAL,
 )
-from core.domain.federation.afar_requests import (
+from core.domain.federation.backchannel_requests import (
     LENIENCY as AFAR_LENIENCY,
 )
-from core.domain.federation.afar_requests import (
+from core.domain.federation.backchannel_requests import (
     MOST_WAITING,
     MOST_WAITING_OF_CLIENT,
-    AfarDecision,
-    AfarState,
+    BackchannelDecision,
+    BackchannelState,
     BlockedClient,
-    NewAfarRequest,
+    NewBackchannelRequest,
     OwnRequests,
     PolledRequest,
     WaitingRequest,
 )
-from core.domain.federation.afar_requests import (
+from core.domain.federation.backchannel_requests import (
     SLOWER as AFAR_SLOWER,
 )
 from core.domain.federation.oauth.clients import AuthenticationMethod, ClientCredentials
@@ -61,7 +61,7 @@ from core.domain.federation.oauth.device_flow import (
     PolledCode,
 )
 from core.domain.federation.oauth.resources import scope_demand, strongest
-from core.domain.identifiers import AfarRequestId, ClientId, DeviceCodeId, OrganizationId, ServiceId, SessionId, UserId
+from core.domain.identifiers import BackchannelRequestId, ClientId, DeviceCodeId, OrganizationId, ServiceId, SessionId, UserId
 from core.domain.identity.proofs import Proved
 from core.domain.identity.sessions import Context
 from core.domain.key_proofs import KeyThumbprint
@@ -132,7 +132,7 @@ class _Entered(Frozen):
             created_at=self.created_at,
             expires_at=self.expires_at,
             user=None if self.user_id is None else UserId(self.user_id),
-            branding=worn(self.name, self.logo_digest, self.primary_color, self.dress),
+            branding=branded(self.name, self.logo_digest, self.primary_color, self.dress),
             logo=None if self.service_logo is None else logo_path(self.service_logo),
             session_lifetime=session_lifetime(self.session_hours),
         )
@@ -443,10 +443,10 @@ class _Polled(Frozen):
     audiences: Sequence[Mapping[str, Any]] | None
 
     def polled(self) -> PolledRequest:
-        state, decision = AfarState(self.state), None
-        if state is AfarState.ALLOWED and self.user_id is not None and self.session_id is not None and self.email is not None:
+        state, decision = BackchannelState(self.state), None
+        if state is BackchannelState.ALLOWED and self.user_id is not None and self.session_id is not None and self.email is not None:
             granted = granted_audiences(self.audiences)
-            decision = AfarDecision(
+            decision = BackchannelDecision(
                 user=UserId(self.user_id),
                 email=self.email,
                 session=SessionId(self.session_id),
@@ -454,7 +454,7 @@ class _Polled(Frozen):
                 granted=granted,
             )
         return PolledRequest(
-            id=AfarRequestId(self.id),
+            id=BackchannelRequestId(self.id),
             state=state,
             expires_at=self.expires_at,
             is_slowed=self.is_slowed,
@@ -472,10 +472,10 @@ def _own(*, waiting: Sequence[Mapping[str, Any]], blocked: Sequence[Mapping[str,
     return OwnRequests(waiting=convert(waiting, list[WaitingRequest]), blocked=convert(blocked, list[BlockedClient]))
 
 
-class AfarRequestRows(OnStatements):
+class BackchannelRequestRows(OnStatements):
     """Implements `ports.federation.oauth.AfarRequestStore`."""
 
-    async def add(self, new: NewAfarRequest) -> bool:
+    async def add(self, new: NewBackchannelRequest) -> bool:
         asked, audience = new.asked, new.audience
         parameters = {
             "id": new.id,
@@ -504,20 +504,22 @@ class AfarRequestRows(OnStatements):
     async def list_own(self, user: UserId) -> OwnRequests:
         return only(await self._statements.ask(_own, _LIST_OWN, {"user": user}))
 
-    async def find_waiting(self, user: UserId, request: AfarRequestId) -> WaitingRequest | None:
+    async def find_waiting(self, user: UserId, request: BackchannelRequestId) -> WaitingRequest | None:
         return first(await self._statements.ask(_waiting, _FIND_WAITING, {"user": user, "id": request}))
 
-    async def find_to_tell(self, request: AfarRequestId) -> WaitingRequest | None:
+    async def find_to_tell(self, request: BackchannelRequestId) -> WaitingRequest | None:
         return first(await self._statements.ask(_waiting, _FIND_TO_TELL, {"id": request}))
 
-    async def allow(self, request: AfarRequestId, user: UserId, session: SessionId, granted: Sequence[TokenAudience], at: datetime) -> bool:
+    async def allow(
+        self, request: BackchannelRequestId, user: UserId, session: SessionId, granted: Sequence[TokenAudience], at: datetime
+    ) -> bool:
         parameters = {"id": request, "user": user, "session": session, "audiences": kept_audiences(granted), "at": at}
         return bool(await self._statements.ask(IdRow, _ALLOW, parameters))
 
-    async def refuse(self, request: AfarRequestId, user: UserId, at: datetime) -> bool:
+    async def refuse(self, request: BackchannelRequestId, user: UserId, at: datetime) -> bool:
         return bool(await self._statements.ask(IdRow, _REFUSE, {"id": request, "user": user, "at": at}))
 
-    async def consume(self, request: AfarRequestId, at: datetime) -> bool:
+    async def consume(self, request: BackchannelRequestId, at: datetime) -> bool:
         return bool(await self._statements.ask(IdRow, _AFAR_REQUEST_CONSUME, {"id": request, "at": at}))
 
     async def block(self, user: UserId, service: ServiceId, at: datetime) -> bool:

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any, Final, LiteralString
 from uuid import UUID
 
-from adapters.postgres.branding import bring, dress_of, worn
+from adapters.postgres.branding import branded, bring, dress_of
 from adapters.postgres.columns import IdRow
 from adapters.postgres.identity.addresses import may_answer
 from adapters.postgres.identity.sessions.parts import SESSION_LIVES
@@ -99,7 +99,7 @@ class _Prospect(Frozen):
         if self.lapsed_id is not None and self.lapsed_email is not None and self.lapsed_role is not None and self.lapsed_at is not None:
             lapsed = Lapsed(InvitationId(self.lapsed_id), organization, Email(self.lapsed_email), self.lapsed_role, self.lapsed_at)
         inviter = Inviter(UserId(self.inviter_id), Email(self.inviter_email), self.inviter_created_at, self.inviter_name)
-        looks = worn(self.name, self.logo_digest, self.primary_color, self.dress)
+        looks = branded(self.name, self.logo_digest, self.primary_color, self.dress)
         held = grantable_of(self.inviter_relations)
         language = Language.of(self.language)
         return Prospect(
@@ -168,7 +168,7 @@ class _Offer(_Invitation):
         return InvitationOffer(
             self.invitation(),
             self.slug,
-            worn(self.name, self.logo_digest, self.primary_color, self.dress),
+            branded(self.name, self.logo_digest, self.primary_color, self.dress),
             self.is_active,
             self.member_count,
             user_limit(self.max_users, self.default_max_users),

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final, LiteralString
 
-from adapters.postgres.branding import bring, dress_of, worn
+from adapters.postgres.branding import branded, bring, dress_of
 from adapters.postgres.columns import Columns, IdRow, storable_text
 from adapters.postgres.identity.accounts import ACCOUNT
 from adapters.postgres.identity.realms import awaits_role, was_turned_away
@@ -24,7 +24,7 @@ def _about(columns: dict[str, Any]) -> Mapping[str, Any]:
     """A person, an organization, and the person's request there. The rest stays in `columns`."""
     return {
         "account": ACCOUNT.taken(columns),
-        "branding": worn(columns.pop("org_name"), columns.pop("logo_digest"), columns.pop("primary_color"), columns.pop("dress")),
+        "branding": branded(columns.pop("org_name"), columns.pop("logo_digest"), columns.pop("primary_color"), columns.pop("dress")),
         "user_limit": user_limit(columns.pop("max_users"), columns.pop("default_max_users")),
         "request": JOIN_REQUEST.taken_or_none(columns),
     }

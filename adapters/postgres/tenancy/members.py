@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any, Final, LiteralString
 from uuid import UUID
 
-from adapters.postgres.branding import bring, dress_of, worn
+from adapters.postgres.branding import branded, bring, dress_of
 from adapters.postgres.columns import AnswerRow, Columns, IdRow, storable_text
 from adapters.postgres.identity.accounts import ACCOUNT, is_locked
 from adapters.postgres.identity.addresses import is_proved, may_answer
@@ -673,7 +673,7 @@ class _Owner(Frozen):
     is_own: bool
 
     def owner(self) -> Owner:
-        looks = worn(self.name, self.logo_digest, self.primary_color, self.dress)
+        looks = branded(self.name, self.logo_digest, self.primary_color, self.dress)
         return Owner(UserId(self.user), Email(self.email), Language.of(self.language), looks, self.is_own)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final, LiteralString
 
-from adapters.postgres.branding import bring, dress_of, worn
+from adapters.postgres.branding import branded, bring, dress_of
 from adapters.postgres.columns import AnswerRow, Columns, IdRow, storable_address, storable_text
 from adapters.postgres.identity.factors.mfa import grace_is_over, second_factor_due_in
 from adapters.postgres.statements import OnPool, OnStatements, ask, first, first_made, only
@@ -65,7 +65,7 @@ class _Known(Frozen, kw_only=True):
             self.browser_digest,
             self.organization_slug,
             self.organization_is_active,
-            worn(self.organization_name, self.logo_digest, self.primary_color, self.dress),
+            branded(self.organization_name, self.logo_digest, self.primary_color, self.dress),
             self._capabilities(link),
         )
 

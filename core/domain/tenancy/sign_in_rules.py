@@ -224,7 +224,7 @@ class SignInRulesChange(Frozen, kw_only=True):
             **self._of_administrators(before, now),
             **self._of_everybody(before, now),
             **self._of_agents(before, now),
-            **self._of_afar(before, now),
+            **self._of_backchannel(before, now),
         )
 
     def _of_administrators(self, before: SignInRules, now: datetime) -> Mapping[str, Any]:
@@ -253,7 +253,7 @@ class SignInRulesChange(Frozen, kw_only=True):
             return {}
         return {"agents": self.agents, **({"agents_since": now} if self.agents is AgentRule.ALLOWED else {})}
 
-    def _of_afar(self, before: SignInRules, now: datetime) -> Mapping[str, Any]:
+    def _of_backchannel(self, before: SignInRules, now: datetime) -> Mapping[str, Any]:
         """What waits ends when the rule is turned off, also when it is on again."""
         if self.afar_requests is None or self.afar_requests is before.afar_requests:
             return {}

@@ -27,7 +27,7 @@ from core.domain.languages import Language, spoken_language
 from core.domain.texts.own_texts import NO_OWN_TEXTS, NOTICE, InstallationWords, OwnTexts
 from core.frozen import replace
 from entrypoints.http.pages import previews
-from entrypoints.http.pages.look import WornLook
+from entrypoints.http.pages.look import PageLook
 from ports.texts import SpokenInstallationWords, Text
 
 HTML: Final = "text/html; charset=utf-8"
@@ -84,7 +84,7 @@ class Pages:
         """
         spoken = spoken_language(language, brand.languages)
         rendered = self._in(spoken).get_template(template)
-        with self._worn(self._texts.on_page(spoken, html=True), brand):
+        with self._laid_over(self._texts.on_page(spoken, html=True), brand):
             return rendered.render(brand=brand, **values).encode()
 
     def speak_for(self, words: SpokenInstallationWords) -> None:
@@ -101,12 +101,12 @@ class Pages:
         return self.words.over_ours(brand.texts, may_show=self.words.rules.show_on_pages(approved=brand.texts_are_approved))
 
     @contextmanager
-    def _worn(self, text: Catalogue, brand: Branding) -> Iterator[None]:
-        text.wear(*self._own(brand))
+    def _laid_over(self, text: Catalogue, brand: Branding) -> Iterator[None]:
+        text.lay_over(*self._own(brand))
         try:
             yield
         finally:
-            text.wear()
+            text.lay_over()
 
     def outcome(self, name: str, language: Language, *, good: bool, onward: str = "", brand: Branding = POSTERN, **values: Any) -> bytes:
         """The page for an outcome, with the texts `<name>.title` and `<name>.text`. The button after a good outcome leads to `onward`."""
@@ -174,25 +174,25 @@ class Pages:
         return self._sheet_url(brand.color, brand.look)
 
     def _made_sheet_url(self, color: str, look: Look) -> str:
-        worn = WornLook.of(color, look)
-        if worn == WornLook():
+        page_look = PageLook.of(color, look)
+        if page_look == PageLook():
             return self._urls["pages.css"]
-        name = f"pages-{worn.name}.css"
+        name = f"pages-{page_look.name}.css"
         self._kept_sheets.pop(name, None)
-        self._kept_sheets[name] = self._sheet(name, worn)
+        self._kept_sheets[name] = self._sheet(name, page_look)
         if len(self._kept_sheets) > _MOST_LOOKS:
             del self._kept_sheets[next(iter(self._kept_sheets))]
         return self._kept_sheets[name][0]
 
-    def _sheet(self, name: str, worn: WornLook) -> tuple[str, bytes]:
-        content = self._assets["pages.css"] + worn.declarations()
+    def _sheet(self, name: str, page_look: PageLook) -> tuple[str, bytes]:
+        content = self._assets["pages.css"] + page_look.declarations()
         return _url(name, content), content
 
     @staticmethod
     def preview_stylesheet(color: str, look: Look) -> str:
         """The address of the stylesheet that shows these looks in the parts of a page with the class `preview`."""
-        worn = WornLook.of(color, look)
-        return "" if worn == WornLook() else _previewed(worn)[0]
+        page_look = PageLook.of(color, look)
+        return "" if page_look == PageLook() else _previewed(page_look)[0]
 
     def text(self, language: Language, brand: Branding = POSTERN) -> Text:
         """The texts for Python code that writes on a page of this brand. A template escapes them, like every value."""
@@ -202,7 +202,7 @@ class Pages:
     def paragraphs(self, key: str, language: Language, brand: Branding = POSTERN, **values: object) -> str:
         """A text for an element of its own: HTML if somebody has put their own in place of ours, since it may have links, else plain."""
         html = self._texts.on_page(spoken_language(language, brand.languages), html=True)
-        with self._worn(html, brand):
+        with self._laid_over(html, brand):
             if html.has_own(key):
                 return html.paragraphs(key, **values)
         return self.text(language, brand)(key, **values)
@@ -222,7 +222,7 @@ class Pages:
             return self.said(text("parts.problem"), self.paragraphs(said, language, looks), language, good=False, brand=looks)
         if template:
             values["title"] = text(key if key == "choose_password.title_first" else "choose_password.title_reset")
-            with self._worn(self._texts.on_page(language, html=True), looks):
+            with self._laid_over(self._texts.on_page(language, html=True), looks):
                 made = self._in(language, ChainableUndefined).get_template(template).render({**values, "brand": looks})
             # Without scripts, what needs them stays unseen, and a preview has none.
             return made.replace(" hidden novalidate>", " novalidate>").encode()
@@ -273,11 +273,11 @@ class Pages:
         if self._words is not None and not brand.look.has_notice_at(self._words.now()):
             # Without its text, the installation's stands there: an organization's times say nothing about that.
             own = [one for one in own if one is not brand.texts]
-        text.wear(*own)
+        text.lay_over(*own)
         try:
             return text.paragraphs(NOTICE)
         finally:
-            text.wear(*self._own(brand))
+            text.lay_over(*self._own(brand))
 
     def asset_url(self, name: str) -> str:
         """The asset's address. It changes with the content, so browsers may keep the asset."""
@@ -289,9 +289,9 @@ class Pages:
             url, content = self._urls[name], self._assets[name]
         elif name in self._kept_sheets:
             url, content = self._kept_sheets[name]
-        elif (said := _OF_LOOK.fullmatch(name)) and (worn := WornLook.named(said[2])):
+        elif (said := _OF_LOOK.fullmatch(name)) and (page_look := PageLook.named(said[2])):
             # Made anew, and not kept: whoever asks may have made the address up.
-            url, content = self._sheet(name, worn) if said[1] == "pages" else _previewed(worn)
+            url, content = self._sheet(name, page_look) if said[1] == "pages" else _previewed(page_look)
         else:
             return None
         return (content, _ASSET_TYPES[name.rpartition(".")[2]]) if url == f"/assets/{digest}/{name}" else None
@@ -302,9 +302,9 @@ def account_of(caller: Caller) -> dict[str, Any]:
     return {"email": caller.email.address, "person_name": caller.profile.shown_name or ""}
 
 
-def _previewed(worn: WornLook) -> tuple[str, bytes]:
-    content = worn.declarations(".preview", ".preview", ".foot")
-    return _url(f"preview-{worn.name}.css", content), content
+def _previewed(page_look: PageLook) -> tuple[str, bytes]:
+    content = page_look.declarations(".preview", ".preview", ".foot")
+    return _url(f"preview-{page_look.name}.css", content), content
 
 
 def breakable(value: str | Markup) -> str | Markup:
@@ -375,11 +375,11 @@ class _Worn:
         return self._text.language
 
     def __call__(self, key: str, **values: object) -> str:
-        self._text.wear(*self._own)
+        self._text.lay_over(*self._own)
         try:
             return self._text(key, **values)
         finally:
-            self._text.wear()
+            self._text.lay_over()
 
     def isolated(self, value: object) -> str:
         return self._text.isolated(value)

@@ -18,14 +18,14 @@ ALLOWED = ('<a href="', '" rel="noopener nofollow">', "</a>", "</p>\n<p>", "<br>
 def wearing(html: bool = False, on_page: bool = True, *, above: dict[str, str] | None = None, **texts: str) -> Catalogue:
     made = Catalogue(Language.GERMAN, OURS, html=html, on_page=on_page, between="</p>\n<p>" if html else "\n\n")
     own = {f"page.{name}": text for name, text in texts.items()}
-    made.wear(OwnTexts("above", {Language.GERMAN: above or {}}), OwnTexts("own", {Language.GERMAN: own}))
+    made.lay_over(OwnTexts("above", {Language.GERMAN: above or {}}), OwnTexts("own", {Language.GERMAN: own}))
     return made
 
 
 def test_an_own_text_stands_in_place_of_ours_and_only_while_it_is_worn() -> None:
     text = wearing(title="Welcome", text="To {email}!")
     assert (text("page.title"), text("page.text", email="a@b"), text("page.two", email="1", other="2")) == ("Welcome", "To a@b!", "1 and 2")
-    text.wear()
+    text.lay_over()
     assert (text("page.title"), text.has_own("page.title")) == ("Sign in", False)
 
 
@@ -36,7 +36,7 @@ def test_the_first_stands_over_the_second() -> None:
 
 def test_texts_of_another_language_are_not_shown() -> None:
     text = Catalogue(Language.GERMAN, OURS, html=False)
-    text.wear(OwnTexts("own", {Language.FRENCH: {"page.title": "Bonjour"}}))
+    text.lay_over(OwnTexts("own", {Language.FRENCH: {"page.title": "Bonjour"}}))
     assert text("page.title") == "Sign in"
 
 
@@ -59,7 +59,7 @@ def test_a_text_whose_placeholders_are_not_ours_gives_way_to_ours(text: str) -> 
 def test_an_own_text_stands_where_its_language_lacks_ours() -> None:
     english = Catalogue(Language.ENGLISH, OURS, html=False)
     text = Catalogue(Language.POLISH, {}, html=False, english=english)
-    text.wear(OwnTexts("own", {Language.POLISH: {"page.text": "Wysłano do {email}.", "page.two": "{email}"}}))
+    text.lay_over(OwnTexts("own", {Language.POLISH: {"page.text": "Wysłano do {email}.", "page.two": "{email}"}}))
     assert text("page.text", email="x") == "Wysłano do x."
     # It lacks a value of the English text, which is what people would read.
     assert text("page.two", email="1", other="2") == "1 and 2"

@@ -3,7 +3,7 @@
 from typing import Final
 
 from core.domain import identifiers as ids
-from core.domain.federation.afar_requests import BlockedClient
+from core.domain.federation.backchannel_requests import BlockedClient
 from core.domain.federation.oauth.consents import AgentGrant, Consent
 from core.domain.federation.saml.configurations import Configuration
 from core.domain.federation.scim.tokens import ScimToken

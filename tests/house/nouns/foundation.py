@@ -23,7 +23,14 @@ FOUNDATION: Final = (
             *("newcomers", "posted_answers"),
         ),
         ids=(
-            *(ids.AuthorizationCodeId, ids.DeviceCodeId, ids.AfarRequestId, ids.PushedRequestId, ids.PreauthenticationId, ids.FlowId),
+            *(
+                ids.AuthorizationCodeId,
+                ids.DeviceCodeId,
+                ids.BackchannelRequestId,
+                ids.PushedRequestId,
+                ids.PreauthenticationId,
+                ids.FlowId,
+            ),
             ids.ConnectionAnswerId,
         ),
     ),

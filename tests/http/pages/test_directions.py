@@ -13,7 +13,7 @@ import pytest
 from core.domain.branding import Branding, Font, Look
 from core.domain.languages import Language
 from entrypoints.http.pages import shipped_pages
-from entrypoints.http.pages.look import WornLook
+from entrypoints.http.pages.look import PageLook
 from tests.adapters.mail.test_templates import ACME, TEMPLATES, VALUES
 from tests.browser.states import states
 
@@ -97,7 +97,7 @@ def test_a_style_sheet_speaks_of_start_and_end(sheet: Path) -> None:
 
 
 def test_the_sheets_that_we_write_speak_of_start_and_end() -> None:
-    assert list(sided(WornLook.of("#a01040", LOOK).declarations().decode())) == []
+    assert list(sided(PageLook.of("#a01040", LOOK).declarations().decode())) == []
 
 
 @pytest.mark.parametrize("template", TEMPLATE_FILES, ids=[str(template.relative_to(ROOT)) for template in TEMPLATE_FILES])

@@ -14,7 +14,7 @@ from core.domain.identity.profiles import SHADES
 from core.domain.languages import Language
 from core.domain.texts.own_texts import OwnTexts
 from entrypoints.http.pages import FOREVER, Pages, breakable, breakable_addresses, shipped_pages
-from entrypoints.http.pages.look import WornLook
+from entrypoints.http.pages.look import PageLook
 from tests.http.client import Client
 
 MOST_BYTES: Final = 30 * 1024
@@ -61,7 +61,7 @@ def test_the_edges_of_what_can_be_used_can_be_seen(scheme: str) -> None:
 
 @given(COLORS)
 def test_every_organizations_colour_leaves_its_pages_readable(color: str) -> None:
-    for is_now in palettes(SHEET + WornLook(color).declarations().decode()).values():
+    for is_now in palettes(SHEET + PageLook(color).declarations().decode()).values():
         assert is_now["accent"] == color
         assert contrast(is_now["ink"], color) >= READABLE
         for ground in ("ground", "surface"):
@@ -87,7 +87,7 @@ def test_an_organizations_stylesheet_is_ours_and_its_colour() -> None:
     _, _, digest, name = url.split("/")
     found = pages.asset(digest, name)
     assert found is not None
-    assert found[0].decode() == SHEET + WornLook("#a01040").declarations().decode()
+    assert found[0].decode() == SHEET + PageLook("#a01040").declarations().decode()
     assert pages.stylesheet(POSTERN) == pages.asset_url("pages.css") != url
     assert pages.asset(digest, "pages-a01041.css") is None
     assert pages.asset(digest, "pages.css") is None
@@ -116,12 +116,12 @@ def test_the_address_of_a_stylesheet_says_all_that_is_in_it(color: str, look: Lo
     assert served is not None
     assert served == ONCE.asset(digest, name)
     if name != "pages.css":
-        assert WornLook.named(name.removeprefix("pages-").removesuffix(".css")) == WornLook.of(color, look)
+        assert PageLook.named(name.removeprefix("pages-").removesuffix(".css")) == PageLook.of(color, look)
 
 
 @given(COLORS, COLORS)
 def test_links_in_the_second_colour_can_be_read_on_dark_pages_too(color: str, second: str) -> None:
-    worn = WornLook(color, nearest_color(second, LIGHT, READABLE))
+    worn = PageLook(color, nearest_color(second, LIGHT, READABLE))
     for is_now in palettes(SHEET + worn.declarations().decode()).values():
         for ground in ("ground", "surface"):
             assert contrast(is_now["accent-2"], is_now[ground]) >= READABLE
@@ -146,7 +146,7 @@ def test_links_in_the_second_colour_can_be_read_on_dark_pages_too(color: str, se
 )
 def test_a_made_up_name_says_nothing(name: str) -> None:
     said = name.removeprefix("pages-").removesuffix(".css")
-    assert WornLook.named(said) is None
+    assert PageLook.named(said) is None
     assert ANEW.asset("0" * 16, name) is None
 
 
@@ -166,7 +166,7 @@ def test_made_up_looks_take_no_place() -> None:
 
 
 def test_a_background_lies_behind_cards_alone() -> None:
-    sheet = WornLook(None, background="0f" * 32).declarations().decode()
+    sheet = PageLook(None, background="0f" * 32).declarations().decode()
     assert f"--background:url(/logos/{'0f' * 32})" in sheet
     assert ".flow{background:var(--background) center/cover no-repeat var(--ground)}" in sheet
     texts = sheet.partition(".flow .brand,.flow footer{")[2]

@@ -25,7 +25,7 @@ from tests.conftest import CapturedLog
 from tests.http.cast import Cast
 from tests.http.client import Received
 from tests.http.connections.asserting import Asserting
-from tests.http.federation.afar.asking import Afar
+from tests.http.federation.backchannel.asking import Afar
 from tests.http.federation.devices import Sets
 from tests.http.federation.profiles.test_fapi2 import public
 from tests.http.federation.proxied.behind_proxies import Proxied

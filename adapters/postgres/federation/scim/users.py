@@ -11,7 +11,7 @@ from uuid import UUID
 
 from psycopg.errors import UniqueViolation
 
-from adapters.postgres.branding import bring, dress_of, worn
+from adapters.postgres.branding import branded, bring, dress_of
 from adapters.postgres.columns import storable_text
 from adapters.postgres.federation.scim.filters import CHANGED_AT, condition_of, source_of
 from adapters.postgres.identity.accounts import ACCOUNT, ACCOUNT_AND_LOCK, LIFTED, is_locked
@@ -119,7 +119,7 @@ def _newcomer(
     **account: Any,
 ) -> Newcomer:
     capacity = Capacity(member_count, user_limit(max_users, default_max_users))
-    looks = worn(name, logo_digest, primary_color, dress)
+    looks = branded(name, logo_digest, primary_color, dress)
     return Newcomer(capacity, looks, ACCOUNT.found(**account), is_known, known, is_own=is_own)
 
 

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
-from adapters.postgres.branding import bring, dress_of, worn
+from adapters.postgres.branding import branded, bring, dress_of
 from adapters.postgres.columns import AnswerRow, IdRow, storable, storable_text
 from adapters.postgres.identity.factors.mfa import STRICTEST_TRUST
 from adapters.postgres.identity.proofs.sign_in_policy import ADMITS_ANYBODY
@@ -102,7 +102,7 @@ class FlowRow(Frozen):
             branding=(
                 POSTERN
                 if self.flow_brand is None
-                else worn(self.flow_brand, self.flow_logo_digest, self.flow_primary_color, self.flow_dress)
+                else branded(self.flow_brand, self.flow_logo_digest, self.flow_primary_color, self.flow_dress)
             ),
             has_authenticator=self.flow_has_authenticator,
             has_passkey=self.flow_has_passkey,

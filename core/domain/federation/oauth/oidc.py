@@ -299,7 +299,7 @@ PUSHED_AUTHORIZATION_ENDPOINT: Final = "/oauth/par"
 REGISTRATION_ENDPOINT: Final = "/oauth/register"
 END_SESSION_ENDPOINT: Final = "/oauth/logout"
 DEVICE_AUTHORIZATION_ENDPOINT: Final = "/auth/device/code"
-AFAR_ENDPOINT: Final = "/oauth/bc-authorize"
+BACKCHANNEL_ENDPOINT: Final = "/oauth/bc-authorize"
 JWKS: Final = "/.well-known/jwks.json"
 
 _OF_ID_TOKENS: Final = ("iss", "aud", "exp", "iat", "auth_time", "nonce", "acr", "amr", "at_hash", "sid")
@@ -324,7 +324,7 @@ def metadata(issuer: str, grants: Iterable[str], locales: Sequence[str], *, regi
         "pushed_authorization_request_endpoint": issuer + PUSHED_AUTHORIZATION_ENDPOINT,
         **({"registration_endpoint": issuer + REGISTRATION_ENDPOINT} if registers else {}),
         "device_authorization_endpoint": issuer + DEVICE_AUTHORIZATION_ENDPOINT,
-        "backchannel_authentication_endpoint": issuer + AFAR_ENDPOINT,
+        "backchannel_authentication_endpoint": issuer + BACKCHANNEL_ENDPOINT,
         "backchannel_token_delivery_modes_supported": ["poll"],
         "backchannel_user_code_parameter_supported": False,
         "scopes_supported": list(SCOPES),
@@ -368,6 +368,6 @@ def assertion_endpoints(issuer: str) -> frozenset[str]:
     """
     endpoints = (
         *(TOKEN_ENDPOINT, TOKEN_ALIAS, REVOCATION_ENDPOINT, REVOCATION_ALIAS),
-        *(INTROSPECTION_ENDPOINT, PUSHED_AUTHORIZATION_ENDPOINT, DEVICE_AUTHORIZATION_ENDPOINT, AFAR_ENDPOINT),
+        *(INTROSPECTION_ENDPOINT, PUSHED_AUTHORIZATION_ENDPOINT, DEVICE_AUTHORIZATION_ENDPOINT, BACKCHANNEL_ENDPOINT),
     )
     return frozenset(issuer + endpoint for endpoint in endpoints)

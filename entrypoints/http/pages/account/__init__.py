@@ -12,7 +12,7 @@ from urllib.parse import quote
 import msgspec
 
 from core.domain.errors import Refusal
-from core.domain.federation.afar_requests import PAGE
+from core.domain.federation.backchannel_requests import PAGE
 from core.domain.identity.passkeys import Obstacle
 from core.domain.identity.profiles import portrait
 from core.domain.requests import Page as Part

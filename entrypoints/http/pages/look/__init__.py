@@ -29,7 +29,7 @@ _FONTS: Final = {
 }
 
 
-class WornLook(Frozen):
+class PageLook(Frozen):
     """What a style sheet shows of an organization's looks. None is ours."""
 
     color: str | None = None
@@ -63,7 +63,7 @@ class WornLook(Frozen):
     def name(self) -> str:
         """Most organizations have a colour, and nothing else."""
         color = _OURS if self.color is None else self.color[1:]
-        if self == WornLook(self.color):
+        if self == PageLook(self.color):
             return color
         second = _OURS if self.second_color is None else self.second_color[1:]
         corner = _OURS if self.corner is None else self.corner

@@ -4,9 +4,9 @@ from typing import Final
 
 from entrypoints.http.machinery.endpoints import Endpoints
 from entrypoints.http.routes.federation import (
-    afar_requests,
     agent_grants,
     authorization_refusals,
+    backchannel_requests,
     device_flow,
     directory_runs,
     given_sessions,
@@ -37,7 +37,7 @@ ROUTES: Final = Endpoints.of(
     unplaced_clients,
     identity_assertions,
     agent_grants,
-    afar_requests,
+    backchannel_requests,
     scim_settings,
     scim_users,
     scim_groups,

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final
 import msgspec
 
 from core.domain.errors import BadRequest, RateLimited, Refusal, Unauthorized
-from core.domain.federation.afar_requests import AfarExpired, AfarPending, AfarRefused, AfarSlowDown
+from core.domain.federation.backchannel_requests import BackchannelExpired, BackchannelPending, BackchannelRefused, BackchannelSlowDown
 from core.domain.federation.oauth.clients import AuthenticatedClient, AuthenticationMethod, ClientCredentials
 from core.domain.federation.oauth.device_flow import DeviceCodeExpired, DeviceCodePending, DeviceDenied, SlowDown, TooManyPolls
 from core.domain.federation.oauth.exchanges import ACCESS_TOKEN_TYPE
@@ -149,7 +149,7 @@ _DECLARED: Final[Statement] = {
     "refuses": (
         *(BadRequest, InvalidGrant, InvalidScope, InvalidTarget, UnauthorizedClient, UnsupportedGrantType),
         *(DeviceCodePending, SlowDown, DeviceCodeExpired, DeviceDenied, KeyProofRefused, KeyProofMissing, NonceNeeded),
-        *(AfarPending, AfarSlowDown, AfarExpired, AfarRefused),
+        *(BackchannelPending, BackchannelSlowDown, BackchannelExpired, BackchannelRefused),
     ),
     "reads": (DEVICE_TOKEN, DPOP),
     "sends": {200: (_PRAGMA,)},

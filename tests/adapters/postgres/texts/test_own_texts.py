@@ -65,11 +65,11 @@ async def test_texts_are_read_once_for_all_who_wait_and_never_again(store: Store
             nursery.start_soon(kept.bring, Statements(store.pool), dress(digest))
     await kept.bring(store.pool, dress(digest))
     assert len(asked) == 1
-    branding = kept.worn("Acme", None, None, dress(digest))
+    branding = kept.branded("Acme", None, None, dress(digest))
     # Neither a language that we do not speak nor a closed key is shown.
     assert branding.texts.by_language == {Language.GERMAN: {"sign_in.title": "Willkommen"}}
     assert not branding.texts_are_approved
-    assert kept.worn("Acme", None, None, [*dress(digest)[:-1], digest]).texts_are_approved
+    assert kept.branded("Acme", None, None, [*dress(digest)[:-1], digest]).texts_are_approved
 
 
 async def test_a_deleted_organization_hides_no_texts_of_another(store: Store) -> None:
@@ -80,7 +80,7 @@ async def test_a_deleted_organization_hides_no_texts_of_another(store: Store) ->
     assert await write(store, de__sign_in__title="Willkommen") == digest
     kept = KeptTexts()
     await kept.bring(store.pool, dress(digest))
-    assert kept.worn("Acme", None, None, dress(digest)).texts.of(Language.GERMAN) == {"sign_in.title": "Willkommen"}
+    assert kept.branded("Acme", None, None, dress(digest)).texts.of(Language.GERMAN) == {"sign_in.title": "Willkommen"}
 
 
 async def test_texts_none_of_which_is_shown_are_not_asked_for_again(store: Store) -> None:
@@ -89,7 +89,7 @@ async def test_texts_none_of_which_is_shown_are_not_asked_for_again(store: Store
     await kept.bring(store.pool, dress(digest))
     await store.pool.aclose()
     await kept.bring(store.pool, dress(digest))
-    branding = kept.worn("Acme", None, None, dress(digest))
+    branding = kept.branded("Acme", None, None, dress(digest))
     assert (branding.texts.digest, branding.texts.by_language) == (digest, {})
 
 
@@ -105,7 +105,7 @@ async def test_nothing_is_asked_without_texts(store: Store) -> None:
     await store.pool.aclose()
     await kept.bring(store.pool, None)
     await kept.bring(store.pool, dress(None))
-    assert kept.worn("Acme", None, None, None).texts is NO_OWN_TEXTS
+    assert kept.branded("Acme", None, None, None).texts is NO_OWN_TEXTS
 
 
 async def test_a_transaction_asks_for_itself(store: Store) -> None:
@@ -118,7 +118,7 @@ async def test_a_transaction_asks_for_itself(store: Store) -> None:
 async def test_texts_that_have_changed_meanwhile_are_not_shown(store: Store) -> None:
     kept, gone = KeptTexts(), "0" * 64
     await kept.bring(store.pool, dress(gone))
-    assert kept.worn("Acme", None, None, dress(gone)).texts is NO_OWN_TEXTS
+    assert kept.branded("Acme", None, None, dress(gone)).texts is NO_OWN_TEXTS
 
 
 async def test_a_look_up_that_fails_leaves_the_next_one_to_look(store: Store) -> None:

@@ -21,7 +21,7 @@ REFUSALS = {"BadRequest", "Conflict", "Forbidden"}
 NO_PAGES = (
     "adapters/postgres/moving/arriving_columns.py",
     "adapters/postgres/moving/arriving_rows.py",
-    "core/domain/federation/afar_requests.py",
+    "core/domain/federation/backchannel_requests.py",
     "core/domain/federation/oauth/",
     "core/domain/federation/scim/",
     "core/domain/identity/foreign_hashes/",

@@ -18,7 +18,7 @@ from tests.http.browsing import Tabs
 from tests.http.cast import Cast
 from tests.http.client import refused
 from tests.http.connections.asserting import Asserting
-from tests.http.federation.afar.asking import Afar
+from tests.http.federation.backchannel.asking import Afar
 from tests.http.federation.devices import Sets
 from tests.http.federation.providing import Providing, asking, kept_pairs, sent
 from tests.http.federation.proxied.behind_proxies import Proxied

@@ -9,16 +9,16 @@ from uuid import UUID
 import msgspec
 
 from core.domain.errors import BadRequest, Forbidden, NotFound, ReauthenticationRequired, Refusal, SecondFactorRequired, Unauthorized
-from core.domain.federation.afar_requests import PAGE
+from core.domain.federation.backchannel_requests import PAGE
 from core.domain.federation.oauth.consents import DAYS_OFFERED, USUAL_DAYS, ApplicationAccess, ConsentChoice, grant_end
 from core.domain.federation.oauth.resources import OFFLINE_ACCESS
-from core.domain.identifiers import AfarRequestId, ResourceServerId, ServiceId, UserKeyId
+from core.domain.identifiers import BackchannelRequestId, ResourceServerId, ServiceId, UserKeyId
 from core.domain.identity.proofs import StepUp
 from core.domain.services.api_keys import LONGEST_LIFE
 from core.domain.services.resource_servers import LONGEST_SCOPE, MOST_SCOPES
 from core.domain.services.user_keys import MOST_KEYS, UserKeyPlace, WantedUserKey
 from core.domain.tenancy.management_keys import LONGEST_KEY_NAME
-from core.usecases.federation.afar_requests import AnsweredRequest
+from core.usecases.federation.backchannel_requests import AnsweredRequest
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.accepts import Form
 from entrypoints.http.machinery.answers import Answer, redirect
@@ -182,7 +182,7 @@ _MOST_SCOPES: Final = 500
 _AFAR_REQUEST_PAGE_DONE: Final = {word: f"afar_requests.done_{word}" for word in ("allowed", "refused", "blocked", "unblocked")}
 
 
-class AfarPagePath(msgspec.Struct, frozen=True):
+class BackchannelPagePath(msgspec.Struct, frozen=True):
     request_id: UUID
 
 
@@ -190,7 +190,7 @@ class BlockedPagePath(msgspec.Struct, frozen=True):
     service_id: UUID
 
 
-class AfarAllowForm(BoundForm, frozen=True, kw_only=True):
+class BackchannelAllowForm(BoundForm, frozen=True, kw_only=True):
     scopes: Annotated[Sequence[str], msgspec.Meta(max_length=_MOST_SCOPES)] = ()
     """The scopes of the API that the person has left ticked, each behind the id of the API and a space."""
     days: Literal["", "1", "7", "30", "90"] = ""
@@ -213,9 +213,9 @@ async def show_afar_requests(call: Call[None, Done], postern: Postern) -> bytes:
 
 
 @page.get(_REQUEST, caller=BROWSER, limit=PAGE_LOADS, policy=WITH_FORM, step_up=StepUp.ACCOUNT, refuses=(NotFound, Forbidden))
-async def show_afar_request(call: Call[None, None, AfarPagePath], postern: Postern) -> bytes:
+async def show_afar_request(call: Call[None, None, BackchannelPagePath], postern: Postern) -> bytes:
     """Show what an application asks for from afar"""
-    return _form(call, postern, await postern.federation.afar_requests.get(AfarRequestId(call.path.request_id), call.caller))
+    return _form(call, postern, await postern.federation.afar_requests.get(BackchannelRequestId(call.path.request_id), call.caller))
 
 
 @page.post(
@@ -227,9 +227,9 @@ async def show_afar_request(call: Call[None, None, AfarPagePath], postern: Poste
     accepts=Form(most_fields=_MOST_SCOPES + 10),
     refuses=(NotFound, Forbidden),
 )
-async def answer_afar_request(call: Call[AfarAllowForm, None, AfarPagePath], postern: Postern) -> Page:
+async def answer_afar_request(call: Call[BackchannelAllowForm, None, BackchannelPagePath], postern: Postern) -> Page:
     """Allow what is ticked of a request"""
-    requests, request = postern.federation.afar_requests, AfarRequestId(call.path.request_id)
+    requests, request = postern.federation.afar_requests, BackchannelRequestId(call.path.request_id)
     days = int(call.body.days) if call.body.days else None
     place = f"{PAGE}/{request}"
     try:
@@ -245,20 +245,20 @@ async def answer_afar_request(call: Call[AfarAllowForm, None, AfarPagePath], pos
 
 
 @page.post(_REFUSE, caller=BROWSER, limit=PAGE_LOADS, policy=WITH_FORM)
-async def refuse_afar_request_on_page(call: Call[BoundForm, None, AfarPagePath], postern: Postern) -> Page:
+async def refuse_afar_request_on_page(call: Call[BoundForm, None, BackchannelPagePath], postern: Postern) -> Page:
     """Refuse a request
 
     Refusing one that is over is no error.
     """
     with suppress(NotFound):
-        await postern.federation.afar_requests.refuse(AfarRequestId(call.path.request_id), call.caller.user, call.actor)
+        await postern.federation.afar_requests.refuse(BackchannelRequestId(call.path.request_id), call.caller.user, call.actor)
     return back_to(PAGE, "refused")
 
 
 @page.post(_BLOCK, caller=BROWSER, limit=PAGE_LOADS, policy=WITH_FORM, refuses=(NotFound,))
-async def block_afar_client_on_page(call: Call[BoundForm, None, AfarPagePath], postern: Postern) -> Page:
+async def block_afar_client_on_page(call: Call[BoundForm, None, BackchannelPagePath], postern: Postern) -> Page:
     """Refuse all requests of an application, and hear no more of it"""
-    await postern.federation.afar_requests.block(AfarRequestId(call.path.request_id), call.caller.user, call.actor)
+    await postern.federation.afar_requests.block(BackchannelRequestId(call.path.request_id), call.caller.user, call.actor)
     return back_to(PAGE, "blocked")
 
 

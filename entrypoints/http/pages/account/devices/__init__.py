@@ -7,7 +7,7 @@ from uuid import UUID
 import msgspec
 
 from core.domain.errors import BadRequest, Forbidden, NotFound, Refusal
-from core.domain.federation.afar_requests import PROVIDER as AFAR_PROVIDER
+from core.domain.federation.backchannel_requests import PROVIDER as BACKCHANNEL_PROVIDER
 from core.domain.federation.oauth.device_flow import PROVIDER as DEVICE_PROVIDER
 from core.domain.federation.saml.sign_in import PROVIDER as SAML_PROVIDER
 from core.domain.identifiers import DeviceId, LoginEventId, SessionId
@@ -254,7 +254,7 @@ NAMED_FAILURES: Final = {
     PASSKEY_PROVIDER: "sign_ins.by_passkey",
     OWN_PROVIDER: "sign_ins.by_provider",
     DEVICE_PROVIDER: "sign_ins.by_device",
-    AFAR_PROVIDER: "sign_ins.by_afar",
+    BACKCHANNEL_PROVIDER: "sign_ins.by_afar",
     SAML_PROVIDER: "sign_ins.by_saml",
     SESSION_PROVIDER: "sign_ins.by_session",
 }

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from core.domain.federation.afar_requests import PROVIDER as AFAR_PROVIDER
+from core.domain.federation.backchannel_requests import PROVIDER as BACKCHANNEL_PROVIDER
 from core.domain.federation.oauth.device_flow import PROVIDER as DEVICE_PROVIDER
 from core.domain.federation.saml.sign_in import PROVIDER as SAML_PROVIDER
 from core.domain.identity.login_events import LoginFailure
@@ -45,7 +45,7 @@ _WAYS: Final = (
     *Provider,
     SESSION_PROVIDER,
     DEVICE_PROVIDER,
-    AFAR_PROVIDER,
+    BACKCHANNEL_PROVIDER,
     SAML_PROVIDER,
 )
 # A way that is gone, or that the organization need not know.

@@ -2,7 +2,7 @@ import pytest
 
 from entrypoints.bootstrap import Postern
 from tests.conftest import CapturedLog
-from tests.http.federation.afar.asking import Afar
+from tests.http.federation.backchannel.asking import Afar
 from tests.http.people import People
 from tests.http.signing_in import unlimited
 

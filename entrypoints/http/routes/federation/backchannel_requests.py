@@ -7,10 +7,10 @@ from typing import Annotated, Final, Literal
 import msgspec
 
 from core.domain.errors import BadRequest, NotFound, RateLimited
-from core.domain.federation.afar_requests import (
+from core.domain.federation.backchannel_requests import (
     LONGEST_LOGIN_HINT,
     LONGEST_MESSAGE,
-    AskedAfar,
+    AskedBackchannel,
     BlockedClient,
     InvalidBindingMessage,
     WaitingRequest,
@@ -19,13 +19,13 @@ from core.domain.federation.afar_requests import (
 )
 from core.domain.federation.oauth.clients import AuthenticationMethod
 from core.domain.federation.oauth.consents import ConsentChoice
-from core.domain.federation.oauth.oidc import AFAR_ENDPOINT
+from core.domain.federation.oauth.oidc import BACKCHANNEL_ENDPOINT
 from core.domain.federation.oauth.refusals import InvalidScope, InvalidTarget, UnauthorizedClient
 from core.domain.federation.oauth.resources import LONGEST_SCOPES, MOST_RESOURCES, Ticked
-from core.domain.identifiers import AfarRequestId, ServiceId
+from core.domain.identifiers import BackchannelRequestId, ServiceId
 from core.domain.identity.proofs import StepUp
 from core.domain.key_proofs import KeyProofMissing, KeyProofRefused, NonceNeeded
-from core.usecases.federation.afar_requests import AnsweredRequest
+from core.usecases.federation.backchannel_requests import AnsweredRequest
 from core.usecases.federation.grants import asked_scopes
 from entrypoints.bootstrap import Postern
 from entrypoints.http.key_proofs import shown_key
@@ -37,7 +37,7 @@ from entrypoints.http.machinery.clients import COUNTS, ClientFields, all_said, a
 from entrypoints.http.machinery.derived import shown
 from entrypoints.http.machinery.endpoints import endpoint
 from entrypoints.http.machinery.errors import OAUTH
-from entrypoints.http.machinery.fields import AfarRequestUuid, Id, ServiceUuid, example
+from entrypoints.http.machinery.fields import BackchannelRequestUuid, Id, ServiceUuid, example
 from entrypoints.http.machinery.limits import AUTH, CREDENTIALS, UNLIMITED
 
 _TAGS: Final = ("account",)
@@ -82,7 +82,7 @@ class AfarResponse(msgspec.Struct, frozen=True):
 
 
 @endpoint.post(
-    AFAR_ENDPOINT,
+    BACKCHANNEL_ENDPOINT,
     caller=CLIENT,
     limit=UNLIMITED,
     counts=COUNTS,
@@ -118,7 +118,7 @@ async def request_from_afar(call: Call[AfarRequestBody], postern: Postern) -> Af
         raise BadRequest("login_hint: name the person there, by address or id, and in no other hint")
     resources = tuple(dict.fromkeys(all_said(fields.resource)))
     scopes, foreign = asked_scopes(said(fields.scope), of_apis=bool(resources))
-    asked = AskedAfar(
+    asked = AskedBackchannel(
         login_hint=hint.strip(),
         scopes=scopes,
         foreign_scopes=foreign,
@@ -131,8 +131,8 @@ async def request_from_afar(call: Call[AfarRequestBody], postern: Postern) -> Af
     return AfarResponse(answer.auth_req_id, answer.expires_in, answer.interval)
 
 
-class AfarRequestPath(msgspec.Struct, frozen=True):
-    request_id: AfarRequestUuid
+class BackchannelRequestPath(msgspec.Struct, frozen=True):
+    request_id: BackchannelRequestUuid
 
 
 class BlockedClientPath(msgspec.Struct, frozen=True):
@@ -225,13 +225,13 @@ async def list_afar_requests(call: Call, postern: Postern) -> AfarRequestList:
     refuses=(NotFound, BadRequest),
     tags=_TAGS,
 )
-async def approve_afar_request(call: Call[AfarAllowance, None, AfarRequestPath], postern: Postern) -> NoBody:
+async def approve_afar_request(call: Call[AfarAllowance, None, BackchannelRequestPath], postern: Postern) -> NoBody:
     """Allow a request
 
     The application gets its tokens at its next poll. You need a recent proof of who you are, and where a scope of the API asks for more,
     that.
     """
-    request, body = AfarRequestId(call.path.request_id), call.body
+    request, body = BackchannelRequestId(call.path.request_id), call.body
     found = await postern.federation.afar_requests.get(request, call.caller)
     choice = ConsentChoice(_ticked(found, body.scopes), body.days)
     await postern.federation.afar_requests.allow(request, call.caller, call.actor, choice)
@@ -239,22 +239,22 @@ async def approve_afar_request(call: Call[AfarAllowance, None, AfarRequestPath],
 
 
 @endpoint.post(f"{_REQUEST}/refuse", caller=OWN_USER, limit=UNLIMITED, status=204, refuses=(NotFound,), tags=_TAGS)
-async def decline_afar_request(call: Call[None, None, AfarRequestPath], postern: Postern) -> NoBody:
+async def decline_afar_request(call: Call[None, None, BackchannelRequestPath], postern: Postern) -> NoBody:
     """Refuse a request
 
     The application learns it at its next poll.
     """
-    await postern.federation.afar_requests.refuse(AfarRequestId(call.path.request_id), call.caller.user, call.actor)
+    await postern.federation.afar_requests.refuse(BackchannelRequestId(call.path.request_id), call.caller.user, call.actor)
     return NO_BODY
 
 
 @endpoint.post(f"{_REQUEST}/block", caller=OWN_USER, limit=UNLIMITED, status=204, refuses=(NotFound,), tags=_TAGS)
-async def block_afar_client(call: Call[None, None, AfarRequestPath], postern: Postern) -> NoBody:
+async def block_afar_client(call: Call[None, None, BackchannelRequestPath], postern: Postern) -> NoBody:
     """Refuse a request, and hear no more of its application
 
     All its requests that wait for you are refused. It does not learn that you have blocked it: later requests get no answer.
     """
-    await postern.federation.afar_requests.block(AfarRequestId(call.path.request_id), call.caller.user, call.actor)
+    await postern.federation.afar_requests.block(BackchannelRequestId(call.path.request_id), call.caller.user, call.actor)
     return NO_BODY
 
 

@@ -4,8 +4,8 @@ from datetime import timedelta
 from typing import Any, Final
 from uuid import UUID
 
-from core.domain.federation.afar_requests import AfarNotice
-from core.domain.identifiers import AfarRequestId
+from core.domain.federation.backchannel_requests import BackchannelNotice
+from core.domain.identifiers import BackchannelRequestId
 from core.domain.mail import Mail
 from tests.http.client import Received
 from tests.http.federation.relying import TOKEN, Application
@@ -70,7 +70,7 @@ class Afar(Agents):
         """Does the work that mails people. Returns of each request whether a mail was queued."""
         rows = self.people.rows("select id from afar_requests order by id")
         requests = self.postern.federation.afar_requests
-        return [await requests.tell(AfarNotice(request=AfarRequestId(UUID(str(row["id"]))))) for row in rows]
+        return [await requests.tell(BackchannelNotice(request=BackchannelRequestId(UUID(str(row["id"]))))) for row in rows]
 
     async def mails(self) -> list[Mail]:
         """The mails that wait to be sent."""

@@ -7,19 +7,19 @@ from uuid import UUID
 import pytest
 
 from core.domain.errors import BadRequest
-from core.domain.federation.afar_requests import (
+from core.domain.federation.backchannel_requests import (
     LONGEST_EXPIRY,
     LONGEST_MESSAGE,
     SHORTEST_EXPIRY,
     TELL_JOB,
-    AfarDecision,
-    AfarExpired,
-    AfarNotice,
-    AfarPending,
-    AfarRefused,
-    AfarSlowDown,
-    AfarState,
-    AskedAfar,
+    AskedBackchannel,
+    BackchannelDecision,
+    BackchannelExpired,
+    BackchannelNotice,
+    BackchannelPending,
+    BackchannelRefused,
+    BackchannelSlowDown,
+    BackchannelState,
     InvalidBindingMessage,
     PolledRequest,
     allowed,
@@ -30,7 +30,7 @@ from core.domain.federation.afar_requests import (
 )
 from core.domain.federation.oauth.clients import AuthenticatedClient, AuthenticationMethod, RegisteredClient
 from core.domain.federation.oauth.refusals import InvalidGrant, InvalidScope, UnauthorizedClient
-from core.domain.identifiers import AfarRequestId, ClientId, OrganizationId, ServiceId, SessionId, UserId
+from core.domain.identifiers import BackchannelRequestId, ClientId, OrganizationId, ServiceId, SessionId, UserId
 from core.domain.identity.sessions import Context
 from core.domain.key_proofs import KeyThumbprint
 from core.domain.services.services import ServiceType
@@ -40,15 +40,15 @@ from core.frozen import replace
 NOW = datetime(2026, 11, 27, tzinfo=UTC)
 KEY = KeyThumbprint("0ZcOCORZNYy-DWpqq30jZyJGHTN0d2HglBV3uiguA4I")
 POLLED = PolledRequest(
-    id=AfarRequestId(UUID(int=1)),
-    state=AfarState.PENDING,
+    id=BackchannelRequestId(UUID(int=1)),
+    state=BackchannelState.PENDING,
     expires_at=NOW + timedelta(minutes=1),
     is_slowed=False,
     is_open=True,
     key=None,
     allowed=None,
 )
-YES = AfarDecision(user=UserId(UUID(int=2)), email="ada@example.org", session=SessionId(UUID(int=3)), scopes=(), granted=())
+YES = BackchannelDecision(user=UserId(UUID(int=2)), email="ada@example.org", session=SessionId(UUID(int=3)), scopes=(), granted=())
 SHOP = RegisteredClient(
     client=ClientId("0199d3a0-0000-7000-8000-000000000001"),
     context=Context(OrganizationId(UUID(int=6)), "acme", ServiceId(UUID(int=4)), "shop"),
@@ -62,7 +62,7 @@ SHOP = RegisteredClient(
     has_secret=True,
     secret=None,
 )
-SAID = replace(POLLED, state=AfarState.ALLOWED, allowed=YES)
+SAID = replace(POLLED, state=BackchannelState.ALLOWED, allowed=YES)
 
 
 ORDINARY = [
@@ -186,14 +186,14 @@ def test_what_a_poll_gets() -> None:
     assert allowed(SAID, None, NOW) == YES
     assert allowed(replace(SAID, is_slowed=True), None, NOW) == YES
     for found, error in (
-        (replace(SAID, state=AfarState.CONSUMED, allowed=None), InvalidGrant),
+        (replace(SAID, state=BackchannelState.CONSUMED, allowed=None), InvalidGrant),
         (replace(SAID, key=KEY), InvalidGrant),
-        (replace(SAID, expires_at=NOW), AfarExpired),
-        (replace(SAID, is_open=False), AfarRefused),
-        (replace(POLLED, state=AfarState.REFUSED), AfarRefused),
-        (POLLED, AfarPending),
-        (replace(POLLED, is_open=False), AfarPending),
-        (replace(POLLED, is_slowed=True), AfarSlowDown),
+        (replace(SAID, expires_at=NOW), BackchannelExpired),
+        (replace(SAID, is_open=False), BackchannelRefused),
+        (replace(POLLED, state=BackchannelState.REFUSED), BackchannelRefused),
+        (POLLED, BackchannelPending),
+        (replace(POLLED, is_open=False), BackchannelPending),
+        (replace(POLLED, is_slowed=True), BackchannelSlowDown),
     ):
         with pytest.raises(error):
             allowed(found, None, NOW)
@@ -202,7 +202,7 @@ def test_what_a_poll_gets() -> None:
 
 def test_a_hint_is_counted_without_its_address() -> None:
     one, other = ServiceId(UUID(int=4)), ServiceId(UUID(int=5))
-    asked = AskedAfar(login_hint="Ada@Example.org", scopes=())
+    asked = AskedBackchannel(login_hint="Ada@Example.org", scopes=())
     assert asked.person is None
     assert asked.counted_as(one) == replace(asked, login_hint="ada@example.org").counted_as(one) != asked.counted_as(other)
     assert "example" not in asked.counted_as(one).casefold()
@@ -211,10 +211,10 @@ def test_a_hint_is_counted_without_its_address() -> None:
 
 
 def test_the_job_names_a_request() -> None:
-    notice = AfarNotice(request=AfarRequestId(UUID(int=1)))
+    notice = BackchannelNotice(request=BackchannelRequestId(UUID(int=1)))
     job = notice.as_job()
-    assert (job.kind, AfarNotice.of_job(job.payload)) == (TELL_JOB, notice)
-    assert AfarNotice.of_job({}) is None
+    assert (job.kind, BackchannelNotice.of_job(job.payload)) == (TELL_JOB, notice)
+    assert BackchannelNotice.of_job({}) is None
 
 
 def test_who_may_ask() -> None:
@@ -231,7 +231,7 @@ def test_who_may_ask() -> None:
 
 
 def test_an_agent_gets_no_scopes_of_ours_and_others_ask_for_openid() -> None:
-    asked = AskedAfar(login_hint="ada@example.org", scopes=("openid", "email"))
+    asked = AskedBackchannel(login_hint="ada@example.org", scopes=("openid", "email"))
     assert require_scopes(asked, replace(SHOP, is_agent=True)).scopes == ()
     assert require_scopes(asked, SHOP) == asked
     with pytest.raises(InvalidScope):

@@ -1,6 +1,6 @@
 """What the records say of requests from afar: the log of sign-ins, and the person's export."""
 
-from tests.http.federation.afar.asking import REQUESTS, Afar
+from tests.http.federation.backchannel.asking import REQUESTS, Afar
 
 
 async def test_the_log_of_sign_ins_has_a_word_for_it(afar: Afar) -> None:

@@ -1,5 +1,5 @@
-"""Requests from afar (OpenID Connect CIBA Core 1.0, in poll mode): an application asks for a person who is elsewhere. The person answers on
-the account's own page, and the application polls meanwhile.
+"""Backchannel requests (CIBA, OpenID Connect Client-Initiated Backchannel Authentication Core 1.0, in poll mode): an application asks for a
+person who is elsewhere. The person answers on the account's own page, and the application polls meanwhile. People read "from afar".
 """
 
 import unicodedata
@@ -16,7 +16,7 @@ from core.domain.federation.oauth.clients import AuthenticatedClient, Registered
 from core.domain.federation.oauth.refusals import InvalidGrant, InvalidScope, RefusalReason, UnauthorizedClient
 from core.domain.federation.oauth.resources import OPENID
 from core.domain.formats import Json
-from core.domain.identifiers import AfarRequestId, ClientId, OrganizationId, ServiceId, SessionId, UserId
+from core.domain.identifiers import BackchannelRequestId, ClientId, OrganizationId, ServiceId, SessionId, UserId
 from core.domain.jobs import NewJob
 from core.domain.key_proofs import KeyThumbprint
 from core.domain.lines import has_host, has_link, has_quotation
@@ -70,27 +70,27 @@ class InvalidBindingMessage(BadRequest):
     )
 
 
-class AfarPending(BadRequest):
+class BackchannelPending(BadRequest):
     oauth_error: ClassVar = "authorization_pending"
     text = "The person has not answered yet: ask again after the interval"
 
 
-class AfarSlowDown(AfarPending):
+class BackchannelSlowDown(BackchannelPending):
     oauth_error: ClassVar = "slow_down"
     text = f"The application asks too often: from now on wait {SLOWER} seconds longer each time"
 
 
-class AfarExpired(BadRequest):
+class BackchannelExpired(BadRequest):
     oauth_error: ClassVar = "expired_token"
     text = "The request has expired: ask the person again"
 
 
-class AfarRefused(BadRequest):
+class BackchannelRefused(BadRequest):
     oauth_error: ClassVar = "access_denied"
     text = "The person did not allow the request, or what they allowed has ended"
 
 
-class AfarState(StrEnum):
+class BackchannelState(StrEnum):
     PENDING = "pending"
     ALLOWED = "allowed"
     REFUSED = "refused"
@@ -98,7 +98,7 @@ class AfarState(StrEnum):
     """The application has its tokens."""
 
 
-class AfarStep(StrEnum):
+class BackchannelStep(StrEnum):
     """The steps of a request. A closed list, because it is the label of a metric."""
 
     ASKED = "asked"
@@ -109,7 +109,7 @@ class AfarStep(StrEnum):
     LET_IN = "let_in"
 
 
-class AskedAfar(Frozen, kw_only=True):
+class AskedBackchannel(Frozen, kw_only=True):
     """What an application asks for."""
 
     login_hint: str
@@ -134,13 +134,13 @@ class AskedAfar(Frozen, kw_only=True):
         return f"{service}:{sha256(Email(self.login_hint).key.encode('utf-8', 'surrogatepass')).hexdigest()}"
 
 
-class NewAfarRequest(Frozen, kw_only=True):
+class NewBackchannelRequest(Frozen, kw_only=True):
     """The stored form of a new request. The application alone has its id in words."""
 
-    id: AfarRequestId
+    id: BackchannelRequestId
     digest: bytes
     service: ServiceId
-    asked: AskedAfar
+    asked: AskedBackchannel
     audience: TokenAudience | None
     """The API, with the scopes that the application asks for there."""
     created_at: datetime
@@ -150,7 +150,7 @@ class NewAfarRequest(Frozen, kw_only=True):
         return self.created_at + self.asked.lifetime
 
 
-class AfarAnswer(Frozen, kw_only=True):
+class BackchannelAnswer(Frozen, kw_only=True):
     """The answer to the application. It is the same whether or not anybody will ever read the request."""
 
     auth_req_id: str
@@ -161,7 +161,7 @@ class AfarAnswer(Frozen, kw_only=True):
 class WaitingRequest(Frozen, kw_only=True):
     """A request that waits for its person: who asks, where, what, until when, in which words."""
 
-    id: AfarRequestId
+    id: BackchannelRequestId
     user: UserId
     organization: OrganizationId
     service: ServiceId
@@ -209,7 +209,7 @@ class OwnRequests(Frozen, kw_only=True):
     """By the names of organizations and applications."""
 
 
-class AfarDecision(Frozen, kw_only=True):
+class BackchannelDecision(Frozen, kw_only=True):
     """A person's yes."""
 
     user: UserId
@@ -222,29 +222,29 @@ class AfarDecision(Frozen, kw_only=True):
 class PolledRequest(Frozen, kw_only=True):
     """A request as a poll found it."""
 
-    id: AfarRequestId
-    state: AfarState
+    id: BackchannelRequestId
+    state: BackchannelState
     expires_at: datetime
     is_slowed: bool
     is_open: bool
     """The organization still lets its applications ask, and the person is still its own member."""
     key: KeyThumbprint | None
-    allowed: AfarDecision | None
+    allowed: BackchannelDecision | None
 
 
-class AfarNotice(Frozen, kw_only=True):
+class BackchannelNotice(Frozen, kw_only=True):
     """Of which request a person is told."""
 
-    request: AfarRequestId
+    request: BackchannelRequestId
 
     def as_job(self) -> NewJob:
         return NewJob(TELL_JOB, {"request": str(self.request)})
 
     @classmethod
-    def of_job(cls, payload: Mapping[str, Json]) -> "AfarNotice | None":
+    def of_job(cls, payload: Mapping[str, Json]) -> "BackchannelNotice | None":
         """None for a payload that names no request."""
         try:
-            return cls(request=AfarRequestId(UUID(str(payload.get("request")))))
+            return cls(request=BackchannelRequestId(UUID(str(payload.get("request")))))
         except ValueError:
             return None
 
@@ -292,7 +292,7 @@ def not_turned_on() -> UnauthorizedClient:
     return UnauthorizedClient("The organization does not let its applications ask people from afar (afar_requests of its sign-in rules)")
 
 
-def require_scopes(asked: AskedAfar, client: RegisteredClient) -> AskedAfar:
+def require_scopes(asked: AskedBackchannel, client: RegisteredClient) -> AskedBackchannel:
     """An agent gets none of our scopes. Any other application signs the person in (CIBA section 7.1). Raises `InvalidScope`."""
     if client.is_agent:
         return replace(asked, scopes=())
@@ -301,26 +301,26 @@ def require_scopes(asked: AskedAfar, client: RegisteredClient) -> AskedAfar:
     return asked
 
 
-def allowed(found: PolledRequest, key: KeyThumbprint | None, now: datetime) -> AfarDecision:
-    """The yes that a poll waits for, also for one that came too soon. `key` is the one that the poll has shown. Raises `AfarPending`,
-    `AfarSlowDown`, `AfarRefused`, `AfarExpired`, `InvalidGrant`.
+def allowed(found: PolledRequest, key: KeyThumbprint | None, now: datetime) -> BackchannelDecision:
+    """The yes that a poll waits for, also for one that came too soon. `key` is the one that the poll has shown. Raises
+    `BackchannelPending`, `BackchannelSlowDown`, `BackchannelRefused`, `BackchannelExpired`, `InvalidGrant`.
     """
-    if found.state is AfarState.CONSUMED or found.key not in {None, key}:
+    if found.state is BackchannelState.CONSUMED or found.key not in {None, key}:
         raise InvalidGrant
     if now >= found.expires_at:
-        raise AfarExpired
+        raise BackchannelExpired
     if found.allowed is not None and found.is_open:
         return found.allowed
-    if found.state is not AfarState.PENDING:
-        raise AfarRefused
-    raise AfarSlowDown if found.is_slowed else AfarPending
+    if found.state is not BackchannelState.PENDING:
+        raise BackchannelRefused
+    raise BackchannelSlowDown if found.is_slowed else BackchannelPending
 
 
 def gone() -> NotFound:
     return NotFound("There is no such request, or it is over", words="afar_request_gone")
 
 
-def afar_allowed(request: WaitingRequest, organization: OrganizationId, granted: Sequence[TokenAudience], actor: Actor) -> Event:
+def backchannel_allowed(request: WaitingRequest, organization: OrganizationId, granted: Sequence[TokenAudience], actor: Actor) -> Event:
     details: dict[str, Json] = {
         "service_id": str(request.service),
         "request_id": str(request.id),
@@ -330,7 +330,7 @@ def afar_allowed(request: WaitingRequest, organization: OrganizationId, granted:
     return Event("user.afar_request.allowed", _by(request, actor), Target("service", str(request.service)), organization, details)
 
 
-def afar_refused(request: WaitingRequest, actor: Actor) -> Event:
+def backchannel_refused(request: WaitingRequest, actor: Actor) -> Event:
     # The organization does not get this event: what a person refuses says nothing that the application may know.
     details: dict[str, Json] = {"service_id": str(request.service), "request_id": str(request.id)}
     return Event("user.afar_request.refused", _by(request, actor), Target("user", str(request.user)), details=details)

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tests.http.federation.afar.asking import ASK, CIBA, ORDERS, Afar
+from tests.http.federation.backchannel.asking import ASK, CIBA, ORDERS, Afar
 from tests.http.federation.bound.proving import ClientKey
 from tests.http.federation.relying import JWT_BEARER, TOKEN, Application, claims_of, oauth
 from tests.http.people import BASE_URL

@@ -5,11 +5,11 @@ from typing import Any, Final
 
 import pytest
 
-from core.domain.federation.afar_requests import LONGEST_EXPIRY, SHORTEST_EXPIRY
-from core.domain.identifiers import AfarRequestId, ServiceId, UserId
+from core.domain.federation.backchannel_requests import LONGEST_EXPIRY, SHORTEST_EXPIRY
+from core.domain.identifiers import BackchannelRequestId, ServiceId, UserId
 from core.domain.record.events import Actor
 from tests.http.cast import all_at_once
-from tests.http.federation.afar.asking import BLOCKED, CIBA, ORDERS, READ, REQUESTS, RULES, Afar
+from tests.http.federation.backchannel.asking import BLOCKED, CIBA, ORDERS, READ, REQUESTS, RULES, Afar
 from tests.http.federation.relying import claims_of, oauth
 from tests.http.people import Person
 
@@ -409,7 +409,7 @@ async def test_of_many_who_use_a_yes_up_at_once_one_may(afar: Afar) -> None:
 
     async def consumed() -> bool:
         async with foundation.unit_of_work() as uow:
-            may = await uow.afar_requests.consume(AfarRequestId(row["id"]), foundation.clock.now())
+            may = await uow.afar_requests.consume(BackchannelRequestId(row["id"]), foundation.clock.now())
             await uow.commit()
         return may
 

@@ -7,7 +7,7 @@ import pytest
 from entrypoints.bootstrap import Postern
 from tests.conftest import CapturedLog
 from tests.http.browsing import Tab
-from tests.http.federation.afar.asking import READ, Afar
+from tests.http.federation.backchannel.asking import READ, Afar
 from tests.http.federation.relying import claims_of, oauth
 from tests.http.people import People
 from tests.http.signing_in import unlimited

@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 from core.domain.branding import mailed_logo
 from core.domain.errors import BadRequest, Forbidden, RateLimited, ReauthenticationRequired, SecondFactorRequired, TermsRequired
-from core.domain.federation.afar_requests import (
+from core.domain.federation.backchannel_requests import (
     ASKS_OF_CLIENT,
     ASKS_OF_HINT,
     ASKS_OF_ORGANIZATION,
@@ -14,18 +14,18 @@ from core.domain.federation.afar_requests import (
     MAILS_OF_PERSON,
     NOWHERE,
     PROVIDER,
-    AfarAnswer,
-    AfarDecision,
-    AfarNotice,
-    AfarRefused,
-    AfarStep,
-    AskedAfar,
-    NewAfarRequest,
+    AskedBackchannel,
+    BackchannelAnswer,
+    BackchannelDecision,
+    BackchannelNotice,
+    BackchannelRefused,
+    BackchannelStep,
+    NewBackchannelRequest,
     OwnRequests,
     WaitingRequest,
-    afar_allowed,
-    afar_refused,
     allowed,
+    backchannel_allowed,
+    backchannel_refused,
     client_blocked,
     client_unblocked,
     gone,
@@ -49,7 +49,7 @@ from core.domain.federation.oauth.consents import ONE_API, Consent, ConsentChoic
 from core.domain.federation.oauth.grants import AUTHORIZATION_CODE, Granted, TokenRequest, one_resource
 from core.domain.federation.oauth.refusals import InvalidGrant, InvalidScope, InvalidTarget
 from core.domain.federation.oauth.resources import NO_DEMAND, OPENID, OfferedResource, SignInDemand, demanding, named_resources, strongest
-from core.domain.identifiers import AfarRequestId, AgentGrantId, ConsentId, ServiceId, UserId
+from core.domain.identifiers import AgentGrantId, BackchannelRequestId, ConsentId, ServiceId, UserId
 from core.domain.identity.callers import Caller, members_only
 from core.domain.identity.devices import Client
 from core.domain.record.events import Actor
@@ -57,7 +57,7 @@ from core.domain.tokens import TokenAudience
 from core.frozen import Frozen, replace
 from core.usecases.federation.authorization_codes import AuthorizationCodes, CodeNotIssued
 from core.usecases.federation.consents import give_consent
-from ports.federation.oauth import AfarRequestStore, Encounters, ResourceLookup
+from ports.federation.oauth import BackchannelRequestStore, Encounters, ResourceLookup
 from ports.mail import MailTemplates
 from ports.metrics import Metrics
 from ports.system import SharedBuckets, System
@@ -81,9 +81,9 @@ class AnsweredRequest(NamedTuple):
         return [scope.name for scope in held]
 
 
-class AfarRequests(Frozen):
+class BackchannelRequests(Frozen):
     unit_of_work: UnitOfWorkFactory
-    requests: AfarRequestStore
+    requests: BackchannelRequestStore
     encounters: Encounters
     resources: ResourceLookup
     codes: AuthorizationCodes
@@ -94,7 +94,7 @@ class AfarRequests(Frozen):
     page: str
     """The address of the page on which people answer."""
 
-    async def ask(self, client: AuthenticatedClient, asked: AskedAfar) -> AfarAnswer:
+    async def ask(self, client: AuthenticatedClient, asked: AskedBackchannel) -> BackchannelAnswer:
         """Takes a request. Everything that the application learns, also by the time, is the same whomever the hint names. Raises
         `UnauthorizedClient`, `InvalidScope`, `InvalidTarget`, `RateLimited`.
         """
@@ -104,8 +104,8 @@ class AfarRequests(Frozen):
         audience = await self._audience(asked, registered)
         await self._count(asked, registered)
         secret = self.system.secrets.token()
-        new = NewAfarRequest(
-            id=AfarRequestId(self.system.ids.new()),
+        new = NewBackchannelRequest(
+            id=BackchannelRequestId(self.system.ids.new()),
             digest=secret.digest(),
             service=registered.service,
             asked=asked,
@@ -116,12 +116,12 @@ class AfarRequests(Frozen):
             if not await uow.afar_requests.add(new):
                 raise not_turned_on()
             # Only the job knows whether there is anybody to tell.
-            await uow.jobs.add(AfarNotice(request=new.id).as_job())
+            await uow.jobs.add(BackchannelNotice(request=new.id).as_job())
             await uow.commit()
-        self.metrics.afar_request(AfarStep.ASKED)
-        return AfarAnswer(auth_req_id=secret.reveal(), expires_in=int(asked.lifetime.total_seconds()))
+        self.metrics.afar_request(BackchannelStep.ASKED)
+        return BackchannelAnswer(auth_req_id=secret.reveal(), expires_in=int(asked.lifetime.total_seconds()))
 
-    async def tell(self, notice: AfarNotice) -> bool:
+    async def tell(self, notice: BackchannelNotice) -> bool:
         """Mails the person, at most once in a quarter of an hour for each application. Returns whether a mail was queued."""
         waiting = await self.requests.find_to_tell(notice.request)
         if waiting is None or await self.buckets.take(MAILS_OF_CLIENT, f"{waiting.user}:{waiting.service}") > 0:
@@ -149,14 +149,14 @@ class AfarRequests(Frozen):
             )
             await uow.jobs.add(mail.as_job())
             await uow.commit()
-        self.metrics.afar_request(AfarStep.MAILED)
+        self.metrics.afar_request(BackchannelStep.MAILED)
         return True
 
     async def list_own(self, user: UserId) -> OwnRequests:
         """Those that wait for the person, and the applications of which the person wants to hear no more."""
         return await self.requests.list_own(user)
 
-    async def get(self, request: AfarRequestId, caller: Caller) -> AnsweredRequest:
+    async def get(self, request: BackchannelRequestId, caller: Caller) -> AnsweredRequest:
         """A request that waits for this person. Raises `NotFound`, and `Forbidden` and `OrganizationNotActive` where the application may
         not have what it asks for.
         """
@@ -169,7 +169,7 @@ class AfarRequests(Frozen):
         except AuthorizationRefused as refusal:
             raise Forbidden(refusal.message, words=_WORDS.get(refusal.word, "")) from None
 
-    async def allow(self, request: AfarRequestId, caller: Caller, actor: Actor, choice: ConsentChoice) -> WaitingRequest:
+    async def allow(self, request: BackchannelRequestId, caller: Caller, actor: Actor, choice: ConsentChoice) -> WaitingRequest:
         """The person says yes to what is ticked. It is decided by the rules of a request that a browser brings. Raises the errors of `get`,
         `BadRequest` where nothing is ticked and for an end that the page does not offer, `ReauthenticationRequired` and
         `SecondFactorRequired`. `NotFound` also means that the caller's session has ended.
@@ -187,12 +187,12 @@ class AfarRequests(Frozen):
                 raise gone()
             if not await give_consent(uow, ConsentId(self.system.ids.new()), consent, by):
                 raise gone()
-            await uow.record(afar_allowed(found.waiting, found.application.organization, granted, actor))
+            await uow.record(backchannel_allowed(found.waiting, found.application.organization, granted, actor))
             await uow.commit()
-        self.metrics.afar_request(AfarStep.ALLOWED)
+        self.metrics.afar_request(BackchannelStep.ALLOWED)
         return found.waiting
 
-    async def refuse(self, request: AfarRequestId, user: UserId, actor: Actor) -> WaitingRequest:
+    async def refuse(self, request: BackchannelRequestId, user: UserId, actor: Actor) -> WaitingRequest:
         """The person says no. Raises `NotFound`."""
         waiting = await self.requests.find_waiting(user, request)
         if waiting is None:
@@ -201,12 +201,12 @@ class AfarRequests(Frozen):
             await uow.accounts.hold(user)
             if not await uow.afar_requests.refuse(request, user, self.system.clock.now()):
                 raise gone()
-            await uow.record(afar_refused(waiting, actor))
+            await uow.record(backchannel_refused(waiting, actor))
             await uow.commit()
-        self.metrics.afar_request(AfarStep.REFUSED)
+        self.metrics.afar_request(BackchannelStep.REFUSED)
         return waiting
 
-    async def block(self, request: AfarRequestId, user: UserId, actor: Actor) -> WaitingRequest:
+    async def block(self, request: BackchannelRequestId, user: UserId, actor: Actor) -> WaitingRequest:
         """The person says no, and wants to hear no more of the application. Raises `NotFound`."""
         waiting = await self.requests.find_waiting(user, request)
         if waiting is None:
@@ -216,7 +216,7 @@ class AfarRequests(Frozen):
             if await uow.afar_requests.block(user, waiting.service, self.system.clock.now()):
                 await uow.record(client_blocked(user, waiting.service, actor))
             await uow.commit()
-        self.metrics.afar_request(AfarStep.BLOCKED)
+        self.metrics.afar_request(BackchannelStep.BLOCKED)
         return waiting
 
     async def unblock(self, service: ServiceId, user: UserId, actor: Actor) -> None:
@@ -230,8 +230,8 @@ class AfarRequests(Frozen):
 
     async def redeem(self, request: TokenRequest, client: AuthenticatedClient, sender: Client) -> Granted:
         """Exchanges a request for a session once the person has said yes. Until the tokens are there, the yes hangs on the session in which
-        it was said; the new session hangs on none. Raises `AfarPending` and `AfarSlowDown` while nobody has answered, `AfarRefused`,
-        `AfarExpired`, `InvalidGrant`, and `InvalidTarget`, which leaves the request as it is.
+        it was said; the new session hangs on none. Raises `BackchannelPending` and `BackchannelSlowDown` while nobody has answered,
+        `BackchannelRefused`, `BackchannelExpired`, `InvalidGrant`, and `InvalidTarget`, which leaves the request as it is.
         """
         registered = require_asker(client)
         if request.auth_req_id is None:
@@ -252,7 +252,7 @@ class AfarRequests(Frozen):
             try:
                 code = await self.codes.issue(uow, replace(approved.of, code_challenge=code_challenge(verifier)), approved.registered)
             except CodeNotIssued:
-                raise AfarRefused(detail="the account, the consent or the service has ended") from None
+                raise BackchannelRefused(detail="the account, the consent or the service has ended") from None
             await uow.commit()
         grant = TokenRequest(
             grant_type=AUTHORIZATION_CODE,
@@ -263,10 +263,10 @@ class AfarRequests(Frozen):
             key=request.key,
         )
         granted = await self.codes.redeem(grant, client, sender, root=OPENID)
-        self.metrics.afar_request(AfarStep.LET_IN)
+        self.metrics.afar_request(BackchannelStep.LET_IN)
         return granted
 
-    async def _audience(self, asked: AskedAfar, client: RegisteredClient) -> TokenAudience | None:
+    async def _audience(self, asked: AskedBackchannel, client: RegisteredClient) -> TokenAudience | None:
         """The API that the request names, with the scopes that it asks for there."""
         named = set(asked.resources)
         if len(named) > 1 or (client.is_agent and not named):
@@ -281,7 +281,7 @@ class AfarRequests(Frozen):
         scopes = tuple(scope.name for scope in resource.scopes if scope.name in asked.foreign_scopes)
         return TokenAudience(resource.id, resource.identifier, scopes)
 
-    async def _count(self, asked: AskedAfar, client: RegisteredClient) -> None:
+    async def _count(self, asked: AskedBackchannel, client: RegisteredClient) -> None:
         for limit, key in (
             (ASKS_OF_HINT, asked.counted_as(client.service)),
             (ASKS_OF_CLIENT, str(client.service)),
@@ -337,11 +337,11 @@ class AfarRequests(Frozen):
             answers = [answer(one, asked, given.scopes) for one, given in zip(found.resources, granted, strict=True)]
         return Consent(found.signed_in.user, found.application.service, found.request.scopes, now, resources=answers)
 
-    async def _approved(self, decision: AfarDecision, client: RegisteredClient, request: TokenRequest) -> "_Approved":
-        """Everything is asked once more at the moment of the tokens. Raises `AfarRefused`."""
+    async def _approved(self, decision: BackchannelDecision, client: RegisteredClient, request: TokenRequest) -> "_Approved":
+        """Everything is asked once more at the moment of the tokens. Raises `BackchannelRefused`."""
         met = await self.encounters.find_in_session(client.client, decision.session, decision.user, decision.email)
         if met is None or met.signed_in is None:
-            raise AfarRefused(detail="the session in which the person said yes has ended")
+            raise BackchannelRefused(detail="the session in which the person said yes has ended")
         application, signed_in = met.application, met.signed_in
         resources = tuple(one.identifier for one in decision.granted)
         asked = AuthorizationRequest(client_id=client.client, recipient=NOWHERE, scopes=decision.scopes, resources=resources)
@@ -351,9 +351,9 @@ class AfarRequests(Frozen):
             asked = bounded(asked, is_agent=application.is_agent, agents_allowed=application.agents_allowed)
             step = next_step(demanding(asked, NO_DEMAND), application, signed_in, progress, self.system.clock.now())
         except (AuthorizationRefused, Forbidden) as refusal:
-            raise AfarRefused(detail=refusal.message) from None
+            raise BackchannelRefused(detail=refusal.message) from None
         if step is not AuthorizationStep.DONE:
-            raise AfarRefused(detail=f"the person has to do something first: {step.name}")
+            raise BackchannelRefused(detail=f"the person has to do something first: {step.name}")
         approved = ApprovedAuthorization(
             service=application.service,
             user=decision.user,

@@ -4,10 +4,10 @@ from typing import Any, Final
 
 import pytest
 
-from adapters.postgres.federation.polled_requests import AfarRequestRows
+from adapters.postgres.federation.polled_requests import BackchannelRequestRows
 from adapters.postgres.identity.accounts import AccountRows
 from core.domain.identity.sessions import TWO_FACTORS
-from tests.http.federation.afar.asking import ORDERS, READ, REQUESTS, Afar
+from tests.http.federation.backchannel.asking import ORDERS, READ, REQUESTS, Afar
 from tests.http.federation.relying import oauth
 from tests.meanwhile import meanwhile
 
@@ -30,7 +30,7 @@ async def test_nobody_is_told_whose_account_goes_meanwhile(afar: Afar, monkeypat
 async def test_an_application_that_goes_meanwhile_is_allowed_nothing(afar: Afar, monkeypatch: pytest.MonkeyPatch) -> None:
     await afar.requested()
     end = "update all_services set deleted_at = now() where id = %s"
-    meanwhile(monkeypatch, AfarRequestRows, "allow", lambda: afar.people.change(end, afar.helper.service.id))
+    meanwhile(monkeypatch, BackchannelRequestRows, "allow", lambda: afar.people.change(end, afar.helper.service.id))
     assert (await afar.allow()).status == 404
     assert afar.people.rows("select id from afar_requests where state = 'allowed'") == []
     assert afar.audited("user.afar_request.allowed") == []

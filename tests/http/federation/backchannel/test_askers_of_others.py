@@ -1,6 +1,6 @@
 """What one asker does to the requests of others, and the many spellings of one person."""
 
-from tests.http.federation.afar.asking import Afar
+from tests.http.federation.backchannel.asking import Afar
 from tests.http.federation.relying import oauth
 
 

@@ -4,7 +4,7 @@ import json
 from typing import Any, Final
 from urllib.parse import parse_qsl
 
-from tests.http.federation.afar.asking import Afar
+from tests.http.federation.backchannel.asking import Afar
 from tests.http.federation.relying import oauth
 from tests.places import ROOT
 
