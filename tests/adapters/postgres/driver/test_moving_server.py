@@ -204,7 +204,7 @@ async def test_a_task_that_waits_for_a_hung_server_is_told(database_url: str) ->
 
 async def test_a_statement_that_takes_long_is_left_alone(database_url: str) -> None:
     pool = Pool(database_url)
-    watch = Watch(pool, database_url, long=0.01)
+    watch = Watch(pool, database_url, long=0.01, patience=PATIENCE)
     async with pool.connection() as holder, pool.connection() as waiting, trio.open_nursery() as nursery:
         await holder.execute("select pg_advisory_lock(4711)")
         nursery.start_soon(waiting.execute, "select pg_advisory_lock(4711)")
