@@ -1,4 +1,6 @@
-"""Budgets of mails: asked before a mail is made, shown to those who look after the installation, and lifted for a while.
+"""Who may register, and how many mails strangers may ask for.
+
+Budgets of mails: asked before a mail is made, shown to those who look after the installation, and lifted for a while.
 
 Who may register: the rule of the installation, and that of the organization whose page somebody is on. Both must let the person in.
 """
