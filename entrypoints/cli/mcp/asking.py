@@ -20,7 +20,7 @@ from urllib.parse import urlencode, urlsplit
 from urllib.request import HTTPRedirectHandler, OpenerDirector, ProxyHandler, Request, build_opener
 
 from core.frozen import Frozen
-from entrypoints.unseen import seen
+from entrypoints.invisible_characters import seen
 
 MOST_BYTES: Final = 256 << 10
 """Of an answer. A program that reads more than this at once has asked for too much."""

@@ -15,7 +15,7 @@ from typing import Final
 from markupsafe import Markup, escape
 
 from core.frozen import Frozen
-from entrypoints.beside import INSTALLED, REPOSITORY
+from entrypoints.shipped_files import INSTALLED, REPOSITORY
 
 Linking = Callable[[str], str]
 """Where a link of the document leads on our pages. Empty if it leads nowhere there: its words stay."""
