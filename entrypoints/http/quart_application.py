@@ -6,7 +6,7 @@ All endpoints share one view, and routing errors end in the same view. The dispa
 holds no rule.
 
 Our own connection class hands a request straight to the dispatcher. Quart's stock connection class makes a request context, finds a view
-and calls the view (`quart_views.py`). Both ways end in the same dispatcher. Decision 0074 has the reasons.
+and calls the view. Both ways end in the same dispatcher. Decision 0074 has the reasons.
 """
 
 from collections.abc import Callable, Iterable
