@@ -1,4 +1,4 @@
-"""Owners of organizations: how they take an ownership or decline it, and the mails that they get.
+"""Owners of organizations: how they confirm or decline an ownership, and the mails that they get.
 
 Ownership that others have given to somebody, and its owner's word: confirmed or declined.
 

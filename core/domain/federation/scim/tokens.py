@@ -1,4 +1,4 @@
-"""The door of directories by SCIM: their tokens, and the record of their requests.
+"""Directories at our endpoints of SCIM: their tokens, and the record of their requests.
 
 SCIM tokens: with such a token, a directory manages the people of one organization.
 

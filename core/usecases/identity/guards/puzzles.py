@@ -1,4 +1,4 @@
-"""Guards against floods of forms: puzzles, widgets of others, and values that are sealed into pages.
+"""Guards against floods of forms: puzzles, widgets of others, and sealed values as text.
 
 Puzzles on the pages: how many bits a request has to solve, the challenge for the page, and whether a form brings a solution.
 
