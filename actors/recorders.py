@@ -1,6 +1,4 @@
-"""Recorders and presence: requests hand in values, and batch writers store them once a second, so that no request waits.
-
-Batch writers: requests hand in values, and an actor writes the values to the database once a second, so that no request waits.
+"""Recorders and presence: requests hand in values, and batch writers store them in the database once a second, so that no request waits.
 
 Presence: a request leaves a mark of when a session or an API key was last used, and an actor writes the marks to the database.
 

@@ -1,7 +1,6 @@
 """Sweepers look in rounds for what has become due, and do it in small batches with pauses, so that no request waits.
 
-Due sweepers: actors that look in rounds for rows that have become due, and handle those rows. A sweeper works in small batches with
-pauses, so that no request waits for a sweeper.
+Due sweepers look for rows of the database.
 
 Sweepers of things that are elsewhere: each thing has its turn, and for as long as its turn takes, no other process has it.
 

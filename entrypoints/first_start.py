@@ -1,6 +1,5 @@
-"""The first start makes the signing keys and the first platform owner. Every start checks keys, and how passwords are hashed.
-
-The first start makes the signing keys and the first platform owner. Every start checks the encryption keys and prints the address.
+"""The first start makes the signing keys and the first platform owner. Every start checks the encryption keys and how
+passwords are hashed, and prints the address.
 """
 
 import json

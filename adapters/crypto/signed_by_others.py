@@ -1,6 +1,4 @@
-"""JSON Web Tokens that others have signed with their own keys: client assertions, and proofs of keys.
-
-Check the signatures of JSON Web Tokens that others have signed, with their public keys (RFC 7515, RFC 7517).
+"""JSON Web Tokens that others have signed with their own keys (RFC 7515, RFC 7517): client assertions, and proofs of keys.
 
 A token names its key, and has no other say in its verification: keys inside a token are never used, and the key decides which algorithms
 are accepted. All keys are public keys, so the algorithms of HMAC are never accepted.

@@ -1,13 +1,13 @@
 """Sign and verify JSON Web Tokens with the installation's own keys, also what applications behind proxies are told.
 
-Sign and verify JSON Web Tokens with the installation's own keys. Tokens that were verified lately are kept in memory.
+Tokens that were verified lately are kept in memory.
 
 The header of a token of ours has exactly `alg`, `kid` and `typ`. A header with anything else (`jwk`, `jku`, `x5u`, `x5c`, `crit`, `b64`,
 `zip`, …) is refused, so a token has no say in how it is verified. `kid` picks one of our keys, and the key, not the token, decides the
 algorithm (RFC 8725 sections 3.1, 3.5 and 3.10).
 
-What applications behind proxies are told, signed. A page of such an application makes dozens of requests at once, and each is told the
-same: an assertion that was made a moment ago is told again.
+A page of an application behind a proxy makes dozens of requests at once, and each is told the same: an assertion that was made a moment ago
+is told again.
 """
 
 import json

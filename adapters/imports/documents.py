@@ -1,9 +1,9 @@
 """Reads a JSON document of any size, one value at a time, and says which files are broken.
 
-Reads a JSON document of any size, one value at a time: the values of the top-level object, and the elements of the lists in it. Of a
-value that is too large or too deep, only its fault is told, and the reading goes on behind it. At most one value stands in memory.
+The values are those of the top-level object, and the elements of the lists in it. Of a value that is too large or too deep, only its fault
+is told, and the reading goes on behind it. At most one value stands in memory.
 
-Files that are not whole, or of another kind. Nobody is imported from them.
+A broken file is not whole, or of another kind. Nobody is imported from it.
 """
 
 import json

@@ -1,6 +1,5 @@
-"""Files of other systems, as their readers need them: their lines, their records one after the other, and notes on disk.
-
-Files of other systems, as their readers need them: which they are, how large they are, and their records one after the other.
+"""Files of other systems, as their readers need them: which they are, how large they are, their lines, their records one after the other,
+and notes on disk.
 """
 
 import codecs

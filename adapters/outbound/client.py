@@ -1,9 +1,9 @@
 """The HTTP client for destinations that tenants name, and the certificate authorities that it trusts.
 
-The certificate authorities that outbound calls trust: the machine's own authorities, and those that the operator adds.
+Outbound calls trust the machine's own certificate authorities, and those that the operator adds.
 
-The HTTP client for destinations that tenants name: HTTP/1.1 on Trio. The dialer checks each connection, and connections are kept for a
-while. The client follows no redirects, uses no proxies of the environment and no compression, reads only short answers, and has one
+The client speaks HTTP/1.1 on Trio. The dialer checks each connection, and connections are kept for a
+while. It follows no redirects, uses no proxies of the environment and no compression, reads only short answers, and has one
 deadline for a whole call.
 """
 

@@ -1,9 +1,9 @@
 """Connections that are kept for a while, and the conversation over each with a server that nobody trusts.
 
-Requests and answers over one connection to a server that nobody trusts. httpcore reads 64 KiB at once and processes all of it before
+httpcore reads 64 KiB at once and processes all of it before
 another task has its turn, even endless interim heads or chunks of one byte. Here each turn is short, and such answers are refused.
 
-Connections that are kept for a while after an answer. httpcore's own pool goes through all its connections several times for each
+httpcore's own pool goes through all its connections several times for each
 request: with hundreds of receivers, this takes longer than the request itself. Here a dictionary finds the connections of an origin.
 """
 

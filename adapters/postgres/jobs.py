@@ -1,4 +1,5 @@
-"""The job queue: rows that are claimed under a lease by any number of workers, and the doorbell that wakes them.
+"""The job queue: rows that are claimed under a lease, by any number of workers in any number of processes, and the doorbell that wakes
+them.
 
 Claims whose answer got lost: the rows are leased, and nobody knows that it holds them.
 
@@ -7,8 +8,6 @@ the rows that are leased under it already. Otherwise they would wait until the l
 webhooks for a minute.
 
 The doorbell wakes tasks that wait for work of a kind: at once in this process, and through NOTIFY in the other processes.
-
-The job queue in PostgreSQL: rows that are claimed under a lease, by any number of workers in any number of processes.
 """
 
 import json

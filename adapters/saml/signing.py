@@ -210,10 +210,9 @@ def key_info(certificate: str, *, declared: bool) -> Markup:
 # The first signature with a loaded key takes twice as long as later ones. The cache holds as many keys as sign in a busy minute.
 @lru_cache(maxsize=64)
 def private_key(pem: str) -> RSAPrivateKey:
-    # `certificates.py` made the key, and it was kept sealed, so its primes need no further check, which would take some thirty
-    # milliseconds.
+    # This module made the key, and it was kept sealed, so its primes need no further check, which would take some thirty milliseconds.
     key = load_pem_private_key(pem.encode(), None, unsafe_skip_rsa_key_validation=True)
-    assert isinstance(key, RSAPrivateKey)  # noqa: S101 - `certificates.py` makes no other
+    assert isinstance(key, RSAPrivateKey)  # noqa: S101 - this module makes no other
     return key
 
 

@@ -1,4 +1,6 @@
-"""Reads a catalogue: the part of TOML that a list of texts needs. `tomllib` reads the same texts from these files (a test compares), but it
+"""The texts of pages and mails, and the reader of their files.
+
+Reads a catalogue: the part of TOML that a list of texts needs. `tomllib` reads the same texts from these files (a test compares), but it
 takes twenty times as long, and the first person to see a page waits for it.
 
 The texts of pages and mails: one catalogue for each language. Each is read when it is first spoken.

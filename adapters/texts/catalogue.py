@@ -3,7 +3,7 @@
 Which form of a text a number takes (Unicode CLDR, cardinal numbers). The forms that French, Spanish, Italian and Portuguese have for
 whole millions are left out: nothing is counted as far. So is what only fractions take.
 
-One language's texts, ready to be put together. A text is taken apart when it is first asked for, so that showing it again costs two
+A text is taken apart when it is first asked for, so that showing it again costs two
 look-ups and one join.
 """
 

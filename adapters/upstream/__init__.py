@@ -1,4 +1,6 @@
-"""The code host: OAuth 2.0, and two calls to its API. The code host issues no ID tokens.
+"""The installation's three shared providers, and the one place where all providers are found.
+
+The code host: OAuth 2.0, and two calls to its API. The code host issues no ID tokens.
 
 The office suite: OpenID Connect, for people of many tenants and of none.
 

@@ -1,10 +1,8 @@
 """Directories of organizations, which speak LDAP or SAML. Their word waits in the database until the browser comes back.
 
-Directories that speak LDAP. People type their password on a page of ours, which asks the directory. Its word waits in the database until
-the browser comes back with a code.
+LDAP: people type their password on a page of ours, which asks the directory. The browser then comes back with a code.
 
-Directories that speak SAML. A browser carries every message, so nothing is called here: the answer waits in the database, read and
-checked, until its browser comes back with a code.
+SAML: a browser carries every message, so nothing is called here. The answer waits read and checked, and its browser comes back with a code.
 """
 
 import json

@@ -1,4 +1,6 @@
-"""The type of JSON values, and the form of times in JSON.
+"""Forms of data: JSON and its times, tables as files, dates in HTTP.
+
+The type of JSON values, and the form of times in JSON.
 
 Tables as files (CSV) that a spreadsheet may open.
 

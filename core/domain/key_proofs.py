@@ -1,4 +1,6 @@
-"""The address that a proof names, compared with that of the request (RFC 9449 section 4.3, RFC 3986 section 6.2).
+"""Proofs of keys (DPoP, RFC 9449): the proof, its nonce, the address that it names, and that it counts once.
+
+The address that a proof names, compared with that of the request (RFC 9449 section 4.3, RFC 3986 section 6.2).
 
 Nonces for proofs (RFC 9449 section 8): each is the HMAC of a minute. That minute and the next one, it counts.
 

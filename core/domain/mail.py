@@ -1,4 +1,6 @@
-"""A mail, ready to be sent: every mail has a text and an HTML part.
+"""Mails, and the e-mail addresses that they go to.
+
+A mail, ready to be sent: every mail has a text and an HTML part.
 
 E-mail addresses, and when two of them are the same. A library behind `ports/identity/accounts.py` decides which
 addresses are well formed.

@@ -1,4 +1,6 @@
-"""The addresses that we call when somebody else names the destination: public addresses, and those that the operator allows. Any other
+"""Calls to addresses that others name: which addresses, which URLs, clients' public keys, and metadata clients.
+
+The addresses that we call when somebody else names the destination: public addresses, and those that the operator allows. Any other
 address may belong to a machine that only we can reach.
 
 The table follows IANA's registries of special-purpose addresses. We do not use the judgement of `ipaddress`, which calls `::127.0.0.1`,

@@ -1,4 +1,6 @@
-"""Changes to some fields of a record: a field that is left out keeps its value.
+"""What requests share: changes to some fields, pages of a list, and repeats.
+
+Changes to some fields of a record: a field that is left out keeps its value.
 
 Pages of a list: the start of a page, and the number of all rows.
 

@@ -1,4 +1,6 @@
-"""The key pairs that sign our SAML messages, and how long they are good.
+"""What both sides of SAML share: key pairs, names and certificates of providers, and messages.
+
+The key pairs that sign our SAML messages, and how long they are good.
 
 The providers of SAML, whichever side they are on: their names, their certificates and our keys. Nobody checks who has issued a
 certificate. It counts because an administrator has given it, and nothing of it counts but the key and the dates.

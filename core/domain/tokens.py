@@ -1,4 +1,6 @@
-"""Signing keys. For each purpose, the `current` key signs. The `next` key is published early, so that every process and relying party knows
+"""What signs tokens and whom they are for: signing keys, audiences, and clocks that differ.
+
+Signing keys. For each purpose, the `current` key signs. The `next` key is published early, so that every process and relying party knows
 it before it signs. `outgoing` keys still verify until the last token that they signed has expired. After that, outgoing keys of ID tokens
 only verify hints: an old ID token in a hint says which person it was made for.
 

@@ -1,4 +1,6 @@
-"""Dead jobs: background work that was given up. A platform owner takes a job up again once its cause is gone.
+"""Work that no request waits for: jobs that were given up, and removing deleted things in batches.
+
+Dead jobs: background work that was given up. A platform owner takes a job up again once its cause is gone.
 
 Removing what is left of deleted things, batch by batch. Each batch is a transaction, and the work resumes after a crash.
 """

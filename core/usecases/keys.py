@@ -1,4 +1,6 @@
-"""Encryption: after a rotation of the key ring, everything that was sealed under an older key is sealed again, so that the operator can
+"""The keys of the installation: sealing again after a rotation, signing keys, and the watch over both.
+
+Encryption: after a rotation of the key ring, everything that was sealed under an older key is sealed again, so that the operator can
 remove the older key.
 
 Signing keys: made at the first start, published, and rotated without any token failing.

@@ -155,7 +155,7 @@ class Audit(Frozen):
                 advance(len(links))
                 reached(check)
 
-            async with aclosing(self._begun(only, begin, readers)) as chains:
+            async with aclosing(self._chains_with_first_parts(only, begin, readers)) as chains:
                 async for chain, parts in chains:
                     check = ChainCheck(key, chain, ends.pop(chain, noted))
                     if begin is not None:
@@ -190,11 +190,11 @@ class Audit(Frozen):
         """Raises `BadRequest`, and `CannotOpen`."""
         return opened_progress(await self.server_secrets.get(CHAIN_KEY), text, only, noted, now)
 
-    async def _begun(
+    async def _chains_with_first_parts(
         self, only: OrganizationId | None, begin: Reached | None, readers: int
     ) -> AsyncGenerator[tuple[OrganizationId, Sequence[Sequence[StoredLink]]]]:
-        """The chains in their order, each with its first parts. Most chains are short, so the second part of two says that there are no
-        further links.
+        """The chains to walk along, in their order, each with its first parts. These are two where several readers read. Most chains are
+        short: the second part is empty, which says that no further links follow. With `begin`, the first chain begins where it was left.
         """
         each = min(readers, 2)
         if begin is not None:

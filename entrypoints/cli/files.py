@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from entrypoints.beside import INSTALLED, REPOSITORY
 from entrypoints.cli.output.printing import tell
 from entrypoints.failures import OK, StartFailed
+from entrypoints.shipped_files import INSTALLED, REPOSITORY
 
 # The files of each kind, by their paths in the repository. `pyproject.toml` has the same among its `data-files`.
 FILES: Final[Mapping[str, Sequence[str]]] = {

@@ -1,6 +1,6 @@
 """The JSON of Web Authentication, and the names of those who make authenticators.
 
-The names of those who make authenticators. A name is what the authenticator says of itself, and decides nothing.
+A maker's name is what the authenticator says of itself, and decides nothing.
 """
 
 import tomllib

@@ -49,8 +49,10 @@ class SmuggledHeader(Forbidden):
     text = "A header of the request is written like one by which the application is told who comes"
 
 
-async def checked(request: Request, postern: Postern) -> tuple[ProxiedRequest, CheckedRequest]:
-    """The request with what becomes of it. Raises `ProxyUnknown`, `SmuggledHeader`, and `RateLimited` for whoever guesses."""
+async def checked_at_proxy(request: Request, postern: Postern) -> tuple[ProxiedRequest, CheckedRequest]:
+    """What the proxy says of the request, and what becomes of the request: the caller refuses it, if need be. Raises `ProxyUnknown`,
+    `SmuggledHeader`, and `RateLimited` for whoever guesses.
+    """
     asked = proxied(request)
     found = None if not asked.secret else await postern.federation.proxy_checks.check(asked)
     if found is None:
@@ -58,7 +60,8 @@ async def checked(request: Request, postern: Postern) -> tuple[ProxiedRequest, C
         await request.count(AUTH)
         await record_proxy_without_secret(postern, asked.host)
         raise ProxyUnknown(words="proxy_unknown")
-    if not found.found.is_open:
+    if not found.found.has_host:
+        # This is the record alone: the outcome refuses the request, and the caller answers.
         record_foreign_host(postern, found.found.client, asked.host)
     _require_own_headers(request, found.found.settings)
     await _limited(request, asked, found)

@@ -5,10 +5,8 @@ Turn Quart's requests into calls of our dispatcher, and answers into Quart's res
 All endpoints share one view, and routing errors end in the same view. The dispatcher decides by its own router what is served, so the view
 holds no rule.
 
-The Quart application: blueprints by family, the lifespan, error handlers, a test client, and two ways for a request.
-
 Our own connection class hands a request straight to the dispatcher. Quart's stock connection class makes a request context, finds a view
-and calls the view (`quart_views.py`). Both ways end in the same dispatcher. Decision 0074 has the reasons.
+and calls the view. Both ways end in the same dispatcher. Decision 0074 has the reasons.
 """
 
 from collections.abc import Callable, Iterable

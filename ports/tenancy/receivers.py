@@ -1,4 +1,6 @@
-"""The store of webhooks.
+"""The stores of what sends to receivers outside: webhooks, their deliveries, and SIEM; and the owners who get mails.
+
+The store of webhooks.
 
 The store of deliveries to webhooks.
 

@@ -1,13 +1,11 @@
 """One execution of one of the program's own statements: what is prepared for it, and how it waits on Trio.
 
-How psycopg's protocol generators wait on Trio.
-
 psycopg speaks PostgreSQL's protocol in generators that yield what they would wait for. Here these waits become Trio's readiness calls.
 
-One execution of one of the program's own statements, which are constants and are always prepared.
+The program's own statements are constants, and are always prepared.
 
-psycopg's cursor could run it too, at twice the processor time: a cursor can also scroll, stream, copy and take many sets of parameters. An
-execution sends, receives and converts the same values as a cursor.
+psycopg's cursor could run them too, at twice the processor time: a cursor can also scroll, stream, copy and take many sets of parameters.
+An execution sends, receives and converts the same values as a cursor.
 """
 
 import re

@@ -1,12 +1,9 @@
-"""The hosts that a connection string names, and whether a connection has a session of its server to itself.
-
-The hosts that a connection string names: in which order they are asked, and for how long each.
+"""The hosts that a connection string names, in which order and for how long each is asked, and whether a connection has a session of its
+server to itself.
 
 With several hosts, one may be silent: it accepts and never answers. So each host gets its share of the time, the host that let us in
 last is asked first, and silent ones are asked last. Otherwise checkouts that have little time left, because they waited in the pool's
 queue, would spend it at the silent host, one after the other.
-
-Whether a connection has a session of the server to itself.
 
 A pooler in transaction mode gives each transaction another session. Prepared statements, notifications and settings then go to somebody
 else's session, and answers come from there. So a connection that leads to such a pooler is refused before it carries any statement of ours.

@@ -1,6 +1,6 @@
 """Looks at every host of a connection string, and after connections whose tasks wait for long.
 
-Looks at every host of a connection string: who takes writes, who only shows what it has, who gives no answer.
+A host takes writes, or only shows what it has, or gives no answer.
 
 A pool speaks to a server that takes writes. When none does, whoever comes next would ask all hosts again, and wait for the silent ones. So
 the lookout asks them in their place, all at once, and tells the pool: until one takes writes again, connections lead to a server that can
@@ -10,7 +10,7 @@ A standby may lack the end of a session. So the lookout notes once a second wher
 far shows all that was true then, and may be read for `standby_reads` seconds from then on. When every host answers and none takes writes,
 nobody can have ended anything, and the time begins anew. Nobody's clock is compared with another's.
 
-Looks after connections whose tasks wait for long: does the server still work on their statements?
+Where a task waits for long, the lookout asks whether the server still works on the task's statement.
 
 A server can hang: its machine acknowledges all that arrives, and nothing ever answers. No timer of the network notices that. Another
 statement just takes long. So the server is asked, on a connection of its own, whether it works on the statement. If it does not, or does

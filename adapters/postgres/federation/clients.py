@@ -1,10 +1,8 @@
-"""Clients: the look-up that every request of a client makes, their keys, documents and origins, and open registrations.
+"""Clients: the look-up that every request of a client makes, published keys, used assertions, documents, origins, and open registrations.
 
-Clients in PostgreSQL: the look-up that every request of a client makes, the published keys, and the used assertions.
+Origins are of applications that run in browsers. An index finds them in the applications' redirect URIs.
 
-Origins of applications that run in browsers, in PostgreSQL. An index finds them in the applications' redirect URIs.
-
-The keys that sign open registrations, among the server secrets. A process reads them at their first use, and every half minute while
+The keys that sign open registrations are among the server secrets. A process reads them at their first use, and every half minute while
 they are in use. Nobody can cause a query more: an id that no key has signed is refused with what is known.
 """
 

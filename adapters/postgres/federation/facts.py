@@ -1,6 +1,6 @@
-"""What a service may learn of a person, and what a preview of a token is made of.
+"""What a service may learn of a person besides the account, and what a preview of a token is made of.
 
-What a service may learn of a person besides the account, in one statement. Questions that come at once share it.
+What a service may learn is one statement. Questions that come at once share it.
 """
 
 import json

@@ -47,7 +47,8 @@ class _Row(NamedTuple):
     rules: list[str] | None
     headers: list[str] | None
     idle_minutes: int | None
-    is_open: bool
+    is_active: bool
+    has_host: bool
     session: UUID | None
     parent: UUID | None
     last_seen_at: datetime | None
@@ -80,7 +81,8 @@ class _Row(NamedTuple):
             service_name=self.service_name,
             client=shown(ClientId(self.client)),
             settings=settings,
-            is_open=self.is_open,
+            is_active=self.is_active,
+            has_host=self.has_host,
             person=None if self.user is None else self._person(UserId(self.user), settings),
         )
 
@@ -168,7 +170,7 @@ FIND: Final[LiteralString] = f"""
     select asked.place, secrets.id, services.id, services.org_id, organizations.slug, services.slug, services.name,
            services.oauth_client_id,
            proxies.rules, proxies.headers, proxies.idle_minutes,
-           organizations.status = 'active' and coalesce(hosts.is_open, false),
+           organizations.status = 'active', coalesce(hosts.is_open, false),
            sessions.id, sessions.parent_id, sessions.last_seen_at, sessions.scopes,
            user_keys.id, user_keys.name, user_keys.digest, user_keys.expires_at,
            user_keys.id is not null and coalesce(

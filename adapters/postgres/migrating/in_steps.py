@@ -1,7 +1,6 @@
 """Carries out the steps of a migration outside a transaction, so that nobody waits for it.
 
-Carries out the steps of a migration outside a transaction, so that nobody waits for it. Each step, and each batch, is remembered as soon
-as it is done: whoever migrates after an interruption goes on there.
+Each step, and each batch, is remembered as soon as it is done: whoever migrates after an interruption goes on there.
 """
 
 from collections import Counter

@@ -139,8 +139,10 @@ class ArrivingOrganization:
         return tuple(self._rows)
 
     async def begin(self) -> None:
-        """Raises `UnfitFile` when the organization is or was here."""
-        # The log of the platform is the chain of this id.
+        """Makes the temporary tables that the file's rows go into. Raises `UnfitFile` when the organization has no id of its own, is or was
+        here, or when the file has another schema than this database.
+        """
+        # An id of zeros is the platform's own in the audit log (`PLATFORM_CHAIN`): no organization has it.
         if self._organization == _FIRST:
             raise UnfitFile("The organization of the file has no id")
         (found,) = await self._transaction.ask(_Here, _HERE, self._given(_HERE))

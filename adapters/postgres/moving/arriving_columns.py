@@ -160,6 +160,7 @@ def _metadata(value: Any) -> None:
 def certificate(pem: str) -> None:
     if not pem.startswith("-----BEGIN CERTIFICATE-----\n") or len(pem) > LONGEST_CERTIFICATE:
         raise BadRequest(f"must be a certificate in PEM, of at most {LONGEST_CERTIFICATE} characters")
+    # It raises `ValueError` for a text that is not base64. The refusal then names the column.
     fingerprint(pem)
 
 

@@ -1,12 +1,4 @@
-"""What a table is, said once, also what becomes of its rows when their organization moves to another installation.
-
-What becomes of rows when their organization moves to another installation.
-
-Most of it follows from the catalogue, so that a new column travels by itself: the rows of a table are those with the organization's
-`org_id`, or with a `service_id` of its services; a foreign key leads into the file, and to nobody else's row; a sealed value is opened
-where the organization is, and sealed again where it goes. What is written here is what the catalogue cannot know.
-
-What a table is, said once: whose its rows are, what its columns hold, and what becomes of the rows when an organization moves, when its
+"""What a table is, said once: whose its rows are, what its columns hold, and what becomes of the rows when an organization moves, when its
 organization ends, with the time, and when a person is exported or forgotten.
 
     Table(
@@ -19,6 +11,11 @@ organization ends, with the time, and when a person is exported or forgotten.
 
 Each question is asked of every table. Where the answer is no, a sentence says why. A table that leaves a question open stops the import,
 and `tests/adapters/postgres/tables` compares the answers with PostgreSQL's catalogue.
+
+Most of what becomes of rows in a move to another installation follows from the catalogue, so that a new column travels by itself: the rows
+of a table are those with the organization's `org_id`, or with a `service_id` of its services; a foreign key leads into the file, and to
+nobody else's row; a sealed value is opened where the organization is, and sealed again where it goes. What is written here is what the
+catalogue cannot know.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence

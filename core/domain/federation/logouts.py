@@ -1,4 +1,6 @@
-"""Signing out at an application's request (OpenID Connect RP-Initiated Logout 1.0).
+"""Logout: sign-outs that applications ask for, and the notices that tell applications of ended sessions.
+
+Signing out at an application's request (OpenID Connect RP-Initiated Logout 1.0).
 
 Logout notices: the message that a service gets when one of its sessions ends (OpenID Connect Back-Channel Logout 1.0), and when a failed
 message is sent again.

@@ -90,9 +90,16 @@ class FoundProxy(Frozen, kw_only=True):
     service_name: str
     client: ClientId
     settings: ProxySettings
-    is_open: bool
-    """The organization is active, and the host is the application's: nothing comes through otherwise."""
+    is_active: bool
+    """The organization is active."""
+    has_host: bool
+    """The host is the application's: by the organization's proof of its domain or, where nobody has a proof, by a platform owner's word."""
     person: ProxiedPerson | None
+
+    @property
+    def is_open(self) -> bool:
+        """Requests may come through, if the path lets them."""
+        return self.is_active and self.has_host
 
 
 class ProxyOutcome(StrEnum):
@@ -104,7 +111,7 @@ class ProxyOutcome(StrEnum):
     NOT_ALLOWED = "not_allowed"
     """The person lacks what the path asks for."""
     CLOSED = "closed"
-    """The host is not, or no more, the application's."""
+    """The organization is not active, or the host is not, or no more, the application's."""
 
 
 class ProxyVerdict(Frozen, kw_only=True):

@@ -1,4 +1,6 @@
-"""Account mails: links that anyone may request by naming an address. The request only queues a job, and the job looks the account up. So a
+"""Mails about an account: who may request one, and the links, tokens and codes in it.
+
+Account mails: links that anyone may request by naming an address. The request only queues a job, and the job looks the account up. So a
 request costs the same for known and unknown addresses.
 
 Links in mails. They lead to the configured addresses of this installation, never to an address from a request.

@@ -1,4 +1,6 @@
-"""Browser sessions: a person's session on the platform whose credential is a cookie. A browser session has no tokens. When the person signs
+"""Sessions of a browser: its own, those of several accounts, and the frames that end an application's.
+
+Browser sessions: a person's session on the platform whose credential is a cookie. A browser session has no tokens. When the person signs
 in to an application, a new session for the application is opened from the browser session.
 
 A browser may keep the sessions of several accounts. One of them is in use: pages of the account and of the console belong to it. The others

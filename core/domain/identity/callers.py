@@ -1,4 +1,6 @@
-"""Callers: the person that a valid session stands for.
+"""Callers: whoever acts by a session, in their own name or in another person's.
+
+Callers: the person that a valid session stands for.
 
 Impersonation: a platform owner acts in a user's name, for a stated reason, for an hour at most.
 """

@@ -1,4 +1,6 @@
-"""Login events: one for every attempt to sign in, with its outcome. Analytics, exports and alerts read the login events. The event that
+"""The log of sign-ins, and the alerts for platform owners.
+
+Login events: one for every attempt to sign in, with its outcome. Analytics, exports and alerts read the login events. The event that
 webhooks get about an attempt is made of its login event, here and nowhere else.
 
 Alerts: what a platform owner should look at among the sign-ins and second factors of the last day. The rules are data.

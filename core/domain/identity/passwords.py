@@ -1,4 +1,6 @@
-"""Passwords that stand in lists of stolen ones, and what happens at a sign-in with one. They are looked up only after the password was
+"""Rules for passwords: what a stolen one leads to, and what counts for the next one.
+
+Passwords that stand in lists of stolen ones, and what happens at a sign-in with one. They are looked up only after the password was
 right, so that nobody learns from the answer, or from its time, what stands in a list and is an account's password.
 
 What counts for a person's next password: the strictest rule of the organizations that they belong to by their own act, and their

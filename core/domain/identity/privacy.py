@@ -287,7 +287,9 @@ class Scope(Frozen):
 
 
 def export_scope(subject: Subject, asker: PrivacyRequester) -> Scope:
-    """How much this requester may see. Raises `Forbidden`."""
+    """How much this requester may see: everything (`Scope(None)`) of themselves, or as one who governs; otherwise what belongs to the
+    requester's organizations. Raises `Forbidden` when none of those has the person.
+    """
     if subject.asker_governs or subject.account.id == asker.user:
         return Scope(None)
     if not subject.askers:

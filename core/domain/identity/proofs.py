@@ -1,4 +1,6 @@
-"""Proofs show that people are who they claim to be. When a session had each proof, and which actions need a fresh proof.
+"""Proofs of who somebody is, and the ways into an account.
+
+Proofs show that people are who they claim to be. When a session had each proof, and which actions need a fresh proof.
 
 The ways into an account. The last one cannot be removed: without it the person could not sign in any more, and would need help.
 

@@ -1,4 +1,6 @@
-"""Mail domains where anybody can have a mailbox. Their owners do not use Postern to tell their customers where to sign in, so anybody who
+"""What strangers may do: register an account, and ask for mails, by budgets.
+
+Mail domains where anybody can have a mailbox. Their owners do not use Postern to tell their customers where to sign in, so anybody who
 can publish a proof there has found a security hole of the domain. The list need not be complete: the proof is the main protection.
 
 Budgets of mails: how many mails strangers may ask for in an hour, by the network that they ask from, the mail domain and the

@@ -102,9 +102,10 @@ def context_in(named: ServiceName | None, found: Destination | None, *, gives_to
 
 
 def open_context(destination: Destination | None, *, key: KeyThumbprint | None = None, gives_tokens: bool = True) -> Context:
-    """The place of a session whose tokens are bound to the `key`, or to nothing. Without `gives_tokens`, nobody gets any. Raises
-    `NotFound`, `OrganizationNotActive`, `Forbidden` when the service admits only members, is an agent, or wants its tokens bound and gets
-    no key, and `SecondFactorRequired`.
+    """The place of a new session at the destination, if the session may be opened there. `key` is the key that the session's tokens will be
+    bound to, and None binds them to nothing; without `gives_tokens`, this step gives no tokens. Raises `NotFound` for no destination,
+    `OrganizationNotActive`, `Forbidden` when the service is an agent, wants its tokens bound and gets no key, or does not admit the person,
+    `SecondFactorRequired`, and `TermsRequired`.
     """
     if destination is None:
         raise NotFound("There is no such service", words="service_unknown")

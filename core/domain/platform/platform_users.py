@@ -1,4 +1,6 @@
-"""Users as platform owners see them: a search by a part of the address, the users' organizations and their second factors.
+"""Accounts as platform owners and operators see them.
+
+Users as platform owners see them: a search by a part of the address, the users' organizations and their second factors.
 
 Overviews of accounts, for an operator who is about to change one.
 """

@@ -1,4 +1,6 @@
-"""Todos of an organization that wait for somebody's decision, or that will break something if nobody decides.
+"""What people should know in time: todos, what ends by itself, and what the frame of the console says.
+
+Todos of an organization that wait for somebody's decision, or that will break something if nobody decides.
 
 What ends by itself: certificates, keys and tokens with an end, and domains whose proof was not found. Such an end breaks sign-ins.
 

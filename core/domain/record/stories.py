@@ -1,4 +1,6 @@
-"""Stories: all that an installation knows to have followed from one request, for an operator who looks into an incident.
+"""What belongs to one request: its story, and its place in a trace.
+
+Stories: all that an installation knows to have followed from one request, for an operator who looks into an incident.
 
 The place of a caller in its trace, as the header `traceparent` tells it (W3C Trace Context, level 1).
 """

@@ -1,4 +1,6 @@
-"""API keys: a service's own servers use them to call us. Each key has its own permissions.
+"""Credentials of a service: API keys and client secrets.
+
+API keys: a service's own servers use them to call us. Each key has its own permissions.
 
 Client secrets: a service that can keep a secret authenticates itself with one at the token endpoint. Two secrets may be valid at once,
 so that one can replace the other while the service runs.

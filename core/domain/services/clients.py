@@ -1,4 +1,6 @@
-"""Client ids: the names that services have as clients of OAuth. Each has one of its own, a UUID. A service that comes from another system
+"""Services as clients of OAuth: client ids and redirect URIs.
+
+Client ids: the names that services have as clients of OAuth. Each has one of its own, a UUID. A service that comes from another system
 may keep the one that its programs are configured with.
 
 The client id of a metadata client is the https address of its document, or all that the client has said of itself, signed by us (an open

@@ -1,4 +1,6 @@
-"""Plans: the offers of a service to its users, each with a price.
+"""What services sell: plans, subscriptions, and amounts of money.
+
+Plans: the offers of a service to its users, each with a price.
 
 Subscriptions: a person's plan of a service, and the end of the paid period.
 

@@ -1,4 +1,6 @@
-"""Identifiers of resource servers: the addresses by which clients ask for tokens (RFC 8707) and which the tokens name as their audience.
+"""How clients name and find an API: its identifier, its metadata, and its challenges.
+
+Identifiers of resource servers: the addresses by which clients ask for tokens (RFC 8707) and which the tokens name as their audience.
 
 Identifiers are compared byte by byte. So an identifier is taken only in the one form that every program writes it in: a program that
 normalises addresses must send the bytes that are registered. For the same reason a path without a slash at its end and the same path with

@@ -382,7 +382,9 @@ def _changed_beside_document(service: Service, change: ServiceChange, now: datet
 
 
 def _agency(service: Service, change: ServiceChange, now: datetime) -> Mapping[str, Any]:
-    """Whoever becomes an agent, or is one no more, loses what people allowed before: they allowed something else."""
+    """The fields that change when a service becomes an agent, or is one no more. What people allowed before `agent_since` counts no more:
+    they allowed something else.
+    """
     if isinstance(change.is_agent, Unchanged) or change.is_agent is service.is_agent:
         return {}
     return {"is_agent": change.is_agent, "agent_since": now}

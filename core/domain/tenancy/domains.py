@@ -1,4 +1,6 @@
-"""The domain of an organization, and the proof of its ownership: a text that only the owner of the domain can publish there.
+"""Mail domains of organizations: the proof, and the route of their people.
+
+The domain of an organization, and the proof of its ownership: a text that only the owner of the domain can publish there.
 
 Domain routes: an organization proves that it owns a mail domain. It says where the people of this domain sign in, and whether they
 become its members by signing in. Until the domain is proved, its route does nothing.

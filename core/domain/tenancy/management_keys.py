@@ -1,4 +1,6 @@
-"""Management keys: with such a key, a program manages an organization, or the platform, without a person.
+"""Keys of programs: management keys, what all kinds of machine keys share, and tokens with a key's rights.
+
+Management keys: with such a key, a program manages an organization, or the platform, without a person.
 
 A key never does more than its capabilities say. Until an owner adopts it, it also does no more than its maker may do at that moment.
 

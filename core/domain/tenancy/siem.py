@@ -1,4 +1,6 @@
-"""SIEM configurations: the receiver of an organization's audit log and sign-ins, the form of the data, and the credentials.
+"""SIEM: the receivers of an organization, and the data that they get.
+
+SIEM configurations: the receiver of an organization's audit log and sign-ins, the form of the data, and the credentials.
 
 The data for a SIEM, in the form of each provider: numbered entries in a chain that anybody can verify without a key of ours.
 

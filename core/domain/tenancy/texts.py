@@ -1,4 +1,6 @@
-"""Own texts of an organization, or of the installation: what is kept of them, and how they change.
+"""What an organization says in its own words: texts, mails to look at first, notices, and its languages.
+
+Own texts of an organization, or of the installation: what is kept of them, and how they change.
 
 Mails that people look at before others get them: in their own words, with their own values, and with a link that does nothing.
 

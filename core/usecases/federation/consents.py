@@ -1,4 +1,6 @@
-"""Consents for the people who gave them: the applications that can act for a person, and the end of a consent.
+"""Consents: what people have allowed, what an organization sees of it, and the first consent to a new client.
+
+Consents for the people who gave them: the applications that can act for a person, and the end of a consent.
 
 What the people of an organization's services let its agents do, for the members who look after them: they see it, and may end it.
 

@@ -1,4 +1,6 @@
-"""The sessions of applications. Servers that receive the sessions' tokens ask about them, and applications end them.
+"""Sessions and tokens in the hands of applications: asked about, ended, and shown for claims.
+
+The sessions of applications. Servers that receive the sessions' tokens ask about them, and applications end them.
 
 Userinfo: the claims about a person, for an application that shows its access token.
 """

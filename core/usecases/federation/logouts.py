@@ -1,4 +1,6 @@
-"""Signing out at an application's request (OpenID Connect RP-Initiated Logout 1.0).
+"""Logout: at an application's request, notices to services, and ID tokens as hints.
+
+Signing out at an application's request (OpenID Connect RP-Initiated Logout 1.0).
 
 Logout notices tell services which of their sessions have ended. Organizations can list the notices with their outcomes.
 

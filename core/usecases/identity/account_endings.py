@@ -1,4 +1,6 @@
-"""Ends everything that rests on an account: its sessions, the trust in its devices, the links mailed to it, and unfinished sign-ins, also
+"""Ends of accounts: what rests on one, the account itself, and locks.
+
+Ends everything that rests on an account: its sessions, the trust in its devices, the links mailed to it, and unfinished sign-ins, also
 on devices that the owner has just approved. Every change of an account's owner, or of the proofs that the owner signs in with, ends all of
 these.
 

@@ -156,7 +156,7 @@ class AccountMails(Frozen):
         waits = asked.waits
         if waits is None or waits.until <= self.system.clock.now():
             return True
-        if await self.budgets.comes_from_reserve(AskedFrom(waits.network, asked.email, asked.organization), known=known):
+        if await self.budgets.take_from_reserve(AskedFrom(waits.network, asked.email, asked.organization), known=known):
             return True
         if asked.asked_at is not None and comes_from_reserve_alone(waits.until, asked.asked_at):
             return False

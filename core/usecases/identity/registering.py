@@ -1,4 +1,6 @@
-"""Budgets of mails: asked before a mail is made, shown to those who look after the installation, and lifted for a while.
+"""Who may register, and how many mails strangers may ask for.
+
+Budgets of mails: asked before a mail is made, shown to those who look after the installation, and lifted for a while.
 
 Who may register: the rule of the installation, and that of the organization whose page somebody is on. Both must let the person in.
 """
@@ -77,11 +79,11 @@ class MailBudgets(Frozen):
     async def _goes_by_puzzle(self, budgets: Sequence[Budget], now: datetime) -> bool:
         return (await self.store.count(BudgetLane.SOLVED, budgets, now, may_wait=False)).verdict is BudgetVerdict.GO
 
-    async def comes_from_reserve(self, asked: AskedFrom, *, known: bool) -> bool:
-        """Whether a mail that waits may go out at once: the first of this hour to the mailbox of an account, as long as the reserve of each
-        budget has room. The reserve is for people whose budgets a stranger has used up, so a request that no mail comes of takes neither
-        their mailbox's turn nor what is reserved for their domain. In its own network it counts as every other: what is left there would
-        otherwise tell which addresses have accounts.
+    async def take_from_reserve(self, asked: AskedFrom, *, known: bool) -> bool:
+        """Counts a mail that waits in the reserve. True when the mail may go out at once: it is the first of this hour to the mailbox of an
+        account, and the reserve of each budget has room. The reserve is for people whose budgets a stranger has used up. So a request for
+        an address without an account (not `known`) takes neither the mailbox's turn nor the reserve of the mail domain. The reserve of the
+        request's own network counts such a request like any other: what is left there would otherwise tell which addresses have accounts.
         """
         mailbox = account_key(asked.email)
         if await self.buckets.take(FIRST_OF_HOUR, mailbox if known else f"nobody:{mailbox}") > 0:

@@ -1,4 +1,6 @@
-"""The way back for platform owners whom a rule of the installation refuses.
+"""Ways back for people whom rules for risk refuse.
+
+The way back for platform owners whom a rule of the installation refuses.
 
 Such a rule refuses at every sign-in, so nobody could sign in to change it. A platform owner whom it refuses gives every factor all the
 same, and gets a mail. Its link opens one page without a sign-in, which puts the rules that refuse back in shadow. Nothing of a link is

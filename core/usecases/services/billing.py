@@ -150,7 +150,7 @@ class Billing(Frozen):
             check_at = None if own.is_released else next_check(own.facets, now, told=look is None)
             await uow.billing.save(own, step.buyer, check_at, now)
             if place is not None and step.buyer is not None and step.customer is not None:
-                await self._keep(uow, place, step.customer, now)
+                await self._keep_customer(uow, place, step.customer, now)
             changed = False
             if step.buyer is not None and not own.is_released:
                 changed = await self._write(uow, step.buyer, held, own, current=current)
@@ -162,8 +162,10 @@ class Billing(Frozen):
         self._report(step)
         return changed
 
-    async def _keep(self, uow: UnitOfWork, place: Customer, external_id: str, now: datetime) -> None:
-        """The organization's first customer is used by checkouts and the portal. Later ones only belong to the organization."""
+    async def _keep_customer(self, uow: UnitOfWork, place: Customer, external_id: str, now: datetime) -> None:
+        """Keeps the provider's customer of this id for the organization. Checkouts and the portal use the organization's first customer;
+        later ones only belong to the organization.
+        """
         if place.external_id is None:
             await uow.billing.link_customer(place.id, external_id)
         elif place.external_id != external_id and not await uow.billing.add_customer(
@@ -296,7 +298,7 @@ class _Step:
         self.facets = self._with_news()
         if look is not None and self._is_of_customer(look):
             self.facets = self.facets.looked(look, looked_at)
-        self.buyer = held.buyer or self._bound_to(candidate)
+        self.buyer = held.buyer or self._proved_buyer(candidate)
         # The subscription already belongs to a person other than the candidate.
         self.is_elsewhere = held.buyer is None and held.own.plan is not None and not held.own.is_released
         self.plan = held.own.plan
@@ -322,7 +324,10 @@ class _Step:
             self.customer = snapshot.customer
         return self.customer == snapshot.customer
 
-    def _bound_to(self, candidate: LikelyBuyer | None) -> Buyer | None:
+    def _proved_buyer(self, candidate: LikelyBuyer | None) -> Buyer | None:
+        """The candidate's buyer, if the provider has named this very organization, service and person for the subscription, and a new
+        customer of the candidate is the subscription's. None otherwise, and for a subscription that has been released.
+        """
         if candidate is None or self.held.own.is_released:
             return None
         if candidate.new_customer is not None and candidate.new_customer != self.customer:

@@ -1,4 +1,6 @@
-"""Service info: a service's own servers may rename the service. They read the metadata of the service and of its
+"""What a service's own servers learn: the service, people's rights, and figures.
+
+Service info: a service's own servers may rename the service. They read the metadata of the service and of its
 organization; the other facts about the service come from their key's holder.
 
 What people may do in a service, for the service's own servers.

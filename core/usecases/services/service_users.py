@@ -1,4 +1,6 @@
-"""The users of a service. The service's own servers manage them with an API key. Every method is limited to the key's service.
+"""The people of a service, for its own servers and for its organization.
+
+The users of a service. The service's own servers manage them with an API key. Every method is limited to the key's service.
 
 End users: an organization may read about the people who use its services, and may end their sessions in these services.
 """

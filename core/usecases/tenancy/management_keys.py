@@ -1,4 +1,6 @@
-"""Management keys: members make them, owners adopt them, and programs present them on every request. Platform owners do the same with keys
+"""Keys of programs: management keys, what all kinds of machine keys share, and tokens with a key's rights.
+
+Management keys: members make them, owners adopt them, and programs present them on every request. Platform owners do the same with keys
 of the platform.
 
 Machine keys: the shared way to create a key of any kind.

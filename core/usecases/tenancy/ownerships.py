@@ -1,4 +1,6 @@
-"""Ownership that others have given to somebody, and its owner's word: confirmed or declined.
+"""Owners of organizations: how they confirm or decline an ownership, and the mails that they get.
+
+Ownership that others have given to somebody, and its owner's word: confirmed or declined.
 
 Mails to the owners of an organization: about something that will stop working, or that they want to hear of.
 """

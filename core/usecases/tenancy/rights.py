@@ -1,4 +1,6 @@
-"""Checks a member's rights once more in the middle of a change.
+"""Rights in an organization: checked once more in a change, and explained to operators.
+
+Checks a member's rights once more in the middle of a change.
 
 The first check of the request may be older than a change of the member's role, and the result of the request would outlive that change. So
 the rights are checked again when the organization is held, and cannot change until the unit of work ends. The same holds for a management

@@ -1,4 +1,6 @@
-"""Mails owners about a sign-in, because a rule for risk says so.
+"""Rules for risk: kept, tried on past sign-ins, mailed about, and lifted by an owner whom they keep out.
+
+Mails owners about a sign-in, because a rule for risk says so.
 
 The report of rules for risk: the sign-ins of the last thirty days, judged by the rules as they are now, in shadow or not.
 

@@ -7,7 +7,15 @@ import trio
 
 from core.domain.errors import Refusal
 from core.domain.platform.configuration.planning import Change
-from entrypoints.cli.configuration.work import applied_as_json, applied_line, has_colours, loss_line, plan_digest, plan_lines, planned_files
+from entrypoints.cli.configuration.planned_documents import (
+    applied_as_json,
+    applied_line,
+    has_colours,
+    loss_line,
+    plan_digest,
+    plan_lines,
+    planned_files,
+)
 from entrypoints.cli.opening import opened_postern
 from entrypoints.cli.output.printing import print_json
 from entrypoints.cli.output.progress import progress

@@ -4,7 +4,7 @@ import argparse
 
 import trio
 
-from entrypoints.cli.configuration.work import has_colours, plan_as_json, plan_lines, planned_files
+from entrypoints.cli.configuration.planned_documents import has_colours, plan_as_json, plan_lines, planned_files
 from entrypoints.cli.opening import opened_postern
 from entrypoints.cli.output.printing import print_json
 from entrypoints.failures import OK

@@ -1,8 +1,8 @@
 """Asks the product by HTTP, with the key, and marks the words of tenants in its answers.
 
-Asks the product by HTTP, with the key. No redirect is followed, and no answer is read beyond its bound.
+No redirect is followed, and no answer is read beyond its bound.
 
-Marks the words of tenants in an answer: a name may say "ignore your instructions", and must arrive as a name.
+A name in an answer may say "ignore your instructions", and must arrive as a name.
 
 A string is ours only if its value can be nothing else: an id, a moment, a digest, or a word of the interface. Every other one stands
 between two fences with a number that is drawn anew for each answer, so no name can close its fence. Characters that nobody sees are written
@@ -20,7 +20,7 @@ from urllib.parse import urlencode, urlsplit
 from urllib.request import HTTPRedirectHandler, OpenerDirector, ProxyHandler, Request, build_opener
 
 from core.frozen import Frozen
-from entrypoints.unseen import seen
+from entrypoints.invisible_characters import seen
 
 MOST_BYTES: Final = 256 << 10
 """Of an answer. A program that reads more than this at once has asked for too much."""

@@ -3,8 +3,8 @@
 How our clients for Python and TypeScript call an endpoint, with the values of its example. The names are those that `ops/clients` gives
 (`tests/e2e/clients/test_samples.py` compares).
 
-The documentation of the API for people, rendered from the OpenAPI document: a page of contents, and a page for each tag, with the types
-that the tag's endpoints use. The pages work without scripts and load nothing from other sites.
+The pages are rendered from the OpenAPI document: one of contents, and one for each tag, with the types that the tag's endpoints use. They
+work without scripts and load nothing from other sites.
 
 The templates read the OpenAPI document itself. `_WORDS` has the functions by which the templates put parts of the document into words.
 """

@@ -3,8 +3,8 @@
 Markdown as our own guides write it, in HTML: headings, paragraphs, lists, tables, examples, code, bold, italics and links. All else is
 text, and all text is escaped.
 
-The guides of this version, as pages at `/docs/guides`: whoever runs or uses an installation need not look for them elsewhere. A package
-has them beside it; without them there are no such pages, and no links to them.
+Whoever runs or uses an installation need not look for the guides of its version elsewhere. A package has them beside it; without them
+there are no such pages, and no links to them.
 """
 
 import posixpath
@@ -15,7 +15,7 @@ from typing import Final
 from markupsafe import Markup, escape
 
 from core.frozen import Frozen
-from entrypoints.beside import INSTALLED, REPOSITORY
+from entrypoints.shipped_files import INSTALLED, REPOSITORY
 
 Linking = Callable[[str], str]
 """Where a link of the document leads on our pages. Empty if it leads nowhere there: its words stay."""

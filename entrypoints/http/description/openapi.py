@@ -1,8 +1,8 @@
 """The OpenAPI 3.1 document, made from the declarations, with examples and the ways in which lists are read.
 
-The ways in which lists are read. Each operation that lists says its way in `x-paging`, so that a client needs one loop for each way.
+Each operation that lists says its way in `x-paging`, so that a client needs one loop for each way.
 
-The OpenAPI 3.1 document. The code makes the document from the declarations, so the document says exactly what the endpoints check.
+The code makes the document from the declarations, so the document says exactly what the endpoints check.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -255,8 +255,8 @@ class Answer(Frozen, Generic[Value]):
 
 class Streamed(Frozen, Generic[Value]):
     """An answer that is too long for one piece, as its encoded parts. The generator makes the parts while the client reads. The handler's
-    deadline and the limit of requests at work (`work.py`) do not apply to the parts. So the generator must make each part quickly, and must
-    hold neither a lock nor a connection to the database between two parts. A failure in the generator breaks the connection off.
+    deadline and the limit of requests at work (`limits.py`) do not apply to the parts. So the generator must make each part quickly, and
+    must hold neither a lock nor a connection to the database between two parts. A failure in the generator breaks the connection off.
     """
 
     parts: AsyncGenerator[bytes, None]

@@ -1,6 +1,6 @@
 """The cookies of the pages, and the check that a form comes from a page of ours.
 
-The cookies of the pages: the token of the browser's session, the tokens of the other accounts that are signed in beside it, the secret
+The cookies are the token of the browser's session, the tokens of the other accounts that are signed in beside it, the secret
 of the browser for all of its flows, the secret of the browser for its set-up links, the ticket of somebody who waits in place of solving a
 puzzle, and, while a platform owner acts in somebody's name, the token of that session. `device_headers` has the tokens by which Postern
 recognises a device later: cookies for browsers, headers for all other clients.
@@ -8,7 +8,7 @@ recognises a device later: cookies for browsers, headers for all other clients.
 Over https the names of the cookies begin with `__Host-`, so that only Postern's own host can have set the cookies. Over https Postern does
 not read the names without the prefix, so that a page on a neighbouring host, or on http, cannot plant a cookie.
 
-Make sure that a form comes from a page of Postern, and that no other site has sent the form in a person's name.
+A form of ours means that no other site has sent it in the person's name.
 
 Some forms carry the secret of a mailed link, which no other site knows. For these forms, a check of the origin that the browser names is
 enough. A page for people with a session in their browser needs more: its form has a token that is bound to the session. The dispatcher

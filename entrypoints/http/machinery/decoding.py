@@ -1,8 +1,8 @@
 """Decode body, query and path into declared types, and large bodies in threads.
 
-Decode or encode large bodies in one of a few threads. On the event loop, this work would make all other requests wait.
+Every fault becomes a 400 that names the field.
 
-Decode body, query and path into declared types. Every fault becomes a 400 that names the field.
+One of a few threads decodes or encodes a large body. On the event loop, this work would make all other requests wait.
 """
 
 import json

@@ -1,12 +1,12 @@
 """The rate limits, and the limit to the requests that a process works on at once.
 
-The rate limits, as data, and the two stages that apply them. The first stage is a bucket in this process, so that a flood costs no
+The rate limits are data, and two stages apply them. The first stage is a bucket in this process, so that a flood costs no
 database work. The second stage is a bucket in the database, which all processes share.
 
 Each limit is per client: an IPv4 address or an IPv6 /64. The /56 and the /48 around a /64 have wider limits. An endpoint may have several
 limits.
 
-A limit to the requests that a process works on at once. Waiting for a client to send its body or to read its answer is not work.
+Nobody works on a request that waits for its client to send the body or to read the answer.
 """
 
 import sys

@@ -176,7 +176,7 @@ class DeclarePage:
         return _declare("GET", path, stated)
 
     def post(self, path: str, **stated: Unpack[PageStatement]) -> Callable[[Handler], Endpoint]:
-        """The body is a form, and it must come from our own page (`own_forms.py`)."""
+        """The body is a form, and it must come from our own page (`machinery/browser_cookies.py`)."""
         return _declare("POST", path, stated)
 
 

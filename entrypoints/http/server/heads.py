@@ -1,7 +1,7 @@
 """Read the head of a request by the grammar of RFC 9112, and write the heads of answers.
 
-Read the head of a request by the grammar of RFC 9112. RFC 9112 lets a recipient be lenient, but this parser is strict: a head that two
-parsers could read in different ways is refused. So no request can be smuggled past a proxy inside another request.
+RFC 9112 lets a recipient be lenient, but this parser is strict: a head that two parsers could read in different ways is refused. So no
+request can be smuggled past a proxy inside another request.
 """
 
 import re

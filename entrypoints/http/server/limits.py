@@ -1,6 +1,6 @@
 """Limits against clients that are slow, large or many: by time, by pace and by address.
 
-What an operator may change about the HTTP server: limits against clients that are slow, large or many. All in seconds and bytes.
+An operator may change the limits of the HTTP server. All of them are in seconds and bytes.
 
 Count connections ("guests") by address, so that one address cannot take all the room, and the address with the most gives way first.
 

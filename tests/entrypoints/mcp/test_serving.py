@@ -16,7 +16,7 @@ from entrypoints.cli.mcp.asking import Marker, ProductClient, require_private, u
 from entrypoints.cli.mcp.serving import LONGEST_LINE, VERSIONS, ToolServer, converse
 from entrypoints.cli.mcp.tools import Tools
 from entrypoints.failures import USAGE
-from entrypoints.unseen import seen
+from entrypoints.invisible_characters import seen
 
 KEY: Final = "pto_aaaaaaaa_thesecretofthekey"
 DESCRIPTION: Final = {

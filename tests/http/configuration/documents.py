@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from core.domain.identity.sessions import TWO_FACTORS
-from entrypoints.cli.configuration.work import AllowedSecrets
+from entrypoints.cli.configuration.planned_documents import AllowedSecrets
 
 # Of a service provider that signs its requests.
 CERTIFICATE: Final = """\

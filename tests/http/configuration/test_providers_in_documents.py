@@ -6,7 +6,7 @@ import pytest
 
 from core.domain.platform.configuration.planning import FieldChange
 from entrypoints.bootstrap import Postern
-from entrypoints.cli.configuration.work import plan_lines
+from entrypoints.cli.configuration.planned_documents import plan_lines
 from tests.conftest import CapturedLog
 from tests.http.configuration.documents import SECRETS, WHOLE
 from tests.http.configuration.test_documents_applied import DocumentScene

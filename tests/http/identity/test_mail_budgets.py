@@ -220,8 +220,8 @@ async def test_what_is_left_of_a_networks_reserve_tells_of_no_account(postern: P
     async def own_mail_comes(network: str, *, known: bool) -> bool:
         for number in range(2):
             candidate = AskedFrom(network, Email(f"candidate{number}@{network}.example"))
-            await postern.identity.mail_budgets.comes_from_reserve(candidate, known=known)
-        return await postern.identity.mail_budgets.comes_from_reserve(AskedFrom(network, Email(f"own@{network}.test")), known=True)
+            await postern.identity.mail_budgets.take_from_reserve(candidate, known=known)
+        return await postern.identity.mail_budgets.take_from_reserve(AskedFrom(network, Email(f"own@{network}.test")), known=True)
 
     assert await own_mail_comes("198.51.1.0", known=True) is await own_mail_comes("198.51.2.0", known=False)
 

@@ -1,11 +1,11 @@
 """Whose account it is, and the changes that forgetting a person makes in each table.
 
-Whose account it is. Before a tenant deactivates or deletes an account, `IS_THE_MAKERS` tells whether the tenant has made it and nobody
+Before a tenant deactivates or deletes an account, `IS_THE_MAKERS` tells whether the tenant has made it and nobody
 else holds it. Before a tenant moves or forgets one, the ties tell whether anything outside the tenant uses the account at all: whatever
 others have of its person would go over to the next holder of the account.
 
-The changes that forgetting a person makes in each table. The request itself makes as many of these changes as fit into a second. The job
-makes all of them, in batches, and makes them once more for rows that other requests were still writing meanwhile.
+The request to forget a person makes as many of the changes itself as fit into a second. The job makes all of them, in batches, and makes
+them once more for rows that other requests were still writing meanwhile.
 
 The parameters: `user`; `target`, the same id as text; `keys`, the addresses that the person has; `until`, the time of the request, because
 somebody else may have such an address later; `limit`; and in the job `after`, the last row of the previous batch. The table

@@ -1,6 +1,4 @@
-"""What a sign-in through an upstream provider depends on, as parts of SQL for any statement that knows where it leads.
-
-The data that a sign-in through an upstream provider depends on, as parts of SQL for any statement that knows where the sign-in leads.
+"""What a sign-in through an upstream provider depends on, as parts of SQL for any statement that knows where the sign-in leads.
 
 Each statement exists three times: for the three providers that all organizations may use, for further ones of the installation, and for an
 organization's own provider. The request alone says which of them is needed. One statement for all would cost more, because PostgreSQL

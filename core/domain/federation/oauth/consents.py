@@ -1,4 +1,6 @@
-"""Consents: the data that a person allows an application to see, until the person revokes the consent.
+"""What people allow applications: consents, agents, and clients that nobody has placed yet.
+
+Consents: the data that a person allows an application to see, until the person revokes the consent.
 
 Agents: services that act for people, such as assistants. A person lets an agent act at one API, until a date. It learns nothing about
 the person, and opens nothing of ours.

@@ -1,4 +1,6 @@
-"""OpenID Connect: the claims about a person, in an ID token and at the userinfo endpoint.
+"""OpenID Connect: claims, the parameter that asks for single ones, and the metadata.
+
+OpenID Connect: the claims about a person, in an ID token and at the userinfo endpoint.
 
 The parameter `claims`: single claims that an application asks for (OpenID Connect Core section 5.5).
 

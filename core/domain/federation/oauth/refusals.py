@@ -1,4 +1,6 @@
-"""The reasons for which requests of applications are refused, with the words and the help for those who look after the application. Whoever
+"""Refusals of OAuth: their reasons in words, and their error codes.
+
+The reasons for which requests of applications are refused, with the words and the help for those who look after the application. Whoever
 raises a refusal names its reason, by `recorded_as`; what depends on the request, the recorder of refusals finds out.
 
 Refusals that have an error code of their own in OAuth (RFC 6749 section 5.2). A malformed request is a plain `BadRequest`, and a client

@@ -1,4 +1,6 @@
-"""Resources: the APIs that an application asks for tokens to (RFC 8707). A request names an API by its identifier. `OfferedResource` is an
+"""What an application asks tokens for: APIs and scopes, and what scopes ask of the sign-in.
+
+Resources: the APIs that an application asks for tokens to (RFC 8707). A request names an API by its identifier. `OfferedResource` is an
 API as a request finds it; `core/domain/tokens.py` has what a session keeps of it.
 
 Scopes: the data and actions that a person allows an application (RFC 6749 section 3.3, OpenID Connect Core sections 5.4 and 11).

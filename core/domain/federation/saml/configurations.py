@@ -1,4 +1,6 @@
-"""SAML 2.0: the configuration of a service's identity provider. Each service has one service provider.
+"""A service's SAML: its configuration and its certificates.
+
+SAML 2.0: the configuration of a service's identity provider. Each service has one service provider.
 
 SAML certificates: the key pairs that sign a service's assertions. One certificate is active. At most one more is published beforehand,
 so that service providers can learn of it before it signs.

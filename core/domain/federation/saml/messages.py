@@ -1,4 +1,6 @@
-"""The SAML messages of a service's identity provider, and the rules for requests to it. An adapter reads XML and checks signatures; this
+"""SAML messages of a service: what they must say, sign-outs that go from one to the next, and the recorder.
+
+The SAML messages of a service's identity provider, and the rules for requests to it. An adapter reads XML and checks signatures; this
 module decides what a message must say.
 
 A sign-out on its way through the service providers of a session. The person's browser goes to one service provider after the other, and

@@ -1,4 +1,6 @@
-"""Refusals in the words of SCIM (RFC 7644 section 3.12). Each names the fault of the request by its `scimType`.
+"""What all of SCIM shares: refusals, the names of schemas, and changes by PATCH.
+
+Refusals in the words of SCIM (RFC 7644 section 3.12). Each names the fault of the request by its `scimType`.
 
 The names of the standard schemas of people (RFC 7643 section 4).
 

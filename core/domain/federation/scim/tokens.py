@@ -1,4 +1,6 @@
-"""SCIM tokens: with such a token, a directory manages the people of one organization.
+"""Directories at our endpoints of SCIM: their tokens, and the record of their requests.
+
+SCIM tokens: with such a token, a directory manages the people of one organization.
 
 The flight recorder of directories: the last requests of an organization's SCIM tokens, each with its outcome, and with the reason of a
 refusal in words. Everything about people is removed before a request is stored: a text becomes `…`, unless it is a word of SCIM.

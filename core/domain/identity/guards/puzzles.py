@@ -1,4 +1,6 @@
-"""Puzzles: what a browser computes before a request counts, where many requests come from. The challenge is sealed and goes with the page,
+"""Guards against floods of forms: our puzzle, and widgets of others in its place.
+
+Puzzles: what a browser computes before a request counts, where many requests come from. The challenge is sealed and goes with the page,
 so nothing is kept of one that nobody solves. A solved one counts once.
 
 A puzzle of n bits has eight parts. A part is solved by a number whose hash, together with the challenge and the part, begins with n - 3

@@ -1,4 +1,6 @@
-"""How busy the places are that requests come from and lead to, as far as this process remembers. What somebody pays follows from it.
+"""Where requests come from: how busy each place is, and the networks that somebody lists.
+
+How busy the places are that requests come from and lead to, as far as this process remembers. What somebody pays follows from it.
 
 A count fades: after ten minutes about a third of it is left, after an hour next to nothing. Nothing of it is written down, and a process
 that starts anew remembers nothing: quiet times cost no statement.

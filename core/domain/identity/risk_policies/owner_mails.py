@@ -1,4 +1,6 @@
-"""Notices to owners: a rule for risk has them hear of a sign-in. A job mails them, so that no sign-in waits.
+"""Mails by rules for risk: notices to owners, and links that lift a rule.
+
+Notices to owners: a rule for risk has them hear of a sign-in. A job mails them, so that no sign-in waits.
 
 The way back for whoever rules for risk keep out: a mailed link, with which an owner lifts what refuses at their organization, or a
 platform owner what refuses everywhere.

@@ -1,4 +1,6 @@
-"""Whom rules for risk would have met: the sign-ins of the last thirty days, judged by the rules as they are now, shadow or not.
+"""Rules for risk before they count: the report of whom they would have met, the shadow, and names for ways to sign in.
+
+Whom rules for risk would have met: the sign-ins of the last thirty days, judged by the rules as they are now, shadow or not.
 
 Only sign-ins that led to the organization count. Of people whom it merely lists, it judges by what it has seen itself.
 

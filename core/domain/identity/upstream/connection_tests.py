@@ -1,4 +1,6 @@
-"""Tests of a provider's settings. A test goes the way of a sign-in and signs nobody in: it ends on a page with every check.
+"""What administrators see of a connection: its tests, its recorder, and the checks of an answer.
+
+Tests of a provider's settings. A test goes the way of a sign-in and signs nobody in: it ends on a page with every check.
 
 The recorder of a connection: what its provider answered, and why an answer was refused. It keeps checks, ids and reasons, and nothing
 that an answer says about a person.

@@ -1,4 +1,6 @@
-"""A directory that speaks SAML, as one answer finds it, and the answer while it waits for its browser.
+"""What directories say of a person, by SAML or by LDAP, on its way to a provider's word.
+
+A directory that speaks SAML, as one answer finds it, and the answer while it waits for its browser.
 
 From a directory's assertion to a provider's word, as every provider gives it.
 

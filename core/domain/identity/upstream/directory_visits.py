@@ -1,4 +1,6 @@
-"""A person's visit to a directory by SAML, as far as the session that it opens has to remember it.
+"""What counts of a sign-in at an organization's provider: the visit that a session remembers, and the second factor.
+
+A person's visit to a directory by SAML, as far as the session that it opens has to remember it.
 
 The second factor that an organization's own provider has asked for. It counts for the organization's rule if an owner has chosen which
 of the provider's values say so, and for nothing else: it is no factor of ours.

@@ -1,4 +1,6 @@
-"""Newcomers: people whom a further provider of the installation knows, and who have no account here that is connected to it. The provider's
+"""Sign-ins by further providers of the installation: newcomers, and answers that come by a form.
+
+Newcomers: people whom a further provider of the installation knows, and who have no account here that is connected to it. The provider's
 word waits in the flow, until a code that was mailed shows whose address the new account gets.
 
 Answers that a further provider sends by a form of another site. Browsers send no cookies of ours with it. So the answer waits, sealed,

@@ -1,4 +1,6 @@
-"""Places of a configuration document: each names one object by slugs and names, never by an id.
+"""Objects of configuration documents: their places and their marks.
+
+Places of a configuration document: each names one object by slugs and names, never by an id.
 
 Marks: an object that a configuration document manages has one. It says which document, since when, and by whom.
 """

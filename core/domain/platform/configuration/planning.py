@@ -1,4 +1,6 @@
-"""The plan of a configuration document: the changes that lead from what is to what the document wants, in an order that works.
+"""Configuration documents before they are applied: plans and proposals.
+
+The plan of a configuration document: the changes that lead from what is to what the document wants, in an order that works.
 
 A plan is a pure function. The order of a document's entries makes no difference. A plan for what is already there is empty, except that it
 sets each secret anew that the document gives.

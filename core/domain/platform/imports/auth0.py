@@ -1,4 +1,6 @@
-"""Auth0's users: the bulk export, the file of password hashes that its support gives out, and the form of its bulk import.
+"""What comes from Auth0: users, clients, roles and connections.
+
+Auth0's users: the bulk export, the file of password hashes that its support gives out, and the form of its bulk import.
 
 Clients, roles and connections of an Auth0 tenant as a0deploy writes them down, as a configuration document can hold them.
 """

@@ -1,4 +1,6 @@
-"""Reads one record of another system, whatever types its values have. What cannot be taken becomes a note, and the rest is taken.
+"""People of another system: their records, and what is read from one.
+
+Reads one record of another system, whatever types its values have. What cannot be taken becomes a note, and the rest is taken.
 
 A person as another system had them. Nothing here has been checked against this installation yet.
 """

@@ -1,4 +1,6 @@
-"""Tables (CSV): which column is what, and the person of one row.
+"""Files of people: tables, and names for files that are something else.
+
+Tables (CSV): which column is what, and the person of one row.
 
 Names a file by its beginning, for whoever has given the wrong one.
 """

@@ -1,4 +1,6 @@
-"""What a run of a directory writes about people: a few hundred in one unit of work, which goes on with the run or writes nothing.
+"""What a run of a directory writes: people and teams.
+
+What a run of a directory writes about people: a few hundred in one unit of work, which goes on with the run or writes nothing.
 
 Groups of a directory by LDAP become teams, by the rules of SCIM's teams: an owner has switched to them, and the directory gives no
 roles.

@@ -1,4 +1,6 @@
-"""Puzzles on the pages: how many bits a request has to solve, the challenge for the page, and whether a form brings a solution.
+"""Guards against floods of forms: puzzles, widgets of others, and sealed values as text.
+
+Puzzles on the pages: how many bits a request has to solve, the challenge for the page, and whether a form brings a solution.
 
 Other use cases demand more with `PuzzleDemand.at_least`. In quiet times nothing is asked for, and nothing here asks the database.
 

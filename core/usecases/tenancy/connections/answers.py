@@ -1,4 +1,6 @@
-"""Answers of directories by SAML. A form of another site brings an answer, without our cookies. So the answer is read and checked at once,
+"""What directories send by SAML: answers to sign-ins, and sign-outs.
+
+Answers of directories by SAML. A form of another site brings an answer, without our cookies. So the answer is read and checked at once,
 and waits sealed for the browser that began the sign-in: the browser comes back with a code, as from any other provider.
 
 Sign-outs that a directory asks for by SAML: they end our sessions that it has opened, and nothing else.

@@ -1,8 +1,7 @@
 """Sign-ins with a password of a directory by LDAP. The password lives in one call: it goes to the directory once, in a connection of its
 own, and nowhere else. What the directory says waits sealed for the browser, which comes back with a code, as from any other provider.
 
-Failed sign-ins with a password of a directory by LDAP, in the log of sign-ins. The recorder has them, too, for the administrator of the
-connection.
+The log of sign-ins has the failed ones. The recorder has them, too, for the administrator of the connection.
 """
 
 import json

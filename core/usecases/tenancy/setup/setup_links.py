@@ -155,10 +155,10 @@ class SetupLinks(Frozen):
 
     async def get_for_platform(self, organization: OrganizationId, link: SetupLinkId) -> ListedSetupLink:
         """As `get`, for a link that a platform owner made. What members have made is no business of the platform's."""
-        found = await self.get(organization, link)
-        if not found.link.by_platform:
+        known = await self.get(organization, link)
+        if not known.link.by_platform:
             raise NotFound(NO_SUCH_LINK)
-        return found
+        return known
 
     async def release(self, member: Member, link: SetupLinkId, actor: Actor) -> None:
         """The next browser that presses the button owns the link. Raises `NotFound`, also when no browser owns it, and `Forbidden` when the
@@ -173,7 +173,7 @@ class SetupLinks(Frozen):
     async def release_for_platform(self, owner: Caller, organization: OrganizationId, link: SetupLinkId, actor: Actor) -> None:
         """As `release`, for a link that a platform owner made."""
         async with self.unit_of_work() as uow:
-            await self._hold_for_platform(uow, owner, organization, link)
+            await self._hold_link_of_platform(uow, owner, organization, link)
             await self._release(uow, organization, link, actor)
 
     async def revoke(self, member: Member, link: SetupLinkId, actor: Actor) -> None:
@@ -185,7 +185,7 @@ class SetupLinks(Frozen):
     async def revoke_for_platform(self, owner: Caller, organization: OrganizationId, link: SetupLinkId, actor: Actor) -> None:
         """As `revoke`, for a link that a platform owner made."""
         async with self.unit_of_work() as uow:
-            await self._hold_for_platform(uow, owner, organization, link)
+            await self._hold_link_of_platform(uow, owner, organization, link)
             await self._revoke(uow, organization, link, actor)
 
     async def look(self, token: Token) -> KnownSetupLink:
@@ -278,11 +278,14 @@ class SetupLinks(Frozen):
         # Our own server sends the mail: whoever reads the link first owns it, and the operator of another server could.
         await uow.jobs.add(mail.as_job())
 
-    async def _hold_for_platform(self, uow: UnitOfWork, owner: Caller, organization: OrganizationId, link: SetupLinkId) -> None:
+    async def _hold_link_of_platform(self, uow: UnitOfWork, owner: Caller, organization: OrganizationId, link: SetupLinkId) -> None:
+        """Locks the set of platform owners and the organization, and checks that the link is one of theirs. Raises `Forbidden` when the
+        caller is no platform owner any more, and `NotFound` for a link that no platform owner made.
+        """
         await hold_office(uow, owner)
         await uow.setup_links.hold_organization(organization)
-        found = await uow.setup_links.find_listed(organization, link)
-        if found is None or not found.link.by_platform:
+        known = await uow.setup_links.find_listed(organization, link)
+        if known is None or not known.link.by_platform:
             raise NotFound(NO_SUCH_LINK)
 
     async def _release(self, uow: UnitOfWork, organization: OrganizationId, link: SetupLinkId, actor: Actor) -> None:

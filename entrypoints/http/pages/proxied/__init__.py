@@ -37,7 +37,7 @@ from entrypoints.http.proxied_requests import (
     COOKIE,
     MOST_STATES,
     STATE_COOKIE,
-    checked,
+    checked_at_proxy,
     client_address,
     is_for_page,
     person_of,
@@ -138,7 +138,7 @@ def _page(path: str) -> Callable[[Handler], Endpoint]:
 async def _arrived(call: Call, postern: Postern) -> tuple[ProxiedRequest, CheckedRequest]:
     """Raises `ProxyUnknown`, and `NotFound` for a host that is not the application's."""
     request = call.request
-    asked, found = await checked(request, postern)
+    asked, found = await checked_at_proxy(request, postern)
     if request.limiter is not None:
         await request.limiter.admit((PAGE_LOADS,), client_address(request))
     if not found.found.is_open:
@@ -275,7 +275,7 @@ async def check_proxied_request(call: Call[None, ProxyQuestion], postern: Poster
     seconds. 302 leads a person to the sign-in, 401 refuses a program, and 403 says that somebody may not pass. A person who sends a form
     after the sign-in has ended gets 401 with a page: no redirect leads back to what was sent.
     """
-    asked, found = await checked(call.request, postern)
+    asked, found = await checked_at_proxy(call.request, postern)
     outcome = found.given.outcome
     if outcome is ProxyOutcome.ALLOWED:
         headers, assertion = await postern.federation.proxy_checks.told(found, asked.host)

@@ -341,6 +341,7 @@ async def _arrived(call: AnyCall, postern: Postern, outcome: Outcome, *, own: bo
 
 
 def _wanted(unfinished: UnfinishedSamlSignIn) -> Wanted:
+    """What the SAML request demands of the flow. A person who is signed in and must sign in all the same proves themselves again."""
     asked, application = unfinished.asked, unfinished.application
     again = asked.force or (unfinished.signed_in is not None and unfinished.step in _SIGN_INS)
     hint = asked.subject or ""

@@ -289,7 +289,7 @@ class _Steps:
 
 
 def endpoint_of(change: Change) -> Endpoint | None:
-    """The endpoint that makes the change. None for what only the command makes."""
+    """The endpoint that makes the change. None for a new organization: only an operator's `postern config apply` founds one."""
     kind = BY_ID[change.place.kind]
     if change.act is PlannedAction.END:
         return kind.end

@@ -180,17 +180,31 @@ async def test_the_reason_of_a_proxy_without_a_secret_is_among_the_refusals(wiki
     answer = await wiki.ask("", "/public")
     assert (answer.status, b"shows no secret of the application" in answer.body) == (403, True)
     await wiki.ask(secret, "/public", host="other.acme.example")
+    assert await _refusals(wiki, 2) == [("proxy", "proxy_host", "other.acme.example"), ("proxy", "proxy_secret", "")]
+
+
+async def test_of_a_suspended_organization_only_foreign_hosts_are_among_the_refusals(wiki: Proxied) -> None:
+    secret = await wiki.wiki()
+    operator = wiki.people.add(platform_owner=True)
+    path = f"/api/platform/organizations/{wiki.acme.id}"
+    (await wiki.request("POST", f"{path}/suspend", {"reason": "Unpaid"}, by=operator)).ok()
+    for host in (HOST, "other.acme.example"):
+        assert (await wiki.ask(secret, "/public", host=host)).status == 403
+        assert (await wiki.visit(secret, "/.postern/sign-in", host=host)).status == 404
+    (await wiki.request("POST", f"{path}/activate", by=operator)).ok()
+    assert await _refusals(wiki, 2) == [("proxy", "proxy_host", "other.acme.example")] * 2
+
+
+async def _refusals(wiki: Proxied, at_least: int) -> list[tuple[str, str, str]]:
+    """Place, reason and what was received of each refusal, as soon as the recorder has written so many."""
     recorder = wiki.postern.federation.refusal_recorder
     async with trio.open_nursery() as nursery:
         await nursery.start(lambda task_status: recorder.run(task_status=task_status))
         with trio.fail_after(PATIENCE):
-            while len(listed := (await wiki.request("GET", wiki.at("refusals"))).ok()["refusals"]) < 2:
+            while len(listed := (await wiki.request("GET", wiki.at("refusals"))).ok()["refusals"]) < at_least:
                 await trio.sleep(0.05)
         nursery.cancel_scope.cancel()
-    assert [(one["place"], one["reason"], one["received"]) for one in listed] == [
-        ("proxy", "proxy_host", "other.acme.example"),
-        ("proxy", "proxy_secret", ""),
-    ]
+    return [(one["place"], one["reason"], one["received"]) for one in listed]
 
 
 @pytest.mark.parametrize(

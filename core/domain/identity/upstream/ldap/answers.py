@@ -1,4 +1,6 @@
-"""What a directory answers to a password, and the person whom it has found.
+"""What comes back from a directory by LDAP: the person, or why it could not be asked.
+
+What a directory answers to a password, and the person whom it has found.
 
 Why a directory by LDAP could not be asked, step by step as a connection goes.
 """

@@ -1,4 +1,6 @@
-"""Filters of LDAP (RFC 4515). An administrator writes the filter of people. We read it into a tree, and add the name that a person has
+"""What we ask a directory by LDAP: filters, and the attributes that we never ask for.
+
+Filters of LDAP (RFC 4515). An administrator writes the filter of people. We read it into a tree, and add the name that a person has
 typed as a value of the tree. No filter is put together from texts, so nothing that somebody types changes what a filter asks for.
 
 The attributes in which directories keep credentials. We read none of them, and compare none: a value that is compared is found out.

@@ -1,4 +1,6 @@
-"""What a directory has said about a person. It exists only for an answer that passed every check.
+"""A directory by SAML: our request, its assertion, the mapping to a person, and its metadata.
+
+What a directory has said about a person. It exists only for an answer that passed every check.
 
 Where a directory says who a person is: the mapping of a connection, and the presets for directories that many organizations have.
 

@@ -1,4 +1,6 @@
-"""Sign-in links: each link signs in once, in place of a password. A person with a second factor still has to give it. Operators make links
+"""Proofs by mail: sign-in links, and codes of newcomers.
+
+Sign-in links: each link signs in once, in place of a password. A person with a second factor still has to give it. Operators make links
 for platform owners. Anybody may ask for a link by mail, unless one of the person's organizations has turned this off. The code in such a
 mail is another way to name the same link.
 

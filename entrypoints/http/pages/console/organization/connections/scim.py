@@ -39,7 +39,7 @@ _AT: Final = f"{DIRECTORIES}/scim"
 _EXCHANGES: Final = f"{_AT}/exchanges"
 _SETTINGS: Final = f"{_AT}/settings"
 ATTRIBUTES: Final = f"{_AT}/attributes"
-"""The template of the address of `scim_attributes.py`."""
+"""The template of the address of the page of attributes."""
 _FIRST_REFUSAL: Final = 400
 _STATES: Final = {True: ("console.state.taken", Tone.GOOD), False: ("console.state.refused", Tone.BAD)}
 

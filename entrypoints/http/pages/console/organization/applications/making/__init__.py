@@ -1,6 +1,6 @@
 """What developers of an application copy: lines for frameworks, its values, and the redirect addresses of MCP clients.
 
-FrameworkLines for frameworks: what an application needs to sign people in, with the values of the application filled in.
+Lines for frameworks: what an application needs to sign people in, with the values of the application filled in.
 
 Each framework has a file in `framework_lines`: blocks, each below a line `== ` with what it is. A block `environment` names the variables
 that the program reads, `install` and `run` are for a shell, `what checks access tokens` is for another program, and every other one is the
