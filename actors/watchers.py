@@ -86,7 +86,7 @@ class InstallationWordsReader:
             await self._mailbox.wait(self._interval)
 
 
-_FOREIGN_HASHE_INTERVAL: Final = 60.0
+_FOREIGN_HASH_INTERVAL: Final = 60.0
 # Counting reads as many entries of an index as there are such hashes, so it is done in every fifteenth round.
 _ROUNDS_BETWEEN_COUNTS: Final = 15
 
@@ -102,12 +102,12 @@ class ForeignHashWatcher:
         task_status.started()
         rounds = 0
         while True:
-            turned(pause=_FOREIGN_HASHE_INTERVAL)
+            turned(pause=_FOREIGN_HASH_INTERVAL)
             remain = await self._outage.wait_out(self._foreign_hashes.look)
             if not remain or not rounds % _ROUNDS_BETWEEN_COUNTS:
                 await self._outage.wait_out(partial(self._foreign_hashes.count, remain=remain))
             rounds = rounds + 1 if remain else 0
-            await trio.sleep(_FOREIGN_HASHE_INTERVAL)
+            await trio.sleep(_FOREIGN_HASH_INTERVAL)
 
 
 # The documentation of the metrics promises this interval.

@@ -47,4 +47,6 @@ def assembled(
 
     if unknown := [name for name in (*own, *made, *also_called.values()) if name not in kinds]:
         raise TypeError(f"{family.__name__} has no {', '.join(unknown)}")
+    if untaken := [f"{name}.{part}" for name in own for part in own[name] if name in made or part not in names_of(kinds[name])]:
+        raise TypeError(f"nothing of {family.__name__} takes {', '.join(untaken)}")
     return family(**{name: member(name) for name in names_of(family)})

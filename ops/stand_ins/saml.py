@@ -47,9 +47,13 @@ class Pair:
         return "".join(line for line in self.certificate.splitlines() if not line.startswith("-----"))
 
 
-@cache
 def pair(name: str = "sp") -> Pair:
     """A pair of today that is made once in a run, since two primes take long. No two names have the same pair."""
+    return _made_once(name)
+
+
+@cache
+def _made_once(name: str) -> Pair:
     now = datetime.now(UTC).replace(microsecond=0)
     return _certified(name, rsa.generate_private_key(65537, 2048), now - timedelta(hours=1), now + timedelta(seconds=10_000_000))
 

@@ -473,7 +473,7 @@ def _own(*, waiting: Sequence[Mapping[str, Any]], blocked: Sequence[Mapping[str,
 
 
 class BackchannelRequestRows(OnStatements):
-    """Implements `ports.federation.oauth.AfarRequestStore`."""
+    """Implements `ports.federation.oauth.BackchannelRequestStore`."""
 
     async def add(self, new: NewBackchannelRequest) -> bool:
         asked, audience = new.asked, new.audience

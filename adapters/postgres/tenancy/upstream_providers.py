@@ -324,7 +324,7 @@ class ConnectionRefreshRows(OnStatements):
         return only(await self._statements.ask(ConnectionsEnding, _COUNTED, parameters))
 
     async def hold(self, provider: UpstreamProviderId) -> UpstreamProvider | None:
-        return first(await self._statements.ask(provider_of, _CONNECTION_REFRESHE_HOLD, {"id": provider}))
+        return first(await self._statements.ask(provider_of, _HOLD_TO_REFRESH, {"id": provider}))
 
     async def read(self, provider: UpstreamProvider, at: datetime, next_turn: datetime) -> None:
         await self._statements.tell(_READ, {**_kept(provider), "at": at, "next": next_turn})
@@ -403,7 +403,7 @@ _COUNTED: Final[LiteralString] = f"""
      where upstream_providers.state <> 'draft'
 """
 
-_CONNECTION_REFRESHE_HOLD: Final[LiteralString] = f"select {PROVIDER} from upstream_providers where id = %(id)s for no key update"
+_HOLD_TO_REFRESH: Final[LiteralString] = f"select {PROVIDER} from upstream_providers where id = %(id)s for no key update"
 
 _READ: Final = """
     update upstream_providers

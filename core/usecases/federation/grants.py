@@ -125,9 +125,6 @@ class Exchanges(Frozen):
         return IssuedTokens(token, int(lasts), scope, issued_token_type=ACCESS_TOKEN_TYPE, key=exchange.key)
 
 
-log = structlog.get_logger()
-
-
 class Grant(Protocol):
     """One grant type whose tokens stand for a person. It raises `BadRequest` or one of `oauth_errors`."""
 

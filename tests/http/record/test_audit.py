@@ -238,7 +238,7 @@ async def test_filtered_pages_join_too(scene: AuditScene) -> None:
 
 async def test_a_filtered_list_ends_where_counting_ends(scene: AuditScene, monkeypatch: pytest.MonkeyPatch) -> None:
     for module in ("core.domain.record.audit", "adapters.postgres.record.audit"):
-        monkeypatch.setattr(f"{module}.MOST_COUNTED", 20)
+        monkeypatch.setattr(f"{module}.MOST_ROWS_COUNTED", 20)
     recorded = await scene.record("user.invited", times=25)
     page = await scene.page("?action=user.invited&limit=10&page=2")
     assert [one["id"] for one in page["logs"]] == recorded[::-1][10:20]

@@ -15,7 +15,7 @@ from tests.runs.measured import LEFT_TO_LUCK, Measuring
 
 def run(*options: str) -> subprocess.CompletedProcess[str]:
     """Another run of pytest. It must not take itself for a worker of the run that this test belongs to."""
-    command = [sys.executable, "-m", "pytest", "-q", *options, "tests/domain/test_http_dates.py"]
+    command = [sys.executable, "-m", "pytest", "-q", *options, "tests/domain/test_causes.py"]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_XDIST_")}
     return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
 
@@ -27,7 +27,7 @@ def test_a_run_that_misses_many_lines_fails_and_names_them_at_its_end() -> None:
         assert done.returncode == 1, done.stdout + done.stderr
         assert " passed" in done.stdout
         missed = dict(re.findall(r"^(core/\S+): (.+)$", done.stdout, re.MULTILINE))
-        assert "core/domain/http_dates.py" not in missed
+        assert "core/domain/causes.py" not in missed
         assert "-> " in missed["core/domain/rate_limits.py"]
         *_, last = done.stdout.splitlines()
         assert re.fullmatch(r"Of the \d+ lines and branches of core, tests reach all but \d+ \(luck: 20\)\.", last)

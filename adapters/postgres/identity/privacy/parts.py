@@ -63,13 +63,15 @@ class PartOfRows(Frozen, kw_only=True):
     column: LiteralString = ""
 
     def shown(self, declared: ExportPart | None) -> LiteralString:
-        """One object."""
+        """One object. Raises `TypeError` for a value that is turned and not shown: under another name it would be shown as it is."""
         values = dict(self.more)
         for name, column in declared.values.items() if declared else ():
             values[name] = self.turned.get(column, "{}").format(f"{self.row or self.table}.{column}")
         if self.thing is not None and (odd := values.keys() ^ set(names_of(self.thing))):
             both = f"the part `{self.part}` of a person's export and {self.thing.__name__}"
             raise TypeError(f"{', '.join(sorted(odd))}: {both} must both name it")
+        if unshown := self.turned.keys() - set(declared.values.values() if declared else ()):
+            raise TypeError(f"{', '.join(sorted(unshown))}: the part `{self.part}` of a person's export turns what it does not show")
         pairs: LiteralString = ", ".join(f"'{name}', {value}" for name, value in values.items())
         return f"jsonb_build_object({pairs})"
 

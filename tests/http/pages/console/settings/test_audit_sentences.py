@@ -234,7 +234,7 @@ async def test_a_person_has_a_name_while_they_have_to_do_with_the_organization(c
 @pytest.mark.parametrize("language", CONSOLE_LANGUAGES)
 def test_each_event_has_a_label_in_each_language_and_no_other_has(language: Language) -> None:
     text, english = shipped_pages().text(language), shipped_pages().text(Language.ENGLISH)
-    files = tomllib.loads((Path(events.__file__).parent / "texts" / "event_labels.toml").read_text())
+    files = tomllib.loads((Path(events.__file__).parent / "texts" / "events.toml").read_text())
     assert set(_named(files[language.value]["console"]["event"])) == events.LABELLED
     same = {name for name in events.LABELLED if events.event_in_words(name, text) == events.event_in_words(name, english)}
     assert language is Language.ENGLISH or same == set()
