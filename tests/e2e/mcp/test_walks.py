@@ -87,7 +87,8 @@ async def test_a_client_registers_itself_and_calls_a_tool(documented: Workshop, 
             await answer(page, address)
             assert await calling.told("Tools:") == "who_am_i add_note"
             assert await answered(calling, "who_am_i") == documented.ada.id
-    (service,) = change(documented, "select name, redirect_uris from all_services where kept_client_id like 'open:%'")
+    ours = "select name, redirect_uris from all_services where kept_client_id like 'open:%' and name = 'Assistant'"
+    (service,) = change(documented, ours)
     assert service == {"name": "Assistant", "redirect_uris": ["http://127.0.0.1/callback"]}
 
 
