@@ -285,18 +285,18 @@ class KeptForm(Frozen, kw_only=True):
 
     @classmethod
     def made(cls, id: UUID, purpose: PuzzlePurpose, binding: str, fields: Mapping[str, str], now: datetime) -> Self:  # noqa: A002 - the field's own name
-        return cls(id=id, expires_at=now + LIFETIME, binding=_digest_widget(binding), purpose=purpose, fields=fields)
+        return cls(id=id, expires_at=now + LIFETIME, binding=_digest(binding), purpose=purpose, fields=fields)
 
     @property
     def bound(self) -> str:
         """What the widget's answer is bound to. The maker learns it, so it tells nothing."""
-        return _digest_widget(f"bound {self.id}").hex()
+        return _digest(f"bound {self.id}").hex()
 
     def objection(self, purpose: PuzzlePurpose, binding: str, now: datetime) -> str:
         """Why it does not count for this request, in a word for the log. Empty if it does."""
         if self.purpose is not purpose:
             return "purpose"
-        if self.binding != _digest_widget(binding):
+        if self.binding != _digest(binding):
             return "flow"
         return "late" if now >= self.expires_at else ""
 
@@ -339,8 +339,4 @@ class MakerSeen:
 
 def answer_id(answer: str) -> UUID:
     """Names an answer, which counts once."""
-    return UUID(bytes=_digest_widget(f"widget {answer}"))
-
-
-def _digest_widget(text: str) -> bytes:
-    return sha256(text.encode("utf-8", "surrogatepass")).digest()[:16]
+    return UUID(bytes=_digest(f"widget {answer}"))

@@ -280,7 +280,6 @@ def _saml(provider: UpstreamProvider) -> SamlSettings:
     return provider.saml
 
 
-_ACCEPTED: Final = {"accept": "application/samlmetadata+xml, application/xml, text/xml", "user-agent": "Postern"}
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 _SUCCEEDED: Final = 200
 
@@ -321,7 +320,7 @@ class DirectoryMetadataReader(Frozen):
         while True:
             stations.append(self._permitted(address))
             try:
-                answer = await self.outbound.get(stations[-1], self.within, most=LONGEST_METADATA, headers=_ACCEPTED)
+                answer = await self.outbound.get(stations[-1], self.within, most=LONGEST_METADATA, headers=_METADATA)
             except OutboundFailed as failed:
                 fault = RefreshFault.REFUSED if failed.failure is Failure.REFUSED else RefreshFault.UNREACHABLE
                 raise NotRead(fault, failed.failure.value) from None

@@ -284,7 +284,7 @@ def _form(call: AnyCall, postern: Postern, found: AnsweredRequest, errors: Mappi
         ],
         has_second_factor=found.signed_in.has_second_factor,
         days=[(days, grant_end(days, now), days == USUAL_DAYS) for days in DAYS_OFFERED] if waiting.is_agent else (),
-        allowed=_allowed_afar_request_page,
+        allowed=_allowed,
         action=f"{PAGE}/{waiting.id}",
         back=PAGE,
         errors=errors,
@@ -298,10 +298,6 @@ def _shown(found: AnsweredRequest) -> Sequence[str]:
     """
     scopes = found.request.scopes
     return scopes if found.waiting.is_agent else tuple(dict.fromkeys((*scopes, OFFLINE_ACCESS)))
-
-
-def _allowed_afar_request_page(scope: str) -> str:
-    return f"consent.scope.{scope}"
 
 
 _KEYS: Final = "/ui/keys/{org_slug}/{service_slug}"
