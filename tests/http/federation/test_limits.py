@@ -80,7 +80,13 @@ async def test_what_a_known_client_gets_wrong_with_codes_counts(limited: Relying
     assert [(await limited.redeem(limited.shop, "unknown")).status for _ in range(few.burst + 1)] == [400, 400, 400, 429]
 
 
-async def test_where_wrong_secrets_come_from_a_client_is_looked_up_before_its_code(limited: Relying) -> None:
+async def test_where_wrong_secrets_come_from_a_client_is_looked_up_before_its_code(
+    limited: Relying, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slow = RateLimit(AUTH.name, burst=AUTH.burst, seconds_per_request=1000)
+    monkeypatch.setattr(clients, "AUTH", slow)
+    monkeypatch.setattr(grants, "AUTH", slow)
+
     async def trips() -> int:
         assert (await limited.redeem(limited.shop, await limited.code(limited.shop))).status == 200
         return last_trips(limited.log)
