@@ -16,7 +16,7 @@ from core.domain.languages import CONSOLE_LANGUAGES, Language
 from core.domain.platform.searches import ThingKind
 from core.domain.record.event_types import EVENT_TYPES, EventType
 from core.frozen import Frozen
-from entrypoints.cli.verbs.options import verbs_of
+from entrypoints.cli.verbs.deriving import verbs_of
 from entrypoints.http.application import PAGES as ALL_PAGES
 from entrypoints.http.machinery.endpoints import Endpoint
 from entrypoints.http.routes import ROUTES

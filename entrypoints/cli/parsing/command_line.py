@@ -3,7 +3,8 @@
 import argparse
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final, NoReturn
+from difflib import get_close_matches
+from typing import Any, Final, NoReturn
 
 from entrypoints.cli.output.failures import INTERRUPTED, log_is_json, say
 from entrypoints.cli.parsing.installation import (
@@ -57,7 +58,17 @@ WITH_VERBS: Final = ("organization", "service", "texts")
 
 
 class _Parser(argparse.ArgumentParser):
-    """Tells programs what is wrong with their words in the form in which they read everything else."""
+    """Tells programs what is wrong with their words in the form in which they read everything else, and people what they may have meant."""
+
+    nouns: Sequence[str] = ()
+    """Of the API, for which the parser has no commands."""
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if action.choices is not None and value not in action.choices:
+            near = get_close_matches(str(value), [*map(str, action.choices), *self.nouns])
+            if near:
+                raise argparse.ArgumentError(action, f"invalid choice: {value!r} (did you mean {' or '.join(near)}?)")
+        super()._check_value(action, value)
 
     def error(self, message: str) -> NoReturn:
         if "--json" in sys.argv or (sys.argv[1:2] == ["serve"] and log_is_json()):
@@ -67,13 +78,14 @@ class _Parser(argparse.ArgumentParser):
 
 def command_line(words: Sequence[str] = ()) -> argparse.ArgumentParser:
     """The parser of the commands written by hand, and of the verbs that these words ask for."""
-    parser: argparse.ArgumentParser = _Parser(
+    own = _Parser(
         prog="postern",
         description="Self-hosted, multi-tenant single sign-on and identity platform.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
+    parser: argparse.ArgumentParser = own
     commands = parser.add_subparsers(title="commands", metavar="command", required=True)
 
     serve = command(commands, "serve", "serve", "run the server, with its own PostgreSQL unless POSTERN_DATABASE_URL names one")
@@ -112,9 +124,10 @@ def command_line(words: Sequence[str] = ()) -> argparse.ArgumentParser:
     add_json(version)
     version.set_defaults(without_settings=True)
     if _asks_for_verbs(commands.choices, words):
-        from entrypoints.cli.verbs.offering import offer  # noqa: PLC0415 - with it come all routes
+        from entrypoints.cli.verbs.offering import offer, table  # noqa: PLC0415 - other commands need no table
 
         offer(commands, words[0])
+        own.nouns = () if words[0] in commands.choices else tuple(table())
     return parser
 
 

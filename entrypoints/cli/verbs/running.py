@@ -22,7 +22,7 @@ from core.domain.record.events import Actor
 from entrypoints.cli.opening import opened_postern
 from entrypoints.cli.operating import acting, for_owner
 from entrypoints.cli.output.printing import print_json, printable
-from entrypoints.cli.verbs.options import given_body, given_path, given_query
+from entrypoints.cli.verbs.deriving import all_verbs, given_body, given_path, given_query
 from entrypoints.failures import OK, NotAgreed
 from entrypoints.http.machinery.answers import Answer, NoBody, Streamed
 from entrypoints.http.machinery.calls import Call, Request
@@ -112,7 +112,7 @@ class OperatorsRequest(Request):
 
 
 def run(given: argparse.Namespace, settings: Settings) -> int:
-    endpoint: Endpoint = given.endpoint
+    endpoint = _endpoint(given)
     if endpoint.method == "DELETE" and not given.yes:
         _require_agreement(endpoint)
     trio.run(_run, given, settings)
@@ -124,7 +124,7 @@ async def _run(given: argparse.Namespace, settings: Settings) -> None:
     if given.json:
         print_json(answer)
         return
-    once = once_shown(given.endpoint.answer_type)
+    once = once_shown(_endpoint(given).answer_type)
     if once is None or answer[once] is None:
         print("\n".join(shown_lines(answer)))
         return
@@ -135,7 +135,7 @@ async def _run(given: argparse.Namespace, settings: Settings) -> None:
 
 async def answer_of(given: argparse.Namespace, settings: Settings) -> Any:
     """The answer in JSON's terms. Raises the refusals of the endpoint."""
-    endpoint: Endpoint = given.endpoint
+    endpoint = _endpoint(given)
     body, query, path = _body(given, endpoint), _query(given, endpoint), _path(given, endpoint)
     async with opened_postern(settings) as postern:
         member = await for_owner(postern, given.path_org_slug)
@@ -150,6 +150,10 @@ async def answer_of(given: argparse.Namespace, settings: Settings) -> Any:
             async with aclosing(result.parts) as parts:
                 result = b"".join([part async for part in parts])
     return {} if isinstance(result, NoBody) else json.loads(result if isinstance(result, bytes) else msgspec.json.encode(result))
+
+
+def _endpoint(given: argparse.Namespace) -> Endpoint:
+    return all_verbs()[given.noun][given.verb]
 
 
 def _body(given: argparse.Namespace, endpoint: Endpoint) -> Any:

@@ -95,7 +95,7 @@ class Statement(TypedDict, total=False):
     """For a page whose form other sites send, because a protocol requires this. The page must change nothing."""
     verb: str
     """The noun and the verb of the command line, such as `member remove`, where method and path do not say them well. Empty for an endpoint
-    that is no command. By default, `entrypoints/cli/verbs/options.py` derives them.
+    that is no command. By default, `entrypoints/cli/verbs/deriving.py` derives them.
     """
 
 

@@ -15,7 +15,8 @@ from core.domain.errors import Refusal
 from core.domain.formats import Json
 from entrypoints.cli.output.printing import print_json
 from entrypoints.cli.parsing.command_line import command_line
-from entrypoints.cli.verbs.offering import all_verbs, subcommands
+from entrypoints.cli.verbs.deriving import all_verbs
+from entrypoints.cli.verbs.offering import subcommands
 from entrypoints.settings import read
 from tests.entrypoints.commands.test_json_of_commands import WITHOUT_JSON, commands_of
 

@@ -1,15 +1,14 @@
-"""The words of a verb and its options, from the declaration of its endpoint.
+"""The words of a verb and its options, from the declaration of its endpoint: what the table `verbs.jsonl` says, and what the options that
+somebody gave say to the endpoint. Only who writes the table, and who runs a verb, loads this, and with it all routes.
 
 The words of a verb. An endpoint of an organization is the command `postern NOUN VERB`. Path and method say both, unless the declaration
 does (`verb`). `/services/{service_slug}/plans` gives `service-plan list` and `create`; its items give `show`, `set` and `delete`.
 """
 
 import argparse
-import json
 import re
-import sys
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,11 +16,14 @@ import msgspec
 from msgspec import inspect
 
 from core.frozen import Frozen
+from entrypoints.cli.verbs.offering import Verb, VerbOption
+from entrypoints.cli.verbs.values import json_value, number, one_or_several, secret, text, yes_or_no
 from entrypoints.http.description.field_texts import texts_of
 from entrypoints.http.machinery.accepts import Json, RawXml
 from entrypoints.http.machinery.callers import MemberRule
-from entrypoints.http.machinery.endpoints import Endpoint, InvalidDeclaration
+from entrypoints.http.machinery.endpoints import Endpoint, InvalidDeclaration, parameters
 from entrypoints.http.machinery.fields import SECRET
+from entrypoints.http.routes import ROUTES
 
 Verbs = Mapping[str, Mapping[str, Endpoint]]
 """The endpoints by noun and verb."""
@@ -93,7 +95,6 @@ def _noun(path: str, collections: set[str]) -> str:
 _OPTION_ORGANIZATION: Final = "org_slug"
 _LISTS: Final = (inspect.CollectionType, inspect.VarTupleType)
 _PLAIN: Final = (inspect.StrType, inspect.UUIDType, inspect.DateTimeType, inspect.IntType, inspect.EnumType, inspect.LiteralType)
-_YES: Final = {"yes": True, "true": True, "no": False, "false": False}
 # A service is mostly a web application, so that the command line asks for nothing more than a name and an address.
 _DEFAULTS: Final[Mapping[str, Mapping[str, Any]]] = {"service create": {"service_type": "web"}}
 
@@ -108,19 +109,49 @@ class Option(Frozen):
     nullable: bool = False
 
 
-def add_options(parser: argparse.ArgumentParser, noun: str, verb: str, endpoint: Endpoint, item: str | None) -> None:
+def all_verbs() -> Verbs:
+    return verbs_of(ROUTES)
+
+
+def table_of(verbs: Verbs) -> Iterator[Verb]:
+    """The lines of the table."""
+    for noun, of_noun in verbs.items():
+        item = of_noun.get("show") or of_noun.get("set") or of_noun.get("delete")
+        for verb, endpoint in of_noun.items():
+            summary = endpoint.summary.replace("%", "%%")
+            yield {
+                "noun": noun,
+                "verb": verb,
+                "help": f"{summary[0].lower()}{summary[1:]}",
+                "description": f"{summary}.\n\n{endpoint.description}",
+                "deletes": endpoint.method == "DELETE",
+                "options": _options(noun, verb, endpoint, _last(item) if verb == "create" else None),
+            }
+
+
+def _last(item: Endpoint | None) -> str | None:
+    return parameters(item.path)[-1] if item is not None else None
+
+
+def _options(noun: str, verb: str, endpoint: Endpoint, item: str | None) -> list[VerbOption]:
     """`item` is the parameter of the path of one of a collection's things: what is made takes its name under the same option."""
+    options: list[VerbOption] = []
     for field in _fields(endpoint.path_type):
-        text = "The organization's slug." if field.name == _OPTION_ORGANIZATION else _text(endpoint.path_type, field)
+        help_ = "The organization's slug." if field.name == _OPTION_ORGANIZATION else _text(endpoint.path_type, field)
         name = _option(_of_path(field.name))
-        parser.add_argument(name, dest=_dest("path", field), required=True, metavar=_metavar(field.name), help=text)
+        dest, metavar = _dest("path", field), _metavar(field.name)
+        options.append({"names": [name], "dest": dest, "required": True, "reads": text.__name__, "metavar": metavar, "help": help_})
     defaults = _DEFAULTS.get(f"{noun} {verb}", {})
     for part, kind in (("query", _query_type(endpoint)), ("body", endpoint.body_type)):
         for field in _fields(kind):
-            names = _names(parser, noun, field, item)
-            _add_field(parser, names, _dest(part, field), field, text=_text(kind, field), default=defaults.get(field.name, msgspec.UNSET))
+            taken = {name for one in options for name in (*one["names"], one.get("clears"))}
+            names = _names(f"postern {noun} {verb}", noun, field, item, taken)
+            options.append(_of_field(names, _dest(part, field), field, _text(kind, field), defaults))
     if isinstance(endpoint.accepts, RawXml):
-        parser.add_argument("--file", required=True, type=Path, dest="body", metavar="FILE", help="The document.")
+        options.append(
+            {"names": ["--file"], "dest": "body", "required": True, "reads": Path.__name__, "metavar": "FILE", "help": "The document."}
+        )
+    return options
 
 
 def given_path(given: argparse.Namespace, endpoint: Endpoint) -> dict[str, str]:
@@ -144,16 +175,16 @@ def option_of(kind: inspect.Type) -> Option:
     bare = [_bare(one) for one in types if not isinstance(one, inspect.NoneType)]
     only = bare[0] if len(bare) == 1 else None
     if isinstance(only, _LISTS) and isinstance(item := _bare(only.item_type), _PLAIN):
-        return Option(_one_or_several, _word_for(item), None, True, nullable)
+        return Option(one_or_several, _word_for(item), None, True, nullable)
     if isinstance(only, inspect.BoolType):
-        return Option(_yes_or_no, "yes|no", None, False, nullable)
+        return Option(yes_or_no, "yes|no", None, False, nullable)
     if isinstance(only, inspect.IntType):
-        return Option(_number, "N", None, False, nullable)
+        return Option(number, "N", None, False, nullable)
     if isinstance(only, inspect.EnumType | inspect.LiteralType):
-        return Option(str, None, _choices(only), False, nullable)
+        return Option(text, None, _choices(only), False, nullable)
     if isinstance(only, _PLAIN):
-        return Option(_secret if _is_secret(kind) else str, _word_for(only), None, False, nullable)
-    return Option(_json, "JSON", None, False, nullable)
+        return Option(secret if _is_secret(kind) else text, _word_for(only), None, False, nullable)
+    return Option(json_value, "JSON", None, False, nullable)
 
 
 def _query_type(endpoint: Endpoint) -> Any:
@@ -167,52 +198,39 @@ def _fields(kind: Any) -> tuple[inspect.Field, ...]:
 
 
 def _given(part: str, given: argparse.Namespace, kind: Any) -> dict[str, Any]:
-    values = {field.encode_name: getattr(given, _dest(part, field)) for field in _fields(kind)}
+    values = {field.encode_name: getattr(given, _dest(part, field), msgspec.UNSET) for field in _fields(kind)}
     return {name: value for name, value in values.items() if value is not msgspec.UNSET}
 
 
-def _add_field(parser: argparse.ArgumentParser, names: list[str], dest: str, field: inspect.Field, *, text: str, default: Any) -> None:
+def _of_field(names: list[str], dest: str, field: inspect.Field, said: str, defaults: Mapping[str, Any]) -> VerbOption:
     option = option_of(field.type)
     # A field of a body that may be null, and for which leaving it out means something else, is cleared by an option of its own.
     clears = option.nullable and dest.startswith("body_") and field.default is not None
-    parser.add_argument(
-        *names,
-        dest=dest,
-        required=field.required and default is msgspec.UNSET and not clears,
-        action=_Repeated if option.repeats else "store",
-        type=option.read,
-        choices=option.choices,
-        metavar=option.metavar,
-        default=default,
-        help=" ".join(filter(None, (text, _way(option)))),
-    )
+    described: VerbOption = {"names": names, "dest": dest, "reads": option.read.__name__}
+    if field.required and field.name not in defaults and not clears:
+        described["required"] = True
+    if option.repeats:
+        described["repeats"] = True
+    if option.choices is not None:
+        described["choices"] = list(option.choices)
+    if option.metavar is not None:
+        described["metavar"] = option.metavar
+    if field.name in defaults:
+        described["default"] = defaults[field.name]
     if clears:
-        cleared = f"--no-{names[-1].removeprefix('--')}"
-        parser.add_argument(cleared, dest=dest, action="store_const", const=None, default=default, help="Null in its place.")
+        described["clears"] = f"--no-{names[-1].removeprefix('--')}"
+    described["help"] = " ".join(filter(None, (said, _way(option))))
+    return described
 
 
 def _way(option: Option) -> str:
     """What the help says of how a value is given."""
     if option.repeats:
         return "May be given several times, or once as a JSON list."
-    return "@FILE reads it from a file, - from standard input." if option.read in {_secret, _json} else ""
+    return "@FILE reads it from a file, - from standard input." if option.read in {secret, json_value} else ""
 
 
-class _Repeated(argparse.Action):
-    """Joins the lists of a repeated option."""
-
-    def __call__(
-        self,
-        parser: argparse.ArgumentParser,  # noqa: ARG002 - as argparse calls it
-        namespace: argparse.Namespace,
-        values: Any,
-        option_string: str | None = None,  # noqa: ARG002
-    ) -> None:
-        before = getattr(namespace, self.dest)
-        setattr(namespace, self.dest, [*(before if isinstance(before, list) else []), *values])
-
-
-def _names(parser: argparse.ArgumentParser, noun: str, field: inspect.Field, item: str | None) -> list[str]:
+def _names(command: str, noun: str, field: inspect.Field, item: str | None, taken: Container[str | None]) -> list[str]:
     """The option's names, the shortest first: `--redirect-uri` before `--redirect-uris`, `--type` of a service before `--service-type`."""
     name = field.name
     names = [name]
@@ -222,10 +240,9 @@ def _names(parser: argparse.ArgumentParser, noun: str, field: inspect.Field, ite
         names = [name.removeprefix(f"{noun}_"), name]
     if item is not None and item.endswith(f"_{name}"):
         names = [_of_path(item), name]
-    taken = parser._option_string_actions  # noqa: SLF001 - argparse has no public name for it
     free = [one for one in dict.fromkeys(map(_option, names)) if one not in taken]
     if not free:
-        raise InvalidDeclaration(f"{parser.prog}: its path and its body both have {name}")
+        raise InvalidDeclaration(f"{command}: its path and its body both have {name}")
     return free
 
 
@@ -280,64 +297,3 @@ def _option(name: str) -> str:
 
 def _dest(part: str, field: inspect.Field) -> str:
     return f"{part}_{field.name}"
-
-
-def _yes_or_no(text: str) -> bool:
-    if text not in _YES:
-        raise argparse.ArgumentTypeError(f"must be yes or no, not {text!r}")
-    return _YES[text]
-
-
-def _number(text: str) -> int:
-    try:
-        return int(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"must be a number, not {text!r}") from None
-
-
-def _one_or_several(text: str) -> list[Any]:
-    value = _json(text) if text.startswith("[") else [text]
-    if not isinstance(value, list):
-        raise argparse.ArgumentTypeError("must be a JSON list")
-    return value
-
-
-def _secret(text: str) -> str:
-    """`@FILE` is what the file holds, and `-` what standard input brings, so that no secret stands among the processes of the machine. `@@`
-    begins a secret with an `@`. No other text is read so: a name that somebody else chose must not give away a file of the operator's.
-    """
-    if text == "-":
-        return _from_standard_input()
-    if not text.startswith("@"):
-        return text
-    return text[1:] if text.startswith("@@") else _in_file(text[1:])
-
-
-def _json(text: str) -> Any:
-    try:
-        return json.loads(_from_standard_input() if text == "-" else _in_file(text[1:]) if text.startswith("@") else text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(f"must be JSON, @FILE with JSON, or - for standard input: {error}") from None
-
-
-def _in_file(path: str) -> str:
-    try:
-        text = Path(path).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise argparse.ArgumentTypeError(f"{path}: {getattr(error, 'strerror', None) or 'is not UTF-8'}") from None
-    return _without_line_break(text)
-
-
-def _from_standard_input() -> str:
-    try:
-        text = _without_line_break(sys.stdin.read())
-    except UnicodeDecodeError:
-        raise argparse.ArgumentTypeError("standard input is not UTF-8") from None
-    if not text:
-        raise argparse.ArgumentTypeError("standard input is empty; only one option can read it")
-    return text
-
-
-def _without_line_break(text: str) -> str:
-    """Editors and `echo` end a file with a line break."""
-    return text.removesuffix("\n").removesuffix("\r")
