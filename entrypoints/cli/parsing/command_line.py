@@ -64,11 +64,13 @@ class _Parser(argparse.ArgumentParser):
     """Of the API, for which the parser has no commands."""
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
-        if action.choices is not None and value not in action.choices:
-            near = get_close_matches(str(value), [*map(str, action.choices), *self.nouns])
+        try:
+            super()._check_value(action, value)
+        except argparse.ArgumentError as error:
+            near = get_close_matches(str(value), dict.fromkeys([*map(str, action.choices or ()), *self.nouns]))
             if near:
-                raise argparse.ArgumentError(action, f"invalid choice: {value!r} (did you mean {' or '.join(near)}?)")
-        super()._check_value(action, value)
+                error.message += f"; did you mean {' or '.join(near)}?"
+            raise
 
     def error(self, message: str) -> NoReturn:
         if "--json" in sys.argv or (sys.argv[1:2] == ["serve"] and log_is_json()):

@@ -122,12 +122,13 @@ class TestTheWordsOfAVerb:
     @pytest.mark.parametrize(
         ("words", "meant"),
         [
-            (["teem", "list"], "'teem' (did you mean team or "),
-            (["servce", "list"], "'servce' (did you mean service"),
-            (["team", "creat"], "'creat' (did you mean create?)"),
-            (["organization", "aprove"], "'aprove' (did you mean approve?)"),
-            (["service", "set", "--organization", "acme", "--service", "shop", "--sign-in-policy", "membrs"], "(did you mean members?)"),
-            (["xyzzy"], "'xyzzy' (choose from 'serve', "),
+            (["teem", "list"], "did you mean team or terms?"),
+            (["organisation", "list"], "did you mean organization?"),
+            (["servce", "list"], "; did you mean service"),
+            (["team", "creat"], "'delete'); did you mean create?"),
+            (["organization", "aprove"], "; did you mean approve?"),
+            (["service", "set", "--organization", "acme", "--service", "shop", "--sign-in-policy", "membrs"], "; did you mean members?"),
+            (["xyzzy"], "'files', 'version')\n"),
         ],
     )
     def test_a_wrong_word_is_told_the_words_that_are_near(self, words: list[str], meant: str, capsys: pytest.CaptureFixture[str]) -> None:
