@@ -25,12 +25,12 @@ import psycopg
 
 from adapters.postgres.embedded import EmbeddedPostgres
 from ops.free_ports import free_port
+from ops.patience import PATIENCE
 
 POSTERN: Final = (sys.executable, "-m", "entrypoints.cli.main")
 ROOT: Final = Path(__file__).resolve().parent.parent
 CLIENTS: Final = 8
 KILLS: Final = 5
-_PATIENCE: Final = 60.0
 # The server answers this many more registrations before the next kill.
 BETWEEN: Final = 25
 
@@ -61,7 +61,7 @@ class Installation:
     def start(self) -> None:
         with (self.place / "log").open("ab") as log:
             self._process = subprocess.Popen(self._command, cwd=ROOT, env=self.environment, stdout=subprocess.DEVNULL, stderr=log)
-        deadline = time.monotonic() + _PATIENCE
+        deadline = time.monotonic() + PATIENCE
         while self.ask("GET", "/health/ready") != 200:
             if self._process.poll() is not None or time.monotonic() > deadline:
                 raise SystemExit((self.place / "log").read_text()[-2000:])
@@ -82,7 +82,7 @@ class Installation:
         if self._process is not None:
             self.kill(self._process.pid)
             self._process.wait()
-        deadline = time.monotonic() + _PATIENCE
+        deadline = time.monotonic() + PATIENCE
         while not self._address_is_free():
             if time.monotonic() > deadline:
                 raise SystemExit("Something still listens after kill -9 of all processes.")
@@ -105,7 +105,7 @@ class Installation:
 
     def ask(self, method: str, path: str, body: object = None) -> int | None:
         """Returns the status, or None without an answer."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=_PATIENCE)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
         try:
             connection.request(method, path, None if body is None else json.dumps(body), {"Content-Type": "application/json"})
             answer = connection.getresponse()
@@ -152,7 +152,7 @@ def kill() -> int:
                 time.sleep(0.05)
 
     def until_answered(count: int) -> None:
-        deadline = time.monotonic() + _PATIENCE
+        deadline = time.monotonic() + PATIENCE
         while len(answered) < count and time.monotonic() < deadline:
             time.sleep(0.01)
 
@@ -189,7 +189,7 @@ def kill() -> int:
 def tampering() -> int:
     """Alters the audit log as somebody with all rights on the database: successes become failures."""
     with installation() as server:
-        deadline = time.monotonic() + _PATIENCE
+        deadline = time.monotonic() + PATIENCE
         while "not linked yet" in (before := _verify(server)).stdout and time.monotonic() < deadline:
             time.sleep(0.2)
         print(before.stdout)

@@ -4,6 +4,7 @@ strangers who would have them away; the secret read back; and what the maker's s
 
 import json
 from collections.abc import AsyncIterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -238,7 +239,11 @@ async def test_what_is_no_answer_costs_no_call(widgets: Widgets, maker: WidgetMa
     assert maker.receiver.calls == []
 
 
-async def test_a_slow_maker_keeps_a_bounded_number_of_requests(widgets: Widgets, maker: WidgetMakerServer) -> None:
+async def test_a_slow_maker_keeps_a_bounded_number_of_requests(
+    widgets: Widgets, maker: WidgetMakerServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Nobody gives up before all have asked.
+    monkeypatch.setattr("adapters.widgets._PATIENCE", timedelta(seconds=PATIENCE))
     form, reasons = kept(widgets)[0], list[str]()
 
     async def ask() -> None:
