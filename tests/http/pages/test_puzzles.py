@@ -152,6 +152,7 @@ async def test_a_device_that_the_person_is_known_by_is_never_asked(postern: Post
     await tab.send(password=PASSWORD)
     assert fresh.session is not None
     # The device is known for its own person alone.
+    await make_sign_ins_busy(postern)
     other = browser(postern)
     other.cookies = dict(device)
     assert asks(await asked_for_password(other, "eve@example.org"))

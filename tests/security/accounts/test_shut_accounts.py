@@ -137,6 +137,7 @@ KINDS: Final[Mapping[str, Callable[[KindsOfShut, str], Awaitable[None]]]] = {
 }
 _UUID: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _TIME: Final = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|\+00:00)?")
+_AGO: Final = re.compile(r"just now|\d+ minutes? ago")
 # The colour of a monogram comes from the account's id.
 _SHADE: Final = re.compile(r"shade[0-9]")
 _TOKEN: Final = re.compile(r"[0-9A-Za-z_-]{24,}|[0-9a-f]{16,}")
@@ -149,7 +150,7 @@ def address(kind: str) -> str:
 
 def alike(kind: str, text: str) -> str:
     """Without what differs between any two people."""
-    for pattern, word in ((_UUID, "ID"), (_TIME, "TIME"), (_TOKEN, "TOKEN"), (_SHADE, "shade")):
+    for pattern, word in ((_UUID, "ID"), (_TIME, "TIME"), (_AGO, "AGO"), (_TOKEN, "TOKEN"), (_SHADE, "shade")):
         text = pattern.sub(word, text)
     return text.replace("<wbr>", "").replace(f"of-{kind}@", "of-one@").replace(f"of-{kind}%40", "of-one%40")
 
