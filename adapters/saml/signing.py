@@ -99,7 +99,8 @@ Markup = NewType("Markup", str)
 NOTHING: Final[Mapping[str, str]] = {}
 _NAMESPACES: Final = {"ds": DS, "md": METADATA, "saml": ASSERTION, "samlp": PROTOCOL}
 _DECLARED: Final = {prefix: f' xmlns:{prefix}="{namespace}"' for prefix, namespace in _NAMESPACES.items()}
-_NOT_XML: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+# Not compiled here, since Python takes long over ranges of Unicode and most installations write no SAML.
+_NOT_XML: Final = "[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
 # The ampersand comes first, because the entities for the other characters contain an ampersand.
 _IN_TEXT: Final = (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ("\r", "&#xD;"))
 _IN_ATTRIBUTES: Final = (("&", "&amp;"), ("<", "&lt;"), ('"', "&quot;"), ("\t", "&#x9;"), ("\n", "&#xA;"), ("\r", "&#xD;"))
@@ -159,7 +160,7 @@ def _is_plain(value: str) -> bool:
 def _escaped(what: str, value: str, characters: tuple[tuple[str, str], ...]) -> str:
     if _is_plain(value):
         return value
-    if _NOT_XML.search(value):
+    if re.search(_NOT_XML, value):
         raise RequestDeclined(Status.RESPONDER, f"{what.rpartition(':')[2]} has characters that XML cannot have")
     for character, written in characters:
         value = value.replace(character, written)

@@ -5,7 +5,7 @@ import zlib
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Final
 from urllib.parse import quote
 
@@ -136,14 +136,19 @@ _BEGINS_NAME: Final = (
     ":A-Z_a-z\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u02ff\u0370-\u037d\u037f-\u1fff\u200c\u200d\u2070-\u218f\u2c00-\u2fef"
     "\u3001-\ud7ff\uf900-\ufdcf\ufdf0-\ufffd\U00010000-\U000effff"
 )
-_XML_NAME: Final = re.compile(f"[{_BEGINS_NAME}][{_BEGINS_NAME}.0-9\u00b7\u0300-\u036f\u203f\u2040-]*")
+
+
+# Compiled at first use, since Python takes long over ranges of Unicode and most installations write no SAML.
+@cache
+def _xml_name() -> re.Pattern[str]:
+    return re.compile(f"[{_BEGINS_NAME}][{_BEGINS_NAME}.0-9\u00b7\u0300-\u036f\u203f\u2040-]*")
 
 
 def _attribute_format(name: str) -> str:
     """A basic name must be an xs:Name (SAML core, section 8.2.3)."""
     if name.startswith(("urn:", "http://", "https://")):
         return URI_NAME
-    return BASIC_NAME if _XML_NAME.fullmatch(name) else UNSPECIFIED_NAME
+    return BASIC_NAME if _xml_name().fullmatch(name) else UNSPECIFIED_NAME
 
 
 def _attribute(name: str, values: Sequence[str]) -> Markup:

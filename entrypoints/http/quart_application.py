@@ -10,7 +10,7 @@ and calls the view. Both ways end in the same dispatcher. Decision 0074 has the 
 """
 
 from collections.abc import Callable, Iterable
-from typing import Any, Final, cast, get_type_hints
+from typing import Annotated, Any, Final, cast, get_args, get_origin
 from uuid import UUID
 
 import msgspec
@@ -148,17 +148,19 @@ class DispatchedApplication(QuartTrio):
 
 def with_routes(endpoints: Iterable[Endpoint]) -> QuartTrio:
     """Register the endpoints, in one blueprint for each family. Werkzeug compiles every rule, which takes most of the time of making an
-    application. So applications with the same routes share the result.
+    application. So the methods of a path share a rule, and applications with the same routes share the result.
     """
     application = RoutesOnly(_NAME, static_folder=None, template_folder=None)
     # A path with two slashes in a row is another path, and not ours. Werkzeug would redirect it to the path with one slash.
     application.url_map.merge_slashes = False
-    blueprints: dict[str, Blueprint] = {}
+    families: dict[str, dict[str, list[Endpoint]]] = {}
     for one in endpoints:
-        family = _family(one)
-        blueprint = blueprints.setdefault(family, Blueprint(family, _NAME))
-        blueprint.add_url_rule(_rule(one), one.handler.__name__, hand_over, methods=[one.method], provide_automatic_options=False)
-    for blueprint in blueprints.values():
+        families.setdefault(_family(one), {}).setdefault(_rule(one), []).append(one)
+    for family, rules in families.items():
+        blueprint = Blueprint(family, _NAME)
+        for rule, named in rules.items():
+            methods = [one.method for one in named]
+            blueprint.add_url_rule(rule, named[0].handler.__name__, hand_over, methods=methods, provide_automatic_options=False)
         application.register_blueprint(blueprint)
     return application
 
@@ -178,9 +180,10 @@ def _rule(endpoint: Endpoint) -> str:
     """The path in Werkzeug's form: `/api/plans/{plan_id}` becomes `/api/plans/<uuid:plan_id>`."""
     kinds: dict[str, Any] = {}
     if endpoint.path_type is not None:
-        hints = get_type_hints(endpoint.path_type)
-        kinds = {field.encode_name: hints[field.name] for field in msgspec.structs.fields(endpoint.path_type)}
+        kinds = {field.encode_name: field.type for field in msgspec.structs.fields(endpoint.path_type)}
     rule = endpoint.path
     for name in parameters(rule):
-        rule = rule.replace(f"{{{name}}}", f"<uuid:{name}>" if kinds[name] is UUID else f"<{name}>")
+        kind = kinds[name]
+        plain = get_args(kind)[0] if get_origin(kind) is Annotated else kind
+        rule = rule.replace(f"{{{name}}}", f"<uuid:{name}>" if plain is UUID else f"<{name}>")
     return rule

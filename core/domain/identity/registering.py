@@ -357,6 +357,8 @@ ANYBODY_NEW: Final = Newcomers()
 
 def listed_domain(text: str) -> str:
     """A domain of a list, in the form in which addresses compare. Empty when it is none."""
+    if _DOMAIN.fullmatch(text):
+        return text  # as in a list of ours: ten thousand lines are read at each start
     plain = text.strip().rstrip(".")
     domain = plain.lower() if plain.isascii() else mail_domain(Email(f"somebody@{plain}"))
     return domain if _DOMAIN.fullmatch(domain) else ""

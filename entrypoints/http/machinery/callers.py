@@ -82,6 +82,16 @@ class CallerRule(Protocol):
         """
 
 
+_KNOWN_RULES: Final[set[type]] = set()
+
+
+def is_caller_rule(rule: object) -> bool:
+    """Python looks for each member in each object, at each of a thousand declarations. So the first rule of a class answers for all."""
+    if type(rule) not in _KNOWN_RULES and isinstance(rule, CallerRule):
+        _KNOWN_RULES.add(type(rule))
+    return type(rule) in _KNOWN_RULES
+
+
 BEARER: Final = SecurityScheme("bearer", {"type": "http", "scheme": "bearer", "bearerFormat": "JWT"})
 BOUND: Final = SecurityScheme(
     "dpop",

@@ -149,7 +149,7 @@ class FieldsReader:
         self._kind = kind
         self._what = what
         self._most_fields = most_fields
-        self._lists = {field.encode_name for field in _fields(kind) if _is_list(field.type)}
+        self._lists = {field.encode_name for field in _fields(kind) if field.type is not str and _is_list(inspect.type_info(field.type))}
         self._names = {field.encode_name: field.name for field in _fields(kind)}
 
     def read(self, encoded: bytes) -> Any:
@@ -343,10 +343,8 @@ def _place_in(value: Any, unwanted: re.Pattern[str]) -> str | None:
 
 # Cached, since many endpoints share a type.
 @cache
-def _fields(kind: type[msgspec.Struct]) -> tuple[inspect.Field, ...]:
-    described = inspect.type_info(kind)
-    assert isinstance(described, inspect.StructType)  # noqa: S101 - for the type checker: a Struct describes itself as one
-    return described.fields
+def _fields(kind: type[msgspec.Struct]) -> tuple[msgspec.structs.FieldInfo, ...]:
+    return msgspec.structs.fields(kind)
 
 
 def _is_struct(kind: Any) -> bool:

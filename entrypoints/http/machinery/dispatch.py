@@ -433,11 +433,8 @@ class Routes:
     def __init__(self, endpoints: Sequence[Endpoint], common_headers: HeaderList, body_limit: int) -> None:
         self.common_headers = common_headers
         shown = {one.path for one in endpoints if one.is_page and one.method == "GET"}
-        self.router = Router(
-            (one.method, path, _Target(one, common_headers, body_limit, _below(one.path, shown)))
-            for one in endpoints
-            for path in _spellings(one)
-        )
+        targets = ((one, _Target(one, common_headers, body_limit, _below(one.path, shown))) for one in endpoints)
+        self.router = Router((one.method, path, target) for one, target in targets for path in _spellings(one))
         self.origins = {one.path: one.origins for one in endpoints if one.origins is not Origins.LISTED}
 
 

@@ -6,7 +6,7 @@ import inspect
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import ModuleType, UnionType
-from typing import Any, Final, Required, TypedDict, Union, get_args, get_origin, get_type_hints
+from typing import Any, Final, Required, TypedDict, Union, get_args, get_origin
 
 import msgspec
 from typing_extensions import Unpack
@@ -21,7 +21,15 @@ from core.frozen import Frozen, replace
 from entrypoints.http.machinery.accepts import Accepts, Json
 from entrypoints.http.machinery.answers import LOCATION, NO_STORE, Answer, AnswerHeader, Origins, PagePolicy, RequestHeader, Streamed
 from entrypoints.http.machinery.browsers import BindsForms, BoundForm
-from entrypoints.http.machinery.callers import PLATFORM_OWNER, CallerRule, ManagementKeyRule, SecurityScheme, capability_of, takes_members
+from entrypoints.http.machinery.callers import (
+    PLATFORM_OWNER,
+    CallerRule,
+    ManagementKeyRule,
+    SecurityScheme,
+    capability_of,
+    is_caller_rule,
+    takes_members,
+)
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.errors import OURS, STATUS, ErrorShape
 
@@ -224,7 +232,7 @@ def parameters(path: str) -> tuple[str, ...]:
 
 def declare(method: str, path: str, stated: Statement, policy: PagePolicy | None = None) -> Callable[[Handler], Endpoint]:
     name = f"{method} {path}"
-    if not isinstance(stated.get("caller"), CallerRule):
+    if not is_caller_rule(stated.get("caller")):
         raise InvalidDeclaration(f"{name} does not say who may call it")
     if path != "/" and not (path.startswith("/") and all(map(_SEGMENT.fullmatch, path[1:].split("/")))):
         raise InvalidDeclaration(f"{name} is not a path template")
@@ -242,9 +250,9 @@ def declare(method: str, path: str, stated: Statement, policy: PagePolicy | None
             raise InvalidDeclaration(f"{name} cannot take a body")
         if body is not None and not accepts.suits(body):
             raise InvalidDeclaration(f"{name}: a body of {accepts.media_type} is not read as {body}")
-        if policy is not None and method != "GET" and isinstance(stated["caller"], BindsForms) and not _is_bound(body):
+        if policy is not None and method != "GET" and issubclass(type(stated["caller"]), BindsForms) and not _is_bound(body):
             raise InvalidDeclaration(f"{name}: its form is no BoundForm")
-        named = {one.encode_name for one in msgspec.structs.fields(path_type)} if path_type is not None else set()
+        named = set(path_type.__struct_encode_fields__) if path_type is not None else set()
         if named != set(parameters(path)):
             raise InvalidDeclaration(f"{name}: the path's parameters are not the fields of its type")
         summary, _, description = (inspect.getdoc(handler) or "").partition("\n")
@@ -332,18 +340,21 @@ def _is_bound(body: Any) -> bool:
 
 def _types(name: str, handler: Handler) -> tuple[Any, Any, Any, Any]:
     """The types of body, query, path and answer, from the handler's annotations."""
-    hints = get_type_hints(handler)
-    # The hints stand in the order of the parameters. A signature would take longer than all else here, a thousand times at each start.
+    # In the order of the parameters. A signature would take longer than all else here, a thousand times at each start.
+    hints = inspect.get_annotations(handler)
     asked = next(iter(hints.values()), None)
     if asked is not Call and get_origin(asked) is not Call:
         raise InvalidDeclaration(f"{name}: the handler's first parameter must be a Call")
     if "return" not in hints:
         raise InvalidDeclaration(f"{name}: the handler does not declare the type of its answer")
-    body, query, path, *_ = (None if one is type(None) else one for one in (get_args(asked) or (None, None, None)))
+    named = get_args(asked)[:3]
+    if isinstance(hints["return"], str):
+        raise InvalidDeclaration(f"{name}: the type of its answer stands in quotes")
+    body, query, path = (None if one is type(None) else one for one in (*named, *(None,) * (3 - len(named))))
     for one in (query, path):
         if one is not None and not (isinstance(one, type) and issubclass(one, msgspec.Struct)):
             raise InvalidDeclaration(f"{name}: query and path must be Structs")
-    answer = hints["return"]
+    answer: Any = hints["return"]
     # The OpenAPI document describes the first of several answer types: usually the page, since the others are redirects.
     if get_origin(answer) in {Union, UnionType}:
         answer = get_args(answer)[0]

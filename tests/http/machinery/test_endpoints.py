@@ -178,6 +178,14 @@ def test_a_path_that_is_no_template_is_refused(path: str) -> None:
         endpoint.get(path, caller=ANYONE, limit=UNLIMITED)
 
 
+def test_types_in_quotes_are_refused() -> None:
+    def quoted(call: Call, postern: Any) -> "Body":
+        raise NotImplementedError
+
+    with pytest.raises(InvalidDeclaration, match="stands in quotes"):
+        endpoint.get("/shops", caller=ANYONE, limit=UNLIMITED)(quoted)
+
+
 @pytest.mark.parametrize("path", ["/shops", "/shops/{slug}", "/shops/{shop}/{id}"])
 def test_parameters_without_a_field_and_fields_without_a_parameter_are_refused(path: str) -> None:
     with pytest.raises(InvalidDeclaration, match="parameters are not the fields"):

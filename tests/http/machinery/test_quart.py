@@ -71,6 +71,12 @@ def test_the_map_lists_every_route_by_family() -> None:
     assert {rule.endpoint.partition(".")[0] for rule in application.url_map.iter_rules()} == FAMILIES
 
 
+def test_the_methods_of_a_path_share_a_rule() -> None:
+    application = PosternApplication(None, SETTINGS)
+    listed = [(rule.endpoint.partition(".")[0], rule.rule) for rule in application.url_map.iter_rules()]
+    assert len(listed) == len(set(listed)) < len(application.endpoints)
+
+
 def test_no_rule_has_functions_that_make_urls() -> None:
     (rule, *_) = PosternApplication(None, SETTINGS).url_map.iter_rules()
     with pytest.raises(NotImplementedError):

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
 from operator import attrgetter
-from typing import Any, Final, NamedTuple, Protocol, runtime_checkable
+from typing import Any, Final, NamedTuple, Protocol
 from uuid import UUID
 
 from core.domain.identity.profiles import SHADES, Portrait
@@ -24,7 +24,6 @@ def mark_of(name: str, thing: UUID, picture: str = "") -> Portrait:
 Value = Callable[[Any], Any]
 
 
-@runtime_checkable
 class Labelled(Protocol):
     """What a form asks for: a column of it has its name and its label."""
 
@@ -134,16 +133,18 @@ def role(value: str | Value) -> Column:
 
 
 def _of(name: Part) -> Value:
-    if isinstance(name, Labelled):
-        return attrgetter(name.name)
-    return attrgetter(name) if isinstance(name, str) else name
+    if isinstance(name, str):
+        return attrgetter(name)
+    return name if callable(name) else attrgetter(name.name)
 
 
 def _label(name: Part, label: str) -> str:
-    if isinstance(name, Labelled):
-        return label or name.label or _label(name.name, "")
-    assert label or isinstance(name, str)  # noqa: S101 - a bug in a declaration: a computed column has no name of its own
-    return label or f"console.field.{str(name).rpartition('.')[2]}"
+    if isinstance(name, str):
+        return label or f"console.field.{name.rpartition('.')[2]}"
+    if callable(name):
+        assert label  # noqa: S101 - a bug in a declaration: a computed column has no name of its own
+        return label
+    return label or name.label or _label(name.name, "")
 
 
 def words(name: Part, values: Iterable[str], label: str = "") -> Column:

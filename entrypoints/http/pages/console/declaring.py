@@ -13,7 +13,7 @@ proof and refusals from the endpoint's declaration. `console.name` declares the 
 import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from functools import wraps
+from functools import cache, wraps
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -44,9 +44,15 @@ async def frame_facts(visit: PageVisit) -> FrameFacts:
     return await frames.of_member(caller, decides=caller.organization_is_active and visit.may(list_todos))
 
 
+# Cached, since hundreds of pages stand below the same things.
+@cache
+def _path_type(names: tuple[str, ...]) -> Any:
+    return msgspec.defstruct("ConsolePath", [(name, str) for name in names], frozen=True)
+
+
 def stated(handler: Any, name: str, at: str, *, body: Any = None, query: Any = None) -> Any:
     """`at` is the template of the page's address: the endpoint that the page offers converts the values into its own types."""
-    path: Any = msgspec.defstruct("ConsolePath", [(one, str) for one in parameters(at)], frozen=True)
+    path: Any = _path_type(parameters(at))
     handler.__name__ = handler.__qualname__ = name.replace("-", "_")
     handler.__annotations__ = {"call": Call[body, query, path, Any], "postern": Postern, "return": Page}
     return handler
