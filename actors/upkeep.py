@@ -29,7 +29,7 @@ _INTERVAL: Final = 60.0
 _BATCH: Final = 500
 _BREATH: Final = 0.05
 # A sweep that finds nothing rests for some rounds, more each time, up to so many: most tables of most installations have nothing to sweep.
-_LONGEST_REST: Final = 4
+_LONGEST_REST: Final = 9
 
 
 class Janitor:

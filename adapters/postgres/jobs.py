@@ -65,9 +65,9 @@ _ANYTHING: Final = ""
 
 
 # In seconds. The other processes hear of a topic from this process at most once in this time.
-TOLD_EVERY: Final = 0.2
+HEARD_EVERY: Final = 0.2
 # The pause after the database did not take what we told.
-_TOLD_AGAIN: Final = 1.0
+_HEARD_AGAIN: Final = 1.0
 # The seconds at shutdown in which the others are told of the last rings.
 _LAST_WORDS: Final = 1.0
 
@@ -154,7 +154,7 @@ class PostgresDoorbell:
                 log.warning("doorbell_not_heard", topics=list(topics), error=type(error).__name__)
         finally:
             self._failing = not told
-            self._turns.update(dict.fromkeys(topics, trio.current_time() + (TOLD_EVERY if told else _TOLD_AGAIN)))
+            self._turns.update(dict.fromkeys(topics, trio.current_time() + (HEARD_EVERY if told else _HEARD_AGAIN)))
             if not told:
                 self._untold.update(dict.fromkeys(topics))
 

@@ -1,7 +1,7 @@
 """What the process asks the database while nothing happens: counted over twenty minutes of its own clock, in seconds of ours."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
@@ -12,7 +12,8 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from adapters.postgres.driver.execution import Execution
 from entrypoints.bootstrap import Postern
-from entrypoints.daemon import Stopping, alive
+from entrypoints.daemon import alive
+from entrypoints.signals import Stopping
 from tests.http.conftest import postern_on, with_keys
 
 # The clock jumps no further at once, and only while no statement is under way: so no deadline passes because the machine is busy.
@@ -59,7 +60,7 @@ async def passing(clock: MockClock, postern: Postern, seconds: float) -> None:
 
 
 @pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> Iterator[Asked]:
+def asked(monkeypatch: pytest.MonkeyPatch) -> Asked:
     return Asked(monkeypatch)
 
 

@@ -26,6 +26,8 @@ from ports.record import Due, To
 # How many receivers with waiting deliveries one claim looks at. The next claim goes on where this one stopped.
 _LOOKED_AT: Final = 500
 _FIRST: Final = UUID(int=0)
+# From when on a receiver may be called again.
+_RESTED: Final[LiteralString] = "coalesce({}.rests_until, '-infinity')"
 
 # A commit here does not wait for the disk, because that wait would take longer than the attempt. If the server crashes, the outcomes of its
 # last moments are lost, and their deliveries are sent again, as after any crash.
@@ -131,7 +133,7 @@ def _claiming(tables: DeliveryTables[To, Due]) -> LiteralString:
                                    or {tables.receivers}.leased_until <= now()
                                    or {tables.receivers}.lease = %(mine)s
                                )
-                           and ({tables.receivers}.rests_until is null or {tables.receivers}.rests_until <= now())
+                           and {_RESTED.format(tables.receivers)} <= now()
                            and ({tables.receivers}.failing_since is not null) = %(failing)s"""
     return f"""
     with recursive
@@ -219,7 +221,7 @@ def _telling(tables: DeliveryTables[To, Due]) -> LiteralString:
     with recursive
          {_looking(tables)}
   select case when (select count(*) from looked) = %(most)s then 0.0
-              else {due_in(f"greatest(looked.next_at, {tables.receivers}.rests_until, {tables.receivers}.leased_until)")}
+              else {due_in(f"greatest(looked.next_at, {_RESTED.format(tables.receivers)}, {tables.receivers}.leased_until)")}
          end as due_in
     from looked
     join {tables.receivers} on {tables.receivers}.{tables.key} = looked.receiver

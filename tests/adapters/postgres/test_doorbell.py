@@ -11,7 +11,7 @@ import trio
 
 from actors.foundation import Mailbox
 from adapters.postgres import jobs, statements
-from adapters.postgres.jobs import TOLD_EVERY, PostgresDoorbell, PostgresJobQueue
+from adapters.postgres.jobs import HEARD_EVERY, PostgresDoorbell, PostgresJobQueue
 from adapters.postgres.statements import Transaction
 from adapters.postgres.unit_of_work import unit_of_work
 from core.domain.errors import OutcomeUnknown, Unavailable
@@ -138,9 +138,9 @@ async def test_a_crowd_of_commits_rings_in_the_other_processes_five_times_a_seco
         for _ in range(40):
             await queue_mail(serving)
         took = trio.current_time() - began
-        await trio.sleep(2 * TOLD_EVERY)
+        await trio.sleep(2 * HEARD_EVERY)
         # The first is told at once, and the last is told of.
-        assert 1 <= len(other.at) <= 2 + took / TOLD_EVERY
+        assert 1 <= len(other.at) <= 2 + took / HEARD_EVERY
         told = len(other.at)
         await queue_mail(serving)
         await other.count(told + 1)
@@ -203,7 +203,7 @@ async def test_entries_of_the_log_ring_in_the_process_that_wrote_them(store: Sto
         mine = Mailbox.rung_by(serving.doorbell, AUDIT_TOPIC)
         await record(serving)
         assert mine.is_full()
-        await trio.sleep(2 * TOLD_EVERY)
+        await trio.sleep(2 * HEARD_EVERY)
         assert other.at == []
 
 
