@@ -400,10 +400,10 @@ _POSTPONE: Final = """
 # A job under a running lease is due when the lease ends: its worker may have died. The jobs in hand are the first of their kind, so it is
 # enough to look at some of the first: behind a long backlog, a job is due anyhow.
 _DUE_IN: Final = f"""
-    select {due_in("first.due_at")} as due_in
+    select {due_in("first.moment")} as due_in
       from unnest(%(kinds)s::text[], %(priorities)s::smallint[]) as turn (kind, priority)
      cross join lateral (
-               (select jobs.run_at as due_at
+               (select jobs.run_at as moment
                   from jobs
                  where jobs.kind = turn.kind and jobs.priority = turn.priority and jobs.state = 'waiting'
                    and (jobs.leased_until is null or jobs.leased_until <= now())
