@@ -15,10 +15,12 @@ from typing import Final
 import structlog
 import trio
 
-from actors.foundation import Mailbox, Mishaps, Outage, turned
-from core.domain.tenancy.siem import Stream
+from actors.foundation import LONGEST_SILENCE, Mailbox, Mishaps, Outage, turned
+from core.domain.identity.login_events import SIGN_IN_TOPIC
+from core.domain.tenancy.siem import SIEM_TOPIC, Stream
 from core.usecases.record import LINKED_AT_ONCE, Audit
 from core.usecases.tenancy.siem import LEASE, NUMBERED_AT_ONCE, Forwarding, SiemExport
+from ports.jobs import Doorbell
 from ports.metrics import Metrics
 from ports.record import SpanKind, Traces, traced
 
@@ -29,12 +31,20 @@ _INTERVAL: Final = 1.0
 
 
 class AuditLinker:
-    """One in each process. A lock in the database lets one of them work at a time, because each link needs the one before it."""
+    """One in each process. A lock in the database lets one of them work at a time, because each link needs the one before it.
+
+    The mailbox gets a message after each commit of this process that wrote an entry. So each process links its own entries, with those of
+    others, and no process has to tell another.
+    """
 
     name = "audit_linker"
 
-    def __init__(self, audit: Audit, *, spread: Callable[[], float], interval: float = _INTERVAL) -> None:
+    def __init__(
+        self, audit: Audit, mailbox: Mailbox, doorbell: Doorbell, *, spread: Callable[[], float], interval: float = _INTERVAL
+    ) -> None:
         self._audit = audit
+        self._mailbox = mailbox
+        self._doorbell = doorbell
         self._spread = spread
         self._interval = interval
         self._outage = Outage(self.name, spread)
@@ -43,12 +53,20 @@ class AuditLinker:
         task_status.started()
         while True:
             turned(pause=self._interval * 1.2)
+            self._mailbox.empty()
             linked = await self._outage.wait_out(self._audit.link)
-            if linked != LINKED_AT_ONCE:
-                # Nothing is left for now, or another process is at work. The spread keeps the processes from asking in step.
-                await trio.sleep(self._interval * (1 + self._spread() / 5))
-            else:
+            if linked:
+                self._doorbell.ring(SIEM_TOPIC)
+            if linked == LINKED_AT_ONCE:
                 await trio.lowlevel.checkpoint()
+                continue
+            if linked is not None:
+                turned(pause=LONGEST_SILENCE)
+                await self._mailbox.wait(LONGEST_SILENCE * (1 - self._spread() / 5))
+                turned(pause=self._interval * 1.2)
+            # Entries gather meanwhile. Another process that is at work may have looked before our last entry was there. The spread keeps
+            # the processes from asking in step.
+            await trio.sleep(self._interval * (1 + self._spread() / 5))
 
 
 # Organizations served at once: in this process, and for those whose last attempt failed. Each hand serves one organization and holds one
@@ -69,6 +87,7 @@ class SiemForwarder:
     def __init__(
         self,
         export: SiemExport,
+        doorbell: Doorbell,
         *,
         metrics: Metrics,
         spread: Callable[[], float],
@@ -86,7 +105,9 @@ class SiemForwarder:
         self._outage = Outage(self.name, spread)
         self._mishaps = Mishaps(self.name, metrics)
         self._free = {False: SIEM_HANDS, True: HANDS_FOR_FAILING}
-        self._mailbox = Mailbox()
+        self._doorbell = doorbell
+        self._mailbox = Mailbox.rung_by(doorbell, SIEM_TOPIC)
+        self._sign_ins = Mailbox.rung_by(doorbell, SIGN_IN_TOPIC)
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         self._free = {False: SIEM_HANDS, True: HANDS_FOR_FAILING}
@@ -102,14 +123,25 @@ class SiemForwarder:
                         for forwarding in await self._outage.wait_out(claim):
                             self._free[failing] -= 1
                             nursery.start_soon(self._forward, forwarding, failing)
-                await self._mailbox.wait(self._poll * (1 - self._spread() / 5))
+                if not await self._mailbox.wait(self._poll * (1 - self._spread() / 5)):
+                    await self._outage.until_due(self._mailbox, self._export.due_in)
 
     async def _number(self) -> None:
         while True:
             turned(pause=self._numbering * 1.2, part="numbering")
-            if await self._outage.wait_out(self._export.number) < NUMBERED_AT_ONCE:
-                # Nothing is left for now, or another process is at work. The spread keeps the processes from asking in step.
-                await trio.sleep(self._numbering * (1 + self._spread() / 5))
+            self._sign_ins.empty()
+            numbered = await self._outage.wait_out(self._export.number)
+            if numbered:
+                self._doorbell.ring(SIEM_TOPIC)
+            if numbered == NUMBERED_AT_ONCE:
+                continue
+            if numbered is not None:
+                turned(pause=LONGEST_SILENCE, part="numbering")
+                await self._sign_ins.wait(LONGEST_SILENCE * (1 - self._spread() / 5))
+                turned(pause=self._numbering * 1.2, part="numbering")
+            # Sign-ins gather meanwhile. Another process that is at work may have looked before our last one was there. The spread keeps the
+            # processes from asking in step.
+            await trio.sleep(self._numbering * (1 + self._spread() / 5))
 
     async def _forward(self, forwarding: Forwarding, failing: bool) -> None:  # noqa: FBT001 - a nursery passes no keywords
         began = trio.current_time()
@@ -127,9 +159,8 @@ class SiemForwarder:
             self._free[failing] += 1
             with trio.CancelScope(shield=True, deadline=trio.current_time() + _LAST_WORDS):
                 await self._give_back(forwarding)
-            if not failing:
-                # Another organization may wait for the hand. A failing organization is not due for a while, so its hand wakes nobody.
-                self._mailbox.post()
+            # Another organization may wait for the hand, or this one for its next time.
+            self._mailbox.post()
 
     async def _take_turn(self, forwarding: Forwarding) -> None:
         until = trio.current_time() + self._turn

@@ -51,7 +51,9 @@ class BillingTurns:
             try:
                 # News whose application has begun are applied to the end.
                 with trio.CancelScope(shield=True):
-                    await self._billing.apply(news.subject or "", is_customer=news.is_about_customer)
+                    applied = await self._billing.apply(news.subject or "", is_customer=news.is_about_customer)
+                if not applied:
+                    self._mailbox.post()
             except (Unavailable, Overloaded) as error:
                 log.warning("billing_event_left", event_id=news.id, detail=error.detail)
                 self._mailbox.post()
@@ -61,6 +63,7 @@ class BillingTurns:
         self._mailbox.post()
 
 
+# A claim of a moment ago that failed is tried again after this time.
 _POLL: Final = 2.0
 _BATCH: Final = 400
 _HANDS: Final = 6
@@ -116,12 +119,14 @@ class BillingReconciler:
     async def _apply_forever(self) -> None:
         while True:
             turned(pause=self._poll * 1.2)
+            self._mailbox.empty()
             applied = await self._outages[0].wait_out(self.apply_due)
-            if not applied:
-                with trio.move_on_after(self._poll * (1 + self._spread() / 5)):
-                    await self._mailbox.wait()
-                    await trio.sleep(self._young.total_seconds())
-                self._mailbox.empty()
+            if not applied and await self._outages[0].until_due(self._mailbox, self._due_in, shortest=self._poll):
+                await trio.sleep(self._young.total_seconds())
+
+    async def _due_in(self) -> float | None:
+        due = await self._inbox.next_due()
+        return None if due is None else (due + self._young - self._clock.now()).total_seconds()
 
     async def apply_due(self) -> int:
         """Applies one batch of waiting news. Returns how many subjects the batch was about."""

@@ -154,6 +154,10 @@ class Mailbox:
         return False
 
 
+# In seconds. An actor that waits for a ring looks by itself after this time. Rings are lost only with their process: it was killed between
+# a commit and its ring, or while it alone knew of the work.
+LONGEST_SILENCE: Final = 120.0
+
 # Work goes on within two seconds of the end of an outage, however long the outage was. So the pauses hardly grow: each actor tries to
 # connect once a second, and that costs far less than the requests of the same second.
 _PAUSES: Final = Retry(first=timedelta(milliseconds=500), longest=timedelta(seconds=1))
@@ -204,3 +208,28 @@ class Outage:
             else:
                 self.over()
                 return answer
+
+    async def until_due(
+        self,
+        mailbox: Mailbox,
+        due_in: Callable[[], Awaitable[float | None]],
+        *,
+        shortest: float = 0.0,
+        longest: float = LONGEST_SILENCE,
+        part: str = "",
+    ) -> bool:
+        """Waits for a message, or for the time at which something is due. Returns whether there was a message. `due_in` tells the seconds
+        until then, and None when nothing waits. It is asked right after a look that took all there was, so what is due already was not to
+        be had: then the wait takes `shortest`.
+        """
+        while True:
+            due = await self.wait_out(due_in)
+            # The wait is random, so that many processes do not ask at the same time.
+            wait = longest * (1 - self._spread() / 5)
+            if due is not None:
+                wait = min(wait, due if due > 0 else shortest)
+            turned(pause=wait, part=part)
+            if await mailbox.wait(wait):
+                return True
+            if due is not None and due <= wait:
+                return False

@@ -5,6 +5,7 @@ Delivery is at least once. A handler may see the same job again, with the same i
 outcome was written.
 """
 
+import math
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -14,7 +15,7 @@ from typing import Final
 import structlog
 import trio
 
-from actors.foundation import Mailbox, Mishaps, Outage, outage_in, sole, turned
+from actors.foundation import LONGEST_SILENCE, Mailbox, Mishaps, Outage, outage_in, sole, turned
 from core.domain.causes import caused_by
 from core.domain.errors import Overloaded, Unavailable
 from core.domain.jobs import CAN_WAIT, Job, Retry
@@ -28,7 +29,7 @@ log = structlog.get_logger()
 
 # The seconds at shutdown in which a cut-off job is given back to the queue.
 _LAST_WORDS: Final = 1.0
-# Our clock and the database's may differ, and another worker may have taken the due job. So a worker never asks again at once.
+# Another worker may be about to take the due job. So a worker never asks again at once.
 _SHORTEST_WAIT: Final = 0.25
 # A ring of the doorbell is often the first of many: all jobs queued within this time are claimed in one round trip, instead of one for
 # each.
@@ -68,12 +69,13 @@ class JobPace(Frozen):
     concurrency: int = 4
     # Long enough for a database to restart, short enough that the work of a killed process is soon taken up.
     lease: timedelta = timedelta(seconds=60)
-    poll: timedelta = timedelta(seconds=15)
+    # A worker that no ring wakes, and that knows of no due job, asks at least so often.
+    poll: timedelta = timedelta(seconds=LONGEST_SILENCE)
     # At shutdown, the work in hand may take this much longer.
     grace: timedelta = timedelta(seconds=2)
-    # False: the worker ignores the doorbell and asks for jobs at random times, a quarter of `poll` to a whole `poll` apart. So the time at
-    # which a job was queued does not tell when the job is done.
-    heeds_bell: bool = True
+    # The worker asks for jobs only at random times, a quarter of `rhythm` to a whole `rhythm` apart. So the time at which a job was queued
+    # does not tell when the job is done. At each of these times the worker asks only if the bell has rung or a job is due.
+    rhythm: timedelta | None = None
 
 
 DEFAULT_PACE: Final = JobPace()
@@ -132,7 +134,8 @@ class JobWorker:
         self._outage = Outage(name, workplace.spread)
         self._mishaps = Mishaps(name, workplace.metrics)
         # Hands post to the mailbox, too: when a hand is free and none was free before, and when a hand has caught up after an outage.
-        self._mailbox = Mailbox.rung_by(workplace.doorbell, *self._kinds) if pace.heeds_bell else Mailbox()
+        self._mailbox = Mailbox.rung_by(workplace.doorbell, *self._kinds)
+        self._doorbell = workplace.doorbell
         self._hands: set[_Hand] = set()
         # Hands that cannot write the outcome of their job because of an outage.
         self._behind: set[_Hand] = set()
@@ -173,19 +176,23 @@ class JobWorker:
         return await self._queue.claim(self._kinds, most, self._pace.lease)
 
     async def _wait_for_work(self) -> None:
-        """Waits until a message, the next due time or the next poll, whichever comes first. A worker that ignores the doorbell waits for a
-        random time instead.
-        """
-        if not self._pace.heeds_bell:
-            await trio.sleep(self._pace.poll.total_seconds() * (1 + 3 * self._spread()) / 4)
+        """Waits for a message or the next due time, whichever comes first, and with a rhythm for the next of its times after that."""
+        if self._pace.rhythm is not None:
+            await self._wait_in_rhythm(self._pace.rhythm.total_seconds())
             return
-        due = await self._outage.wait_out(lambda: self._queue.next_due(self._kinds))
-        # The wait is random, so that many processes do not ask at the same time.
-        wait = self._pace.poll.total_seconds() * (1 - self._spread() / 5)
-        if due is not None:
-            wait = min(wait, max(_SHORTEST_WAIT, (due - self._clock.now()).total_seconds()))
-        if await self._mailbox.wait(wait):
+        longest = self._pace.poll.total_seconds()
+        if await self._outage.until_due(self._mailbox, lambda: self._queue.due_in(self._kinds), shortest=_SHORTEST_WAIT, longest=longest):
             await trio.sleep(_GATHERING)
+
+    async def _wait_in_rhythm(self, rhythm: float) -> None:
+        """The times come and go also while nothing is to be done, so no message has a part in them."""
+        due = await self._outage.wait_out(lambda: self._queue.due_in(self._kinds))
+        until = trio.current_time() + min(math.inf if due is None else due, self._pace.poll.total_seconds())
+        while True:
+            turned(pause=rhythm)
+            await trio.sleep(rhythm * (1 + 3 * self._spread()) / 4)
+            if self._mailbox.is_full() or trio.current_time() >= until:
+                return
 
     async def _do(self, job: Job, hand: _Hand) -> None:
         # This task is the hand's own, so the cause ends with it, after the last line about the job.
@@ -227,6 +234,7 @@ class JobWorker:
         elif isinstance(error, _CutOff) and hand.hurried:
             # A shutdown is not a failure: the next process may have the job at once.
             kept = await self._tell(hand, lambda: self._queue.retry(job, self._clock.now(), str(error)))
+            self._doorbell.ring(job.kind)
             log.info("job_handed_back", attempts=job.attempts)
         elif error is None:
             self._metrics.job_processed(job.kind, seconds, succeeded=True)
@@ -272,7 +280,7 @@ class JobWorker:
         reason = _reason(error)
         log.warning("job_postponed", attempts=counted, reason=reason, again_in=round(pause.total_seconds(), 1))
         kept = await self._tell(hand, lambda: self._queue.postpone(job, pause, reason))
-        self._mailbox.post()
+        self._doorbell.ring(job.kind)
         return kept
 
     def _pause(self, task: Task, attempts: int, error: Exception) -> timedelta:
@@ -290,8 +298,8 @@ class JobWorker:
             "job_failed", attempts=job.attempts, error=reason, again_in=round(pause.total_seconds(), 1), exc_info=_unexpected(error)
         )
         kept = await self._tell(hand, lambda: self._queue.retry(job, at, reason))
-        # The claiming loop may be asleep until after this job is due.
-        self._mailbox.post()
+        # The claiming loops, here and in the other processes, may be asleep until after this job is due.
+        self._doorbell.ring(job.kind)
         return kept
 
     async def _tell(self, hand: _Hand, call: Callable[[], Awaitable[bool]]) -> bool:

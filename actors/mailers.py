@@ -68,7 +68,7 @@ def mailer(
 
 # A mail is made a second and a half after the request on average, and four seconds at the most. Two at once: a directory's import may ask
 # for thousands of mails, and the event loop must stay free for requests.
-ACCOUNT_MAIL_PACE: Final = JobPace(concurrency=2, poll=timedelta(seconds=4), heeds_bell=False)
+ACCOUNT_MAIL_PACE: Final = JobPace(concurrency=2, rhythm=timedelta(seconds=4))
 # Longer than the day that a budget of mails holds one back at most.
 ACCOUNT_MAIL_RETRY: Final = Retry(first=timedelta(seconds=5), longest=timedelta(minutes=5), give_up_after=timedelta(hours=30))
 
@@ -121,7 +121,7 @@ def organization_mailer(mail_servers: MailServers, workplace: Workplace, *, pace
 
 
 # Its times do not depend on any request, so nobody can tell from an answer whether there is such a person.
-AFAR_REQUEST_PACE: Final = JobPace(concurrency=2, poll=timedelta(seconds=4), heeds_bell=False)
+AFAR_REQUEST_PACE: Final = JobPace(concurrency=2, rhythm=timedelta(seconds=4))
 AFAR_REQUEST_RETRY: Final = Retry(first=timedelta(seconds=5), longest=timedelta(minutes=1), give_up_after=timedelta(hours=1))
 
 

@@ -19,12 +19,13 @@ from typing import Final, Protocol, TypeVar
 import structlog
 import trio
 
-from actors.foundation import Mishaps, Outage, turned
+from actors.foundation import Mailbox, Mishaps, Outage, turned
 from core.domain.errors import Overloaded, Unavailable
 from core.domain.federation.directory_runs.runs import DirectoryStep
 from core.domain.identifiers import UpstreamProviderId
 from core.domain.platform.analytics import COUNTED_AT_ONCE
 from core.domain.tenancy.domains import Domain
+from core.frozen import Frozen
 from core.usecases.federation.saml.configurations import Saml
 from core.usecases.identity.account_endings import UnverifiedAccounts
 from core.usecases.services.plans import Subscriptions
@@ -47,9 +48,17 @@ Doubt = Callable[[], Awaitable[str | None]]
 _SHORTEST_BREATH: Final = 0.005
 
 
+class DueClock(Frozen):
+    """`due_in` tells the seconds until something is due, and None when nothing waits. `mailbox` gets a message when that changes."""
+
+    mailbox: Mailbox
+    due_in: Callable[[], Awaitable[float | None]]
+
+
 class DueSweeper:
     """`tell` logs how many rows a round handled, if there were any. `doubt` says why the clock cannot be believed: nothing is handled then.
-    Sweepers that end something for good need it, since a wrong clock must end nothing.
+    Sweepers that end something for good need it, since a wrong clock must end nothing. `quiet` is the interval after a round that found
+    nothing, where that may be longer. A sweeper with a `clock` looks when something is due, and not at intervals.
     """
 
     def __init__(
@@ -61,9 +70,13 @@ class DueSweeper:
         spread: Callable[[], float],
         interval: float,
         batch: int,
+        quiet: float | None = None,
         doubt: Doubt | None = None,
+        clock: DueClock | None = None,
     ) -> None:
         self.name = name
+        self._quiet = interval if quiet is None else quiet
+        self._clock = clock
         self._doubt = doubt
         self._sweep_due = sweep_due
         self._tell = tell
@@ -78,8 +91,13 @@ class DueSweeper:
         # Processes that start together should not sweep together. If they do, each process skips the rows that another has locked.
         await trio.sleep(self._interval * self._spread())
         while True:
-            await self.sweep()
-            await trio.sleep(self._interval * (1 + self._spread() / 5))
+            swept = await self.sweep()
+            if self._clock is not None:
+                await self._outage.until_due(self._clock.mailbox, self._clock.due_in, shortest=self._interval)
+                continue
+            interval = self._interval if swept else self._quiet
+            turned(pause=interval * 1.2)
+            await trio.sleep(interval * (1 + self._spread() / 5))
 
     async def sweep(self) -> int:
         """Handles every row that is due now. Returns how many there were."""
@@ -117,17 +135,27 @@ def invitation_sweeper(
     return DueSweeper("invitation_sweeper", invitations.expire_due, tell, spread=spread, interval=interval, batch=batch, doubt=doubt)
 
 
-# Tokens and answers notice at once that a period has ended. Lists, counts and subscribers of events notice after the interval at most.
+# Tokens and answers notice at once that a period has ended. Lists, counts and subscribers of events notice when it is marked. The interval
+# is the wait for a row that somebody holds, or for a clock that can be believed.
 # A request that changes one of these subscriptions or their plans may have to wait for the whole batch, so the batch is small.
 def subscription_expirer(
-    subscriptions: Subscriptions, *, doubt: Doubt, spread: Callable[[], float], interval: float = 15.0, batch: int = 100
+    subscriptions: Subscriptions, mailbox: Mailbox, *, doubt: Doubt, spread: Callable[[], float], interval: float = 15.0, batch: int = 100
 ) -> DueSweeper:
     """Sets active subscriptions whose period has ended to expired."""
 
     def tell(total: int) -> None:
         log.info("subscriptions_expired", subscriptions=total)
 
-    return DueSweeper("subscription_expirer", subscriptions.expire_due, tell, spread=spread, interval=interval, batch=batch, doubt=doubt)
+    return DueSweeper(
+        "subscription_expirer",
+        subscriptions.expire_due,
+        tell,
+        spread=spread,
+        interval=interval,
+        batch=batch,
+        doubt=doubt,
+        clock=DueClock(mailbox, subscriptions.due_in),
+    )
 
 
 # Deleting an account takes a dozen statements, and somebody who proves its address waits for the whole batch, so the batch is small.
@@ -176,7 +204,7 @@ def own_text_comparer(texts: OwnTextChanges, *, spread: Callable[[], float], int
     return DueSweeper("own_text_comparer", compare, tell, spread=spread, interval=interval, batch=batch)
 
 
-def login_counter(counter: LoginCounter, *, spread: Callable[[], float], interval: float = 10.0) -> DueSweeper:
+def login_counter(counter: LoginCounter, *, spread: Callable[[], float], interval: float = 10.0, quiet: float = 60.0) -> DueSweeper:
     """Adds sign-ins to the counts of their hours. A lock in the database lets one process count at a time. A reader of the counts adds the
     sign-ins that are not counted yet, so a slow counter makes no figure wrong.
     """
@@ -187,7 +215,7 @@ def login_counter(counter: LoginCounter, *, spread: Callable[[], float], interva
     def tell(total: int) -> None:
         log.debug("logins_counted", logins=total)
 
-    return DueSweeper("login_counter", count, tell, spread=spread, interval=interval, batch=COUNTED_AT_ONCE)
+    return DueSweeper("login_counter", count, tell, spread=spread, interval=interval, quiet=quiet, batch=COUNTED_AT_ONCE)
 
 
 CLAIMING_INTERVAL: Final = 600.0

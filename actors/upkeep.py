@@ -28,6 +28,8 @@ _INTERVAL: Final = 60.0
 # So small that no lock is held for long and replicas keep up.
 _BATCH: Final = 500
 _BREATH: Final = 0.05
+# A sweep that finds nothing rests for some rounds, more each time, up to so many: most tables of most installations have nothing to sweep.
+_LONGEST_REST: Final = 9
 
 
 class Janitor:
@@ -53,6 +55,8 @@ class Janitor:
         self._batch = batch
         self._outage = Outage(self.name, spread)
         self._mishaps = Mishaps(self.name, metrics)
+        # By the name of the sweep: the rounds of its last rest, and how many of them are left.
+        self._rests: dict[str, tuple[int, int]] = {}
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         task_status.started()
@@ -83,12 +87,18 @@ class Janitor:
 
     async def _sweep_all(self) -> None:
         for sweep in self._sweeps:
+            rest, left = self._rests.get(sweep.name, (0, 0))
+            if left:
+                self._rests[sweep.name] = rest, left - 1
+                continue
             try:
-                await self._sweep(sweep)
+                found = await self._sweep(sweep)
+                rest = 0 if found or sweep.is_prompt else min(2 * rest + 1, _LONGEST_REST)
+                self._rests[sweep.name] = rest, rest
             except Exception as error:  # noqa: BLE001 - a mishap of this sweep must not stop the others
                 self._mishaps.tell(error, sweep=sweep.name)
 
-    async def _sweep(self, sweep: Housekeeping) -> None:
+    async def _sweep(self, sweep: Housekeeping) -> int:
         total = 0
         while True:
             deleted = await self._outage.wait_out(lambda: sweep.delete_expired(self._batch))
@@ -99,6 +109,7 @@ class Janitor:
             await trio.sleep(_BREATH)
         if total:
             log.info("janitor_swept", what=sweep.name, deleted=total)
+        return total
 
 
 # No `give_up_after`: a purge is tried until it succeeds. A day without a database must not leave data behind that was promised to be gone.
@@ -158,7 +169,7 @@ class Purger:
             owner = UUID(str(job.payload.get(self._owner)))
         except ValueError:
             raise JobRefused(f"The payload names no {self._owner}") from None
-        # The delay is a sleep here and not a later due time, because a sleeping worker would notice a later due time only at its next poll.
+        # The delay is a sleep here and not a later due time, since it holds for every job of this kind, whoever has queued it.
         turned(pause=self._delay.total_seconds())
         await trio.sleep(max(0.0, (job.created_at + self._delay - self._clock.now()).total_seconds()))
         began = trio.current_time()

@@ -19,7 +19,7 @@ from typing import Final
 import structlog
 import trio
 
-from actors.foundation import Mailbox, Mishaps, Outage, turned
+from actors.foundation import LONGEST_SILENCE, Mailbox, Mishaps, Outage, turned
 from core.domain.errors import Overloaded, Unavailable
 from core.domain.tokens import clocks_differ
 from core.usecases.identity.account_passwords import ForeignHashes
@@ -57,10 +57,6 @@ class DatabaseWatcher:
             await trio.sleep(_INTERVAL)
 
 
-# A process whose listener is away for a moment hears no ring.
-_INSTALLATION_WORDS_READER_INTERVAL: Final = 10.0
-
-
 class InstallationWordsReader:
     name = "installation_words_reader"
 
@@ -70,7 +66,7 @@ class InstallationWordsReader:
         mailbox: Mailbox,
         *,
         spread: Callable[[], float],
-        interval: float = _INSTALLATION_WORDS_READER_INTERVAL,
+        interval: float = LONGEST_SILENCE,
     ) -> None:
         self._words = words
         self._mailbox = mailbox

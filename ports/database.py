@@ -74,6 +74,10 @@ class Housekeeping(Protocol):
     def name(self) -> str:
         """Names the sweep in the log."""
 
+    @property
+    def is_prompt(self) -> bool:
+        """Whether somebody waits for the sweep, so that the janitor looks in every round."""
+
     async def delete_expired(self, limit: int) -> int: ...
 
 

@@ -45,8 +45,8 @@ class JobQueue(Protocol):
     async def extend(self, job: Job, lease: timedelta) -> bool:
         """Extend the lease. False when it was lost meanwhile."""
 
-    async def next_due(self, kinds: Sequence[str]) -> datetime | None:
-        """When the next waiting job falls due. None when there is none."""
+    async def due_in(self, kinds: Sequence[str]) -> float | None:
+        """The seconds until the next job falls due, or until the lease of one ends. Zero or less: a job is due. None when none waits."""
 
     async def state(self) -> Sequence[QueueState]: ...
 
@@ -59,9 +59,13 @@ class DeadJobLookup(Protocol):
 
 
 class Doorbell(Protocol):
-    """Shortens the wait for work. Nothing depends on the doorbell: a missed ring costs at most one polling interval. PostgreSQL's NOTIFY
-    implements it.
+    """Tells whoever waits for work that there is some. Work is not lost with a ring: a waiting actor looks by itself once in
+    `actors.foundation.LONGEST_SILENCE`. PostgreSQL's NOTIFY implements it.
     """
+
+    @property
+    def reaches_others(self) -> bool:
+        """Whether `ring` also reaches the other processes. In a command it does not: what the command writes must ring with its commit."""
 
     def connect(self, post: Callable[[], None], *topics: str) -> None:
         """From now on, every ring for one of these topics calls `post`, from any process. `post` is also called whenever rings may have
@@ -69,7 +73,10 @@ class Doorbell(Protocol):
         """
 
     def ring(self, topic: str) -> None:
-        """Ring for the topic in this process."""
+        """Ring for the topic: at once in this process, and soon in the others, which hear of a topic at most five times a second."""
+
+    def ring_here(self, topic: str) -> None:
+        """Ring for the topic in this process alone, for work that one process at a time does for all."""
 
 
 Advance = Callable[[int], None]

@@ -117,6 +117,11 @@ class DeliveryQueue(Protocol[To, Due_co]):
         among the `busy` gets fewer of them: one fewer for every two times, rounded up.
         """
 
+    async def due_in(self) -> float | None:
+        """The seconds until a receiver can be claimed, if nothing happens before. Zero or less: one can be claimed, or is about to be given
+        back. None when nothing waits.
+        """
+
     async def due(self, claimed: To, limit: int) -> Sequence[Due_co]:
         """Longest due first. Empty when the lease is lost, or the receiver must no longer be called."""
 

@@ -93,6 +93,17 @@ def _quoted(text: str) -> str:
     return f'"{escaped}"'
 
 
+class DueRow(Frozen):
+    """Seconds until the first thing is due, less than zero when it is due already. None when nothing waits. See `due_in`."""
+
+    due_in: float | None
+
+
+def due_in(first: LiteralString) -> LiteralString:
+    """An expression: the seconds from the statement's time to this one."""
+    return f"extract(epoch from min({first}) - now())::double precision"
+
+
 class IdRow(Frozen):
     """The row of `returning id`."""
 

@@ -8,6 +8,9 @@ the rows that are leased under it already. Otherwise they would wait until the l
 webhooks for a minute.
 
 The doorbell wakes tasks that wait for work of a kind: at once in this process, and through NOTIFY in the other processes.
+
+Commits that notify wait for each other, since PostgreSQL keeps one queue of notifications for the whole server. So no request notifies: it
+rings after its commit, and the doorbell tells the other processes of all rings of the last moment in a statement of its own.
 """
 
 import json
@@ -18,14 +21,16 @@ from datetime import datetime, timedelta
 from typing import Any, Final, LiteralString
 from uuid import UUID, uuid4
 
+import psycopg
 import structlog
 import trio
 
-from adapters.postgres.columns import IdRow, storable_text
+from adapters.postgres.columns import DueRow, IdRow, due_in, storable_text
 from adapters.postgres.driver.listener import APPLICATION_NAME, Listener
 from adapters.postgres.driver.pool import Pool
-from adapters.postgres.statements import CHANNEL, Transaction, ask, only, tell
+from adapters.postgres.statements import CHANNEL, NOTIFY, Transaction, ask, only, tell
 from core.domain.causes import causing_request
+from core.domain.errors import Overloaded, Unavailable
 from core.domain.formats import Json
 from core.domain.identifiers import JobId
 from core.domain.jobs import DeadJob, Job, NewJob, QueueState
@@ -59,32 +64,103 @@ class LostClaims:
 _ANYTHING: Final = ""
 
 
-class PostgresDoorbell:
-    """Implements `ports.jobs.Doorbell`."""
+# In seconds. The other processes hear of a topic from this process at most once in this time.
+HEARD_EVERY: Final = 0.2
+# The pause after the database did not take what we told.
+_HEARD_AGAIN: Final = 1.0
+# The seconds at shutdown in which the others are told of the last rings.
+_LAST_WORDS: Final = 1.0
 
-    def __init__(self, conninfo: str, application_name: str = APPLICATION_NAME) -> None:
+
+class PostgresDoorbell:
+    """Implements `ports.jobs.Doorbell`. Without a pool it only listens."""
+
+    def __init__(self, conninfo: str, pool: Pool | None = None, *, application_name: str = APPLICATION_NAME) -> None:
         self._listener = Listener(conninfo, self._notified, on_lost=_lost, application_name=application_name)
         self._posts: defaultdict[str, list[Callable[[], None]]] = defaultdict(list)
+        self._pool = pool
+        self._runs = False
+        # Topics of which the others have not heard, in the order of their first ring, and when they may hear of each topic again.
+        self._untold: dict[str, None] = {}
+        self._turns: dict[str, float] = {}
+        self._rung = trio.Event()
+        self._failing = False
+
+    @property
+    def reaches_others(self) -> bool:
+        return self._runs and self._pool is not None
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Receives the notifications of the other processes until the task is cancelled."""
-        await self._listener.run([CHANNEL], task_status=task_status)
+        """Receives the notifications of the other processes, and sends ours, until the task is cancelled."""
+        self._runs = True
+        try:
+            async with trio.open_nursery() as nursery:
+                if self._pool is not None:
+                    nursery.start_soon(self._tell_others, self._pool)
+                await self._listener.run([CHANNEL], task_status=task_status)
+        finally:
+            self._runs = False
 
     def connect(self, post: Callable[[], None], *topics: str) -> None:
         for topic in topics:
             self._posts[topic].append(post)
 
     def ring(self, topic: str) -> None:
+        self.ring_here(topic)
+        if self.reaches_others:
+            self._untold[topic] = None
+            self._rung.set()
+
+    def ring_here(self, topic: str) -> None:
         for post in self._posts.get(topic, ()):
             post()
 
     def _notified(self, _channel: str, topic: str) -> None:
         for rung in self._posts if topic == _ANYTHING else [topic]:
-            self.ring(rung)
+            self.ring_here(rung)
+
+    async def _tell_others(self, pool: Pool) -> None:
+        try:
+            while True:
+                await self._rung.wait()
+                self._rung = trio.Event()
+                with trio.move_on_after(await self._tell_due(pool)):
+                    await self._rung.wait()
+                if self._untold:
+                    self._rung.set()
+        finally:
+            if self._untold:
+                with trio.move_on_after(_LAST_WORDS, shield=True):
+                    await self._tell(pool, list(self._untold))
+
+    async def _tell_due(self, pool: Pool) -> float:
+        """Tells of the topics whose turn it is. Returns the seconds until the turn of the next one, if any waits."""
+        now = trio.current_time()
+        due = [topic for topic in self._untold if self._turns.get(topic, now) <= now]
+        if due:
+            await self._tell(pool, due)
+        return max(0.0, min((self._turns.get(topic, now) for topic in self._untold), default=now) - trio.current_time())
+
+    async def _tell(self, pool: Pool, topics: Sequence[str]) -> None:
+        """A ring that comes meanwhile is told of again: its work may have been committed after the others have looked."""
+        told = False
+        for topic in topics:
+            del self._untold[topic]
+        try:
+            await tell(pool, NOTIFY, {"channel": CHANNEL, "topics": list(topics)})
+            told = True
+        except (Unavailable, Overloaded, psycopg.Error) as error:
+            if not self._failing:
+                log.warning("doorbell_not_heard", topics=list(topics), error=type(error).__name__)
+        finally:
+            self._failing = not told
+            self._turns.update(dict.fromkeys(topics, trio.current_time() + (HEARD_EVERY if told else _HEARD_AGAIN)))
+            if not told:
+                self._untold.update(dict.fromkeys(topics))
 
 
 def _lost(error: Exception, pause: float) -> None:
-    # The log has a warning and no error, because polling finds the work until the listener is connected again.
+    # The log has a warning and no error, because each actor looks for work as soon as the listener is connected again.
     log.warning("doorbell_lost", error=str(error).partition("\n")[0], retry_in=round(pause, 1))
 
 
@@ -130,8 +206,8 @@ class JobRows:
                 **({} if job.only_for is None else {"user": job.only_for}),
             },
         )
-        if job.run_at is None:
-            self._transaction.ring(job.kind)
+        # Also for a job that is due later: whoever waits must know until when.
+        self._transaction.ring(job.kind)
         return job_id
 
     async def withdraw(self, kind: str) -> None:
@@ -207,10 +283,6 @@ class _Claimed(Frozen):
         return opened
 
 
-class _Due(Frozen):
-    run_at: datetime | None
-
-
 class PostgresJobQueue:
     """Implements `ports.jobs.JobQueue`. Each call is one statement and one round trip."""
 
@@ -246,8 +318,8 @@ class PostgresJobQueue:
     async def extend(self, job: Job, lease: timedelta) -> bool:
         return await self._while_leased(_EXTEND, job, length=lease)
 
-    async def next_due(self, kinds: Sequence[str]) -> datetime | None:
-        return only(await ask(self._pool, _Due, _NEXT_DUE, _turns(kinds))).run_at
+    async def due_in(self, kinds: Sequence[str]) -> float | None:
+        return only(await ask(self._pool, DueRow, _DUE_IN, _turns(kinds))).due_in
 
     async def dead(self, limit: int) -> Sequence[DeadJob]:
         return await ask(self._pool, DeadJob, _DEAD, {"limit": limit})
@@ -325,17 +397,29 @@ _POSTPONE: Final = """
  returning id
 """
 
-# A job under a running lease is not waiting. If its worker has died, the next poll finds it.
-_NEXT_DUE: Final = """
-    select min(first.run_at) as run_at
+# A job under a running lease is due when the lease ends: its worker may have died. The jobs in hand are the first of their kind, so it is
+# enough to look at some of the first: behind a long backlog, a job is due anyhow.
+_DUE_IN: Final = f"""
+    select {due_in("first.moment")} as due_in
       from unnest(%(kinds)s::text[], %(priorities)s::smallint[]) as turn (kind, priority)
      cross join lateral (
-               select jobs.run_at
-                 from jobs
-                where jobs.kind = turn.kind and jobs.priority = turn.priority and jobs.state = 'waiting'
-                  and (jobs.leased_until is null or jobs.leased_until <= now())
-                order by jobs.run_at
-                limit 1
+               (select jobs.run_at as moment
+                  from jobs
+                 where jobs.kind = turn.kind and jobs.priority = turn.priority and jobs.state = 'waiting'
+                   and (jobs.leased_until is null or jobs.leased_until <= now())
+                 order by jobs.run_at
+                 limit 1)
+                union all
+               select min(earliest.leased_until)
+                 from (
+                          select jobs.leased_until
+                            from jobs
+                           where jobs.kind = turn.kind and jobs.priority = turn.priority and jobs.state = 'waiting'
+                             and jobs.run_at <= now()
+                           order by jobs.run_at
+                           limit 30
+                      ) as earliest
+                where earliest.leased_until > now()
            ) as first
 """
 

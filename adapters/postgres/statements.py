@@ -166,11 +166,12 @@ class Statements:
     """A store uses `Statements` outside any unit of work, and a `Transaction` inside one. The methods have the same names in both classes.
 
     With `Statements`, each `ask` is a separate transaction and one round trip. `tell`, `hold` and `ring` are parts of a larger change, so
-    `Statements` refuses them.
+    `Statements` refuses them. `ring_here` rings at once, for what the last `ask` has written.
     """
 
-    def __init__(self, pool: Pool) -> None:
+    def __init__(self, pool: Pool, ring_here: Callable[[str], None] = lambda _topic: None) -> None:
         self._pool = pool
+        self._ring_here = ring_here
 
     @property
     def pool(self) -> Pool:
@@ -198,6 +199,9 @@ class Statements:
 
     def ring(self, topic: str) -> None:  # noqa: ARG002
         _refuse()
+
+    def ring_here(self, topic: str) -> None:
+        self._ring_here(topic)
 
 
 def _refuse() -> NoReturn:
@@ -227,6 +231,7 @@ class Transaction:
         self._spans = TransactionSpans()
         # Topics in the order of their first ring. A dict, because Python has no ordered set.
         self._topics: dict[str, None] = {}
+        self._topics_here: dict[str, None] = {}
 
     async def tell(self, statement: LiteralString, parameters: Parameters | None = None) -> None:
         """Queue a statement whose answer nobody reads."""
@@ -299,20 +304,33 @@ class Transaction:
         """
         self._topics[topic] = None
 
-    async def commit(self) -> list[str]:
-        """Returns the topics to ring in this process. Raises `OutcomeUnknown` when the commit was sent and nobody knows whether it took
-        place.
+    def ring_here(self, topic: str) -> None:
+        """Like `ring`, for work that one process at a time does for all: this process finds it, unless it has no actors."""
+        self._topics_here[topic] = None
+
+    @property
+    def topics(self) -> Sequence[str]:
+        """What to ring for after the commit."""
+        return list(self._topics)
+
+    @property
+    def topics_here(self) -> Sequence[str]:
+        """What to ring for in this process alone."""
+        return list(self._topics_here)
+
+    async def commit(self, *, notifies: bool = True) -> None:
+        """`notifies`: the other processes hear of the topics with the commit, and not from the doorbell. Raises `OutcomeUnknown` when the
+        commit was sent and nobody knows whether it took place.
         """
         self._require_open()
         await self._send_waiting()
-        topics = list(self._topics)
-        if topics:
-            await self.tell(_NOTIFY, {"channel": CHANNEL, "topics": topics})
+        topics = list(self._topics | self._topics_here)
+        if notifies and topics:
+            await self.tell(NOTIFY, {"channel": CHANNEL, "topics": topics})
         self.close()
         self._spans.queue(_COMMIT)
         with committed(), self._spans:
             await self._transaction.commit()
-        return topics
 
     def close(self) -> None:
         """Refuse every later statement, because the connection may belong to another task by now."""
@@ -361,7 +379,7 @@ CHANNEL: Final = "postern"
 
 _COMMIT: Final = "commit"
 
-_NOTIFY: Final = "select pg_notify(%(channel)s, topic) from unnest(%(topics)s::text[]) as topic"
+NOTIFY: Final = "select pg_notify(%(channel)s, topic) from unnest(%(topics)s::text[]) as topic"
 
 _LONGEST_HOLD: Final = "select set_config('lock_timeout', %(timeout)s, true)"
 

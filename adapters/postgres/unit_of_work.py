@@ -63,6 +63,7 @@ from adapters.postgres.tenancy.setup import SetupLinkRows
 from adapters.postgres.tenancy.siem import SiemRows
 from adapters.postgres.tenancy.upstream_providers import ConnectionRefreshRows, OAuthCredentialRows, UpstreamProviderRows
 from adapters.postgres.tenancy.webhooks import WebhookDeliveryRows, WebhookRows
+from core.domain.errors import OutcomeUnknown
 from core.domain.identifiers import AuditEntryId, UserId
 from core.domain.record.events import Event
 from ports.crypto import KeyRing
@@ -219,9 +220,20 @@ class PostgresUnitOfWork(Stores, UnitOfWork):
 
     async def commit(self) -> None:
         """Commit, shielded from cancellation, within a deadline. Afterwards the unit of work takes no further statements."""
-        for topic in await self.statements.commit():
-            # The notification also reaches this process a little later. This second ring costs one look for work that finds nothing.
+        try:
+            await self.statements.commit(notifies=not self._doorbell.reaches_others)
+        except OutcomeUnknown:
+            # If the commit took place, its work waits.
+            self._ring()
+            raise
+        self._ring()
+
+    def _ring(self) -> None:
+        # The notification also reaches this process a little later. This second ring costs one look for work that finds nothing.
+        for topic in self.statements.topics:
             self._doorbell.ring(topic)
+        for topic in self.statements.topics_here:
+            self._doorbell.ring_here(topic)
 
 
 def unit_of_work(pool: Pool, ids: Ids, clock: Clock, keyring: KeyRing, doorbell: Doorbell) -> UnitOfWorkFactory:

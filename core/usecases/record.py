@@ -328,6 +328,10 @@ class Deliveries(Frozen, Generic[To, Due]):
             if (receiver := await self._opened(claimed)) is not None
         ]
 
+    async def due_in(self) -> float | None:
+        """The seconds until a receiver can be claimed. None when nothing waits."""
+        return await self.queue.due_in()
+
     async def due(self, receiver: OpenReceiver[To]) -> Sequence[Due]:
         return await self.queue.due(receiver.claimed, BATCH)
 

@@ -43,8 +43,10 @@ from core.domain.backups import BACKUP_CHECKED
 from core.domain.identity.privacy import FORGET_JOB, forget_job
 from core.domain.identity.sessions import LOGOUT_TOPIC
 from core.domain.jobs import NewJob
+from core.domain.record.audit import AUDIT_TOPIC
 from core.domain.record.event_types import WEBHOOK_TOPIC
 from core.domain.services import services as services_domain
+from core.domain.services.plans import SUBSCRIPTION_TOPIC
 from core.domain.tenancy import organizations as organizations_domain
 from core.domain.tenancy import profile_fields as profile_fields_domain
 from core.domain.texts.own_texts import INSTALLATION_TEXTS_TOPIC
@@ -82,8 +84,7 @@ def assemble_actors(
         "delivery_retention": delivery_retention,
         "event_retention": event_retention,
     }
-    webhook_mailbox = Mailbox.rung_by(foundation.doorbell, WEBHOOK_TOPIC)
-    logout_mailbox = Mailbox.rung_by(foundation.doorbell, LOGOUT_TOPIC)
+    rung_by = partial(Mailbox.rung_by, foundation.doorbell)
 
     def purger(kind: str, remains: DeletedRows, job: Callable[[UUID], NewJob]) -> Purger:
         return Purger(kind, Purge(foundation.unit_of_work, remains, job), workplace)
@@ -98,9 +99,7 @@ def assemble_actors(
         backchannel_request_teller(federation.afar_requests, workplace),
         owner_notifier(tenancy.owner_notices, workplace),
         reencrypter(foundation.reencryption, workplace),
-        InstallationWordsReader(
-            foundation.installation_words, Mailbox.rung_by(foundation.doorbell, INSTALLATION_TEXTS_TOPIC), spread=spread
-        ),
+        InstallationWordsReader(foundation.installation_words, rung_by(INSTALLATION_TEXTS_TOPIC), spread=spread),
         identity.presence,
         *(() if identity.password_filter is None else (PasswordFilterWatcher(identity.password_filter, metrics),)),
         ForeignHashWatcher(identity.foreign_hashes, spread=spread),
@@ -113,7 +112,7 @@ def assemble_actors(
         federation.refusal_recorder,
         identity.connection_recorder,
         federation.scim_recorder,
-        subscription_expirer(services.subscriptions, doubt=doubt, spread=spread),
+        subscription_expirer(services.subscriptions, rung_by(SUBSCRIPTION_TOPIC), doubt=doubt, spread=spread),
         purger(organizations_domain.PURGE_JOB, PostgresDeletedOrganizations(pool), organizations_domain.purge_job),
         purger(services_domain.PURGE_JOB, PostgresDeletedServices(pool), services_domain.purge_job),
         purger(profile_fields_domain.PURGE_JOB, PostgresDeletedProfileFields(pool), profile_fields_domain.purge_job),
@@ -123,19 +122,21 @@ def assemble_actors(
             workplace,
             name="forgetter",
         ),
-        AuditLinker(record.audit, spread=spread),
+        AuditLinker(record.audit, rung_by(AUDIT_TOPIC), foundation.doorbell, spread=spread),
         login_counter(platform.login_counter, spread=spread),
         invitation_sweeper(tenancy.invitations, doubt=doubt, spread=spread),
         registration_sweeper(identity.unverified_accounts, doubt=doubt, spread=spread),
-        DeliveryDispatcher("webhook_dispatcher", tenancy.deliveries, webhook_mailbox, metrics=metrics, spread=spread, traces=traces),
-        DeliveryDispatcher("logout_dispatcher", federation.deliveries, logout_mailbox, metrics=metrics, spread=spread, traces=traces),
+        DeliveryDispatcher("webhook_dispatcher", tenancy.deliveries, rung_by(WEBHOOK_TOPIC), metrics=metrics, spread=spread, traces=traces),
+        DeliveryDispatcher(
+            "logout_dispatcher", federation.deliveries, rung_by(LOGOUT_TOPIC), metrics=metrics, spread=spread, traces=traces
+        ),
         own_text_comparer(tenancy.own_texts, spread=spread),
         domain_checker("domain_checker", tenancy.domains, metrics=metrics, spread=spread),
         domain_checker("domain_route_checker", tenancy.domain_routes, metrics=metrics, spread=spread),
         domain_checker("resource_host_checker", services.resource_servers, metrics=metrics, spread=spread),
         connection_refresher(tenancy.connection_refreshes, metrics=metrics, spread=spread),
         directory_keeper(federation.directory_keeping, metrics=metrics, spread=spread),
-        SiemForwarder(tenancy.siem_export, metrics=metrics, spread=spread, traces=traces),
+        SiemForwarder(tenancy.siem_export, foundation.doorbell, metrics=metrics, spread=spread, traces=traces),
         BillingReconciler(
             services.billing,
             services.billing_reconciliation,

@@ -163,7 +163,7 @@ async def open_foundation(settings: Settings) -> AsyncIterator[Foundation]:
             await pool.open()
         except psycopg.OperationalError as error:
             log.warning("database_away", error=" ".join(str(error).split()))
-        doorbell = PostgresDoorbell(target, f"{APPLICATION_NAME} {_version()}")
+        doorbell = PostgresDoorbell(target, pool, application_name=f"{APPLICATION_NAME} {_version()}")
         new_unit_of_work = unit_of_work(pool, ids, clock, keyring, doorbell)
         known_keys = KeyCache(stored(new_unit_of_work), keyring)
         tenants_calls = Calls(outbound, inside)
@@ -181,7 +181,7 @@ async def open_foundation(settings: Settings) -> AsyncIterator[Foundation]:
             metrics=metrics,
             scrapes=Scrapes(metrics, settings.metrics_token),
             pool=pool,
-            stores=Stores(Statements(pool)),
+            stores=Stores(Statements(pool, doorbell.ring_here)),
             database=PostgresDatabase(pool, clock, settings.standby_reads),
             unit_of_work=new_unit_of_work,
             jobs=PostgresJobQueue(pool, keyring),

@@ -13,6 +13,7 @@ from adapters.postgres.services.user_keys import USER_KEYS, PostgresUserKeys
 from adapters.postgres.statements import Statements
 from adapters.postgres.tenancy.management_keys import PostgresKeyUse
 from core.domain.identifiers import ApiKeyId, UserKeyId
+from core.domain.services.billing_news import BILLING_TOPIC
 from core.frozen import Frozen
 from core.usecases.services.api_keys import ApiKeys, ClientSecrets
 from core.usecases.services.billing import Billing
@@ -88,7 +89,7 @@ def assemble_services(settings: Settings, foundation: Foundation, ownerships: Ow
         metrics=foundation.metrics,
         system=system,
     )
-    billing_mailbox = Mailbox()
+    billing_mailbox = Mailbox.rung_by(foundation.doorbell, BILLING_TOPIC)
     return Services(
         services=OrganizationServices(
             new_unit_of_work, stores.services, PostgresSessionReach(pool), foundation.outbound, foundation.key_sets, system=system

@@ -203,6 +203,9 @@ class BillingInbox(Protocol):
     async def due(self, before: datetime, limit: int) -> Sequence[tuple[str, bool]]:
         """Subjects with waiting news, the longest wait first, and whether each subject is a customer."""
 
+    async def next_due(self) -> datetime | None:
+        """Since or from when the first of the waiting news are due. None when none wait."""
+
     async def customer_news(self, subject: str) -> Sequence[News]: ...
 
     async def failed(self, subject: str, error: str, again: datetime) -> None: ...
@@ -375,6 +378,9 @@ class SubscriptionStore(Protocol):
 
     async def delete_all(self, service: ServiceId, user: UserId) -> None:
         """Deletes all subscriptions of the user, current and earlier. After `hold`."""
+
+    async def due_in(self) -> float | None:
+        """The seconds until the first active subscription's period ends. None when there is none. Also outside a unit of work."""
 
     async def expire_due(self, since: datetime | None, most: int) -> Sequence[Expired]:
         """Records that the periods of active subscriptions have ended, earliest end first, from `since` on. Subscriptions that another

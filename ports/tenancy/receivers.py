@@ -169,8 +169,15 @@ class SiemQueue(Protocol):
     broker could.
     """
 
-    async def number(self, most: int) -> int:
-        """Gives sequence numbers to at most `most` committed sign-ins. Returns how many sign-ins waited for a number."""
+    async def number(self, most: int) -> int | None:
+        """Gives sequence numbers to at most `most` committed sign-ins. Returns how many sign-ins waited for a number, and None when another
+        process is numbering.
+        """
+
+    async def due_in(self) -> float | None:
+        """The seconds until a configuration can be claimed whose last attempt failed, or whose lease runs. None when there is none: the
+        doorbell tells of the others.
+        """
 
     async def claim(self, limit: int, lease: timedelta, *, failing: bool) -> Sequence[ClaimedExport]:
         """Claims up to `limit` configurations that have entries to send. With `failing`, claims only configurations whose last attempt

@@ -90,13 +90,11 @@ class KeptQueue:
         row.job = replace(row.job, leased_until=self.clock.now() + lease)
         return True
 
-    async def next_due(self, kinds: Sequence[str]) -> datetime | None:
-        await self._called("next_due")
+    async def due_in(self, kinds: Sequence[str]) -> float | None:
+        await self._called("due_in")
         now = self.clock.now()
-        return min(
-            (row.due for row in self.rows.values() if row.state == "waiting" and row.job.kind in kinds and row.job.leased_until <= now),
-            default=None,
-        )
+        waiting = [row for row in self.rows.values() if row.state == "waiting" and row.job.kind in kinds]
+        return min(((max(row.due, row.job.leased_until) - now).total_seconds() for row in waiting), default=None)
 
     async def state(self) -> Sequence[QueueState]:
         await self._called("state")

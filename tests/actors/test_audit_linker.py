@@ -7,7 +7,11 @@ from typing import cast
 import trio
 
 from actors.audit_log import AuditLinker
+from actors.foundation import LONGEST_SILENCE, Mailbox
+from adapters.postgres.jobs import PostgresDoorbell
 from core.domain.errors import Unavailable
+from core.domain.record.audit import AUDIT_TOPIC
+from core.domain.tenancy.siem import SIEM_TOPIC
 from core.usecases.record import LINKED_AT_ONCE, Audit
 from ports.record import AuditChains, AuditLog
 from tests.actors.observed import no_spread
@@ -23,7 +27,13 @@ class CountedEntries:
         self.waiting = waiting
         self.taken_by_another_until = taken_by_another_until
         self.away_until = 0.0
+        self.doorbell = PostgresDoorbell("")
         self.asked_at: list[float] = []
+
+    def come(self, number: int) -> None:
+        """As a commit of this process that writes entries."""
+        self.waiting += number
+        self.doorbell.ring_here(AUDIT_TOPIC)
 
     async def get(self, purpose: str) -> bytes:
         assert purpose == "audit_chain"
@@ -46,16 +56,46 @@ class CountedEntries:
 async def at_work(queue: CountedEntries, *others: CountedEntries) -> AsyncIterator[None]:
     async with trio.open_nursery() as nursery:
         for one in (queue, *others):
-            await nursery.start(AuditLinker(Audit(cast("AuditLog", one), cast("AuditChains", one), one), spread=no_spread).run)
+            audit = Audit(cast("AuditLog", one), cast("AuditChains", one), one)
+            linker = AuditLinker(audit, Mailbox.rung_by(one.doorbell, AUDIT_TOPIC), one.doorbell, spread=no_spread)
+            await nursery.start(linker.run)
         yield
         nursery.cancel_scope.cancel()
 
 
-async def test_it_looks_once_a_second() -> None:
+async def test_while_nothing_comes_it_hardly_asks() -> None:
     queue = CountedEntries()
     async with at_work(queue):
-        await trio.sleep(9.5)
+        await trio.sleep(3600)
+    assert len(queue.asked_at) <= 31
+
+
+async def test_while_entries_come_all_the_time_it_looks_once_a_second() -> None:
+    queue = CountedEntries()
+    async with at_work(queue):
+        for _ in range(950):
+            queue.come(1)
+            await trio.sleep(0.01)
     assert len(queue.asked_at) == 10
+
+
+async def test_entries_of_a_process_that_died_before_it_rang_are_linked_by_another_in_the_end() -> None:
+    queue = CountedEntries()
+    async with at_work(queue):
+        await trio.sleep(5)
+        queue.waiting = 3
+        await trio.sleep(LONGEST_SILENCE + 2)
+        assert queue.waiting == 0
+
+
+async def test_links_are_told_to_whoever_sends_them_on() -> None:
+    queue = CountedEntries()
+    sends = Mailbox.rung_by(queue.doorbell, SIEM_TOPIC)
+    async with at_work(queue):
+        await trio.sleep(5)
+        assert not sends.is_full()
+        queue.come(2)
+        assert await sends.wait(1.1)
 
 
 async def test_as_long_as_there_is_much_it_does_not_pause() -> None:
@@ -70,8 +110,8 @@ async def test_what_comes_is_linked_within_about_a_second() -> None:
     queue = CountedEntries()
     async with at_work(queue):
         await trio.sleep(3.1)
-        queue.waiting = 7
-        await trio.sleep(1)
+        queue.come(7)
+        await trio.sleep(1.1)
         assert queue.waiting == 0
 
 

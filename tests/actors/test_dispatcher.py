@@ -16,7 +16,7 @@ from actors.dispatcher import SLOTS, SLOTS_OF_FAILING, SLOTS_OF_ONE, DeliveryDis
 from actors.foundation import Mailbox
 from core.domain.errors import Unavailable
 from core.domain.identifiers import OrganizationId
-from core.domain.record.deliveries import DeliveryOutcome, DueDelivery
+from core.domain.record.deliveries import LEASE, DeliveryOutcome, DueDelivery
 from tests.actors.observed import RememberedMetrics, no_spread
 from tests.conftest import CapturedLog
 
@@ -54,9 +54,11 @@ class DeliveryQueue:
         self.at_once: Counter[OrganizationId] = Counter()
         self.most_at_once: Counter[OrganizationId] = Counter()
         self.most = 0
+        self.claims = self.asked = 0
 
     async def claim(self, limit: int, *, failing: bool, busy: Sequence[OrganizationId]) -> Sequence[To]:
         await trio.lowlevel.checkpoint()
+        self.claims += 1
         held = Counter(busy)
         places: Counter[OrganizationId] = Counter()
         ready: list[tuple[int, To]] = []
@@ -71,6 +73,12 @@ class DeliveryQueue:
         # The claims go to the receivers in turn.
         self.receivers = [one for one in self.receivers if one not in claimed] + list(claimed)
         return claimed
+
+    async def due_in(self) -> float | None:
+        await trio.lowlevel.checkpoint()
+        self.asked += 1
+        now = trio.current_time()
+        return min((LEASE.total_seconds() if one.leased else one.until - now for one in self.receivers if one.due), default=None)
 
     async def due(self, receiver: To) -> Sequence[DueDelivery]:
         await trio.lowlevel.checkpoint()
@@ -175,6 +183,27 @@ async def test_a_destination_that_we_fail_over_rests_and_others_go_on(step: str,
         await trio.sleep(5 * 60)
     assert len(odd.outcomes) == 1
     assert len(other.outcomes) == 40
+
+
+async def test_a_dispatcher_wakes_when_a_destination_is_due_again() -> None:
+    """Nobody rings for that, and nobody asks meanwhile."""
+    one = To(organization(), due=1)
+    queue = DeliveryQueue(one)
+    one.until = due = trio.current_time() + 47
+    async with dispatching(queue):
+        await trio.sleep(46.9)
+        asked = queue.claims
+        await trio.sleep(0.2)
+        assert [round(at - due, 3) for at in one.begun] == [0]
+    assert asked == 2
+
+
+async def test_a_dispatcher_with_nothing_to_deliver_hardly_asks() -> None:
+    queue = DeliveryQueue()
+    async with dispatching(queue):
+        await trio.sleep(3600)
+    assert queue.claims == 2
+    assert queue.asked <= 31
 
 
 async def test_what_could_not_be_tried_is_no_failure() -> None:

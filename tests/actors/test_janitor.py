@@ -18,8 +18,10 @@ class Dust:
 
     name = "Dust"
 
-    def __init__(self, rows: int) -> None:
+    def __init__(self, rows: int, *, is_prompt: bool = False) -> None:
+        self.name = f"{self.name} {is_prompt}"
         self.rows = rows
+        self.is_prompt = is_prompt
         self.deleted_at: list[float] = []
         self.away_until = 0.0
 
@@ -52,11 +54,18 @@ async def test_everything_expired_goes_in_batches_with_pauses(log: CapturedLog) 
     assert [entry["deleted"] for entry in log.events("janitor_swept")] == [250]
 
 
-async def test_the_rounds_are_a_minute_apart() -> None:
-    dust = Dust(0)
-    async with at_work(dust):
+async def test_the_rounds_are_a_minute_apart_and_what_finds_nothing_rests_for_some_of_them() -> None:
+    prompt, dust = Dust(0, is_prompt=True), Dust(0)
+    began = trio.current_time()
+    async with at_work(prompt, dust):
         await trio.sleep(3590)
-    assert len(dust.deleted_at) == 60
+        assert len(prompt.deleted_at) == 60
+        assert [round((at - began) / 60) for at in dust.deleted_at] == [0, 2, 6, 14, 24, 34, 44, 54]
+        dust.rows, before = 150, len(dust.deleted_at)
+        await trio.sleep(600)
+    # What found something looks again in the next round.
+    assert dust.rows == 0
+    assert [round((at - began) / 60) for at in dust.deleted_at[before:]] == [64, 64, 65, 67]
 
 
 async def test_processes_that_start_together_do_not_sweep_together() -> None:
@@ -93,7 +102,7 @@ async def test_a_sweep_that_fails_stops_no_other_sweep(log: CapturedLog) -> None
         await trio.sleep(90)
     assert dust.rows == 0
     assert (len(stuck.deleted_at), metrics.broken["janitor"]) == (2, 2)
-    assert {line["sweep"] for line in log.events("work_broken")} == {"Stuck"}
+    assert {line["sweep"] for line in log.events("work_broken")} == {stuck.name}
 
 
 async def test_nothing_is_swept_while_the_clock_is_doubted_and_all_of_it_afterwards(log: CapturedLog) -> None:

@@ -8,6 +8,7 @@ from datetime import timedelta
 import pytest
 import trio
 
+from actors.foundation import LONGEST_SILENCE, Mailbox
 from actors.job_worker import DEFAULT_PACE, JobDelayed, JobPace, JobRefused, JobWorker, Task, Workplace
 from adapters.postgres.jobs import PostgresDoorbell
 from core.domain.errors import Unavailable
@@ -104,23 +105,54 @@ async def test_a_ring_ends_the_wait_and_what_is_queued_soon_after_is_claimed_wit
         assert (len(bench.handled), len(bench.queue.times("claim"))) == (3, asked + 1)
 
 
-async def test_without_a_ring_the_next_poll_finds_the_job() -> None:
+async def test_a_job_whose_ring_was_lost_is_found_in_the_end() -> None:
     bench = WatchedWorker()
     async with at_work(bench.worker(succeed)):
         await trio.sleep(1)
         bench.queue.add()
-        await trio.sleep(15)
+        await trio.sleep(LONGEST_SILENCE)
         assert len(bench.handled) == 1
 
 
-async def test_a_worker_that_heeds_no_bell_asks_at_times_that_nothing_queued_has_a_part_in() -> None:
+async def test_a_worker_learns_of_a_job_for_later_by_its_ring() -> None:
+    bench = WatchedWorker()
+    async with at_work(bench.worker(succeed)):
+        await trio.sleep(1)
+        bench.queue.add(due_in=40)
+        bench.doorbell.ring("work")
+        await trio.sleep(39.9)
+        assert bench.handled == []
+        await trio.sleep(0.2)
+        assert len(bench.handled) == 1
+
+
+async def test_the_job_of_a_worker_that_died_is_taken_up_when_its_lease_ends() -> None:
+    bench = WatchedWorker()
+    job = bench.queue.add()
+    await bench.queue.claim(["work"], 1, timedelta(seconds=60))
+    async with at_work(bench.worker(succeed)):
+        await trio.sleep(59)
+        assert bench.handled == []
+        await trio.sleep(1.1)
+        assert [done.id for _, done in bench.handled] == [job]
+
+
+async def test_a_failed_job_is_told_to_the_other_workers_who_may_outlive_this_one() -> None:
+    bench = WatchedWorker()
+    others = Mailbox.rung_by(bench.doorbell, "work")
+    bench.queue.add()
+    async with at_work(bench.worker(raising(ValueError("no")))):
+        assert await others.wait(1)
+
+
+async def test_a_worker_with_a_rhythm_asks_at_times_that_nothing_queued_has_a_part_in() -> None:
     draws = [0.0, 0.5, 0.2, 0.9, 0.4, 0.0, 0.0, 0.0]
 
     async def asked(*, busy: bool) -> list[float]:
         bench = WatchedWorker()
         spread = iter(draws)
         workplace = Workplace(bench.queue, bench.doorbell, bench.queue.clock, bench.metrics, lambda: next(spread))
-        pace = JobPace(poll=timedelta(seconds=4), heeds_bell=False)
+        pace = JobPace(rhythm=timedelta(seconds=4))
         began = trio.current_time()
         async with at_work(JobWorker("worker", [Task("work", succeed, RETRY)], workplace, pace=pace)):
             for due_in in (0.0, 0.1, 0.3):
@@ -132,9 +164,10 @@ async def test_a_worker_that_heeds_no_bell_asks_at_times_that_nothing_queued_has
         assert bench.state() == ["done"] * (3 if busy else 0)
         return [round(at - began, 3) for at in bench.queue.times("claim")]
 
-    # The looks are between a quarter of the poll interval and a whole one apart.
-    assert await asked(busy=False) == [0, 1.0, 3.5, 5.1, 8.8]
-    assert await asked(busy=True) == [0, 1.0, 3.5, 5.1, 8.8]
+    # Its times are between a quarter of the rhythm and a whole one apart: 1.0, 3.5, 5.1, 8.8.
+    assert await asked(busy=False) == [0]
+    # Queued at 1.7, 3.4 and 5.1, and due at 1.7, 3.5 and 5.4.
+    assert await asked(busy=True) == [0, 3.5, 5.1, 8.8]
 
 
 async def test_the_worker_wakes_when_the_next_job_falls_due() -> None:
@@ -150,7 +183,7 @@ async def test_an_idle_worker_asks_seldom() -> None:
     bench = WatchedWorker()
     async with at_work(bench.worker(succeed)):
         await trio.sleep(3600)
-    assert len(bench.queue.calls) < 500
+    assert len(bench.queue.calls) <= 32
 
 
 async def test_a_due_job_that_others_hold_does_not_make_it_ask_without_pause() -> None:
@@ -324,10 +357,14 @@ async def test_an_outage_of_the_database_is_waited_out_and_told_once(log: Captur
         await trio.sleep(590)
         bench.queue.add()
         await trio.sleep(60)
+        # The listener is connected again, too.
+        bench.doorbell.ring("work")
+        await trio.sleep(1)
     assert bench.state() == ["done"]
     assert [entry["detail"] for entry in log.events("actor_waits")] == ["gone"]
     [over] = log.events("actor_goes_on")
-    assert over["seconds"] > 500
+    # A worker with nothing to do notices an outage when it looks.
+    assert over["seconds"] > 600 - LONGEST_SILENCE
 
 
 @pytest.mark.parametrize("seconds", [30, 200, 390])

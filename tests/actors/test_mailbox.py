@@ -91,7 +91,7 @@ async def test_a_worker_that_dies_finds_what_was_rung_for_meanwhile(log: Capture
 
         async def claim(self, kinds: Sequence[str], limit: int, lease: timedelta) -> Sequence[Job]:
             claimed = await super().claim(kinds, limit, lease)
-            if self.broken and self.times("next_due"):
+            if self.broken and self.times("due_in"):
                 self.broken = False
                 raise ValueError("broken")
             return claimed

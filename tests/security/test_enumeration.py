@@ -169,8 +169,8 @@ def _count_awaited(monkeypatch: pytest.MonkeyPatch, where: Any, name: str, done:
 
 def test_the_account_mailer_heeds_no_request() -> None:
     """The mailer works at times of its own (tests/actors/test_job_worker_pace.py); a request does not wake it."""
-    assert not ACCOUNT_MAIL_PACE.heeds_bell
-    assert timedelta(seconds=2) <= ACCOUNT_MAIL_PACE.poll <= timedelta(seconds=5)
+    assert ACCOUNT_MAIL_PACE.rhythm is not None
+    assert timedelta(seconds=2) <= ACCOUNT_MAIL_PACE.rhythm <= timedelta(seconds=5)
 
 
 @pytest.mark.parametrize("named", [{}, SHOP, {**SHOP, "service_slug": "none"}, {**SHOP, "org_slug": "halted"}])

@@ -13,7 +13,7 @@ from psycopg.sql import SQL, Identifier
 from adapters.postgres.driver.connection import Connection
 
 APPLICATION_NAME: Final = "postern listener"
-# In seconds. Short, because while the listener is not connected, work that another process has queued waits for the next poll.
+# In seconds. Short, because work that another process has queued may wait while the listener is not connected.
 SHORTEST_PAUSE: Final = 0.5
 LONGEST_PAUSE: Final = 1.0
 HEARTBEAT: Final = 20.0  # seconds of silence after which the server is asked whether it is still there

@@ -42,6 +42,7 @@ from core.domain.federation.oauth.authorization_codes import (
 )
 from core.domain.federation.oauth.clients import RegisteredClient
 from core.domain.identifiers import ClientId, DeviceId, OrganizationId, ServiceId, SessionId, UserId
+from core.domain.identity.login_events import SIGN_IN_TOPIC
 from core.domain.identity.proofs import Proved
 from core.domain.identity.sessions import Context, Session, minutes_kept
 from core.domain.mail import Email
@@ -143,6 +144,7 @@ class AuthorizationCodeRows:
             # Its session is a cookie of the browser. Whoever has the browser in hand can ask for any scope, and none lets it stay longer.
             parameters["root"] = _NO_SCOPE
         rows = await self._statements.ask_in_order(_Presented, REDEEM, parameters)
+        self._statements.ring_here(SIGN_IN_TOPIC)
         return rows[0].found(client.context, opening, at, claim.resource) if rows else None
 
     async def redeem_with_secret(
@@ -150,6 +152,7 @@ class AuthorizationCodeRows:
     ) -> tuple[RegisteredClient, Redemption] | None:
         parameters = {"client": client, "secret": None if secret_digest is None else secret_digest.hex(), **_parameters(claim, opening, at)}
         rows = await self._statements.ask_in_order(_met, REDEEM_WITH_SECRET, parameters)
+        self._statements.ring_here(SIGN_IN_TOPIC)
         if not rows:
             return None
         row, presented = rows[0]

@@ -29,6 +29,7 @@ from core.domain.formats import Json
 from core.domain.identifiers import FlowId, OrganizationId, SamlCertificateId, SamlSessionId, ServiceId, SessionId, UserId, first_id
 from core.domain.identity.callers import Caller
 from core.domain.identity.flows import Flow, unclaimed_digest
+from core.domain.identity.login_events import SIGN_IN_TOPIC
 from core.domain.identity.sign_in import ServiceName
 from core.domain.mail import Email
 from core.domain.saml import NameId, NameIdFormat, SamlBinding
@@ -200,6 +201,7 @@ class SamlRows:
         }
         taken = {"request": None, "digest": None, "expires_at": None} if request is None else _remembered(request)
         rows = await self._transaction.ask(_Entry, _ENTER, {**parameters, **taken})
+        self._transaction.ring_here(SIGN_IN_TOPIC)
         return SamlEntry(SamlSessionId(rows[0].id), is_repeated=rows[0].is_repeated) if rows else None
 
     async def exchanged(self, *exchanges: SamlExchange) -> None:

@@ -14,10 +14,10 @@ from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
-from adapters.postgres.columns import array, storable_text
+from adapters.postgres.columns import DueRow, array, due_in, storable_text
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.jobs import LostClaims
-from adapters.postgres.statements import ask, first_made, tell
+from adapters.postgres.statements import ask, first_made, only, tell
 from core.domain.identifiers import OrganizationId
 from core.domain.record.deliveries import DeliveryOutcome
 from core.frozen import Frozen
@@ -26,6 +26,8 @@ from ports.record import Due, To
 # How many receivers with waiting deliveries one claim looks at. The next claim goes on where this one stopped.
 _LOOKED_AT: Final = 500
 _FIRST: Final = UUID(int=0)
+# From when on a receiver may be called again.
+_RESTED: Final[LiteralString] = "coalesce({}.rests_until, '-infinity')"
 
 # A commit here does not wait for the disk, because that wait would take longer than the attempt. If the server crashes, the outcomes of its
 # last moments are lost, and their deliveries are sent again, as after any crash.
@@ -70,6 +72,7 @@ class PostgresDeliveryQueue(Generic[To, Due]):
         self._pool = pool
         self._row, self._due_row = tables.row, tables.due_row
         self._claim: LiteralString = _claiming(tables)
+        self._due_in: LiteralString = _telling(tables)
         self._find: LiteralString = _finding(tables)
         self._settle: LiteralString = _settling(tables)
         self._release: LiteralString = _releasing(tables)
@@ -100,6 +103,9 @@ class PostgresDeliveryQueue(Generic[To, Due]):
             if claimed or ends == 0:
                 return claimed
 
+    async def due_in(self) -> float | None:
+        return only(await ask(self._pool, DueRow, self._due_in, {"after": _FIRST, "most": _LOOKED_AT})).due_in
+
     async def due(self, claimed: To, limit: int) -> Sequence[Due]:
         rows = await ask(self._pool, self._due_row, self._find, {"receiver": claimed.id, "lease": claimed.lease, "limit": limit})
         return [row.due() for row in rows]
@@ -127,28 +133,11 @@ def _claiming(tables: DeliveryTables[To, Due]) -> LiteralString:
                                    or {tables.receivers}.leased_until <= now()
                                    or {tables.receivers}.lease = %(mine)s
                                )
-                           and ({tables.receivers}.rests_until is null or {tables.receivers}.rests_until <= now())
+                           and {_RESTED.format(tables.receivers)} <= now()
                            and ({tables.receivers}.failing_since is not null) = %(failing)s"""
     return f"""
     with recursive
-         pending (receiver, next_at) as (
-             (select {tables.of}, next_at
-                from {tables.waiting}
-               where next_at is not null and {tables.of} > %(after)s
-               order by {tables.of}, next_at
-               limit 1)
-              union all
-             select next.{tables.of}, next.next_at
-               from pending
-              cross join lateral (
-                        select {tables.of}, next_at
-                          from {tables.waiting}
-                         where next_at is not null and {tables.of} > pending.receiver
-                         order by {tables.of}, next_at
-                         limit 1
-                    ) as next
-         ),
-         looked as materialized (select receiver, next_at from pending limit %(most)s),
+         {_looking(tables)},
          busy as materialized (
              select organization, count(*) as slots from unnest(%(busy)s::uuid[]) as one (organization) group by organization
          ),
@@ -198,6 +187,46 @@ def _claiming(tables: DeliveryTables[To, Due]) -> LiteralString:
     left join claimed on true
     {tables.claimed_joins}
    where {AT_LEISURE}
+"""
+
+
+def _looking(tables: DeliveryTables[To, Due]) -> LiteralString:
+    """The first waiting delivery of each of the next receivers."""
+    return f"""
+         pending (receiver, next_at) as (
+             (select {tables.of}, next_at
+                from {tables.waiting}
+               where next_at is not null and {tables.of} > %(after)s
+               order by {tables.of}, next_at
+               limit 1)
+              union all
+             select next.{tables.of}, next.next_at
+               from pending
+              cross join lateral (
+                        select {tables.of}, next_at
+                          from {tables.waiting}
+                         where next_at is not null and {tables.of} > pending.receiver
+                         order by {tables.of}, next_at
+                         limit 1
+                    ) as next
+         ),
+         looked as materialized (select receiver, next_at from pending limit %(most)s)"""
+
+
+def _telling(tables: DeliveryTables[To, Due]) -> LiteralString:
+    """When a receiver can be claimed: its first delivery is due, its rest is over, and its lease has ended. Where there are more receivers
+    than one look reads, one of the others may be due at any time.
+    """
+    return f"""
+    with recursive
+         {_looking(tables)}
+  select case when (select count(*) from looked) = %(most)s then 0.0
+              else {due_in(f"greatest(looked.next_at, {_RESTED.format(tables.receivers)}, {tables.receivers}.leased_until)")}
+         end as due_in
+    from looked
+    join {tables.receivers} on {tables.receivers}.{tables.key} = looked.receiver
+    {tables.joins}
+   where {tables.may_be_called}
 """
 
 

@@ -23,7 +23,7 @@ from adapters.postgres.ties import IS_OWN_MEMBERSHIP
 from core.domain.causes import causing_request
 from core.domain.formats import Json
 from core.domain.identifiers import AuditEntryId, ChangedSettingId, JobId, OrganizationId, UserId, first_id
-from core.domain.record.audit import PLATFORM_CHAIN, kept_user_agent
+from core.domain.record.audit import AUDIT_TOPIC, PLATFORM_CHAIN, kept_user_agent
 from core.domain.record.changed_settings import MOST_LISTED, ChangedSetting, FormTexts, SettingChange, SettingsOvertaken, TakenBack
 from core.domain.record.event_types import TEST_EVENT, WEBHOOK_TOPIC
 from core.domain.record.events import ACTING_KEY, DOCUMENT, UNDOES, ActingKey, ActingKind, Event
@@ -178,6 +178,7 @@ class EventRows:
                 if change.takes_back is not None:
                     await require_not_overtaken(self._transaction, change.takes_back)
             await self._transaction.tell(_AUDIT, {"entries": Jsonb(audited)})
+            self._transaction.ring_here(AUDIT_TOPIC)
             for change, entry in changes[:1]:
                 await keep_change(self._transaction, change, entry)
         return entries
@@ -193,6 +194,7 @@ class EventRows:
         if event.audited:
             entry = _audited(of_platform, AuditEntryId(self._ids.new()), at)
             await self._transaction.tell(_AUDIT_EVERYWHERE, {"entries": Jsonb([entry]), **whose})
+            self._transaction.ring_here(AUDIT_TOPIC)
 
     def _published(self, event: Event, at: datetime) -> Mapping[str, Json]:
         return {

@@ -8,12 +8,12 @@ from uuid import UUID
 from psycopg.types.json import Jsonb
 
 from adapters.postgres.columns import IdRow, storable_text
-from adapters.postgres.statements import OnPool, OnTransaction, ask, ask_in_order, first_made, only, tell
+from adapters.postgres.statements import CHANNEL, OnPool, OnTransaction, ask, ask_in_order, first_made, only, tell
 from core.domain.identifiers import OrganizationId, PlanId, ServiceId, SubscriptionId, UserId
 from core.domain.languages import Language
 from core.domain.mail import Email
 from core.domain.services.billing import Buyer, Facets, Managed, OfferedPlan
-from core.domain.services.billing_news import News, Snapshot
+from core.domain.services.billing_news import BILLING_TOPIC, News, Snapshot
 from core.domain.services.plans import Subscription, SubscriptionStatus
 from core.frozen import Frozen
 from ports.services.billing import (
@@ -543,6 +543,10 @@ _ANSWER_CHECKOUT: Final = """
 """
 
 
+class _FirstDue(Frozen):
+    next_at: datetime | None
+
+
 class _Due(Frozen):
     subject: str
     is_customer: bool
@@ -587,6 +591,9 @@ class PostgresBillingInbox(OnPool):
 
     async def due(self, before: datetime, limit: int) -> Sequence[tuple[str, bool]]:
         return [(row.subject, row.is_customer) for row in await ask(self._pool, _Due, _DUE, {"before": before, "limit": limit})]
+
+    async def next_due(self) -> datetime | None:
+        return only(await ask(self._pool, _FirstDue, _NEXT_DUE)).next_at
 
     async def customer_news(self, subject: str) -> Sequence[News]:
         rows = await ask(self._pool, _Event, _CUSTOMER_NEWS, {"subject": subject})
@@ -661,6 +668,8 @@ _DUE: Final = """
      order by min(next_at)
 """
 
+_NEXT_DUE: Final = "select min(next_at) as next_at from billing_events where applied_at is null"
+
 _CUSTOMER_NEWS: Final = """
     select id, type, created, payload from billing_events where subject = %(subject)s and applied_at is null order by created, id
 """
@@ -672,8 +681,12 @@ _FAILED: Final = """
      where subject = %(subject)s and applied_at is null
 """
 
-_RETRY: Final = """
-    update billing_events set next_at = now() where applied_at is null and (%(id)s::text is null or id = %(id)s)
+# A command sends it, which has no reconciler.
+_RETRY: Final = f"""
+    update billing_events
+       set next_at = now()
+     where applied_at is null and (%(id)s::text is null or id = %(id)s)
+ returning pg_notify('{CHANNEL}', '{BILLING_TOPIC}')
 """
 
 _LISTED: Final = "select id, type, created, received_at, outcome, subject, attempts, error from billing_events"

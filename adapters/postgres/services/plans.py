@@ -5,12 +5,21 @@ from datetime import datetime
 from typing import Any, Final, LiteralString
 from uuid import UUID
 
-from adapters.postgres.columns import Columns, IdRow, page_of, storable_text
+from adapters.postgres.columns import Columns, DueRow, IdRow, due_in, page_of, storable_text
 from adapters.postgres.identity.sessions.parts import CURRENT_FIRST, SUBSCRIPTION_STATE, subscription_state
-from adapters.postgres.statements import OnStatements, first, first_made
+from adapters.postgres.statements import OnStatements, first, first_made, only
 from core.domain.identifiers import OrganizationId, PlanId, ServiceId, UserId
 from core.domain.requests import Listed
-from core.domain.services.plans import Expired, Occasion, OwnSubscription, Plan, PlanOverview, Subscription, SubscriptionStatus
+from core.domain.services.plans import (
+    SUBSCRIPTION_TOPIC,
+    Expired,
+    Occasion,
+    OwnSubscription,
+    Plan,
+    PlanOverview,
+    Subscription,
+    SubscriptionStatus,
+)
 from core.frozen import Frozen
 from ports.services.billing import Subscriber
 
@@ -140,9 +149,11 @@ class SubscriptionRows(OnStatements):
         return first_made(await self._statements.ask(SUBSCRIPTION.found, _FIND_SUBSCRIBER, parameters), Subscriber)
 
     async def add(self, subscription: Subscription) -> bool:
+        self._statements.ring_here(SUBSCRIPTION_TOPIC)
         return bool(await self._statements.ask(IdRow, _SUBSCRIPTION_ADD, SUBSCRIPTION.values(subscription)))
 
     async def save(self, subscription: Subscription, *, overridden_at: datetime | None = None) -> None:
+        self._statements.ring_here(SUBSCRIPTION_TOPIC)
         await self._statements.tell(_SUBSCRIPTION_SAVE, {**SUBSCRIPTION.values(subscription), "overridden_at": overridden_at})
 
     async def delete_all(self, service: ServiceId, user: UserId) -> None:
@@ -150,6 +161,9 @@ class SubscriptionRows(OnStatements):
 
     async def expire_due(self, since: datetime | None, most: int) -> Sequence[Expired]:
         return await self._statements.ask(_expired, EXPIRE_DUE, {"since": since, "most": most})
+
+    async def due_in(self) -> float | None:
+        return only(await self._statements.ask(DueRow, _EXPIRES_IN)).due_in
 
 
 _COLUMNS: Final[LiteralString] = f"{SUBSCRIPTION.names}, plans.name as plan_name"
@@ -219,6 +233,18 @@ EXPIRE_DUE: Final[LiteralString] = f"""
     join plans on plans.id = subscriptions.plan_id
     left join services on services.id = subscriptions.service_id
     left join organizations on organizations.id = services.org_id
+"""
+
+# One step in an index. A row that is being changed at this moment may be due already.
+_EXPIRES_IN: Final = f"""
+    select {due_in("current_period_end")} as due_in
+      from (
+               select current_period_end
+                 from subscriptions
+                where status = 'active' and not managed
+                order by current_period_end
+                limit 1
+           ) as first
 """
 
 OWN_SUBSCRIPTIONS: Final[LiteralString] = f"""

@@ -20,6 +20,7 @@ from adapters.postgres.statements import OnPool, OnStatements, ask, first, first
 from adapters.postgres.tenancy.organizations import ORGANIZATION, TIER
 from core.domain.claims import ClaimPlace, ClaimSource, ServiceClaim
 from core.domain.identifiers import ClientId, LogoId, OrganizationId, ServiceClaimId, ServiceId
+from core.domain.identity.sessions import LOGOUT_TOPIC
 from core.domain.requests import MOST_ROWS_COUNTED, Listed
 from core.domain.services.clients import shown
 from core.domain.services.proxies import KeptProxy, ProxySettings, domains_above
@@ -99,6 +100,8 @@ class ServiceRows(OnStatements):
 
     async def save(self, service: Service) -> None:
         await self._statements.tell(_SAVE, _values(service))
+        # Notices wait while a service has no address for them.
+        self._statements.ring(LOGOUT_TOPIC)
 
     async def replace_logo(self, service: Service, logo: Logo | None, id: LogoId) -> None:  # noqa: A002 - the noun's own word
         parameters = {

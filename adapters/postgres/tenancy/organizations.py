@@ -20,10 +20,13 @@ from adapters.postgres.ties import IS_UNCONFIRMED_OWNER
 from core.domain.identifiers import MailServerId, OrganizationId, SessionId, TierId, UserId
 from core.domain.identity.passwords import BreachRule
 from core.domain.identity.registering import RegistrationPolicy
+from core.domain.identity.sessions import LOGOUT_TOPIC
 from core.domain.outbound import MetadataClients, RegisteredClients
+from core.domain.record.event_types import WEBHOOK_TOPIC
 from core.domain.requests import MOST_ROWS_COUNTED
 from core.domain.tenancy.mail_servers import MailServer
 from core.domain.tenancy.organizations import MOST_LISTED, Metadata, Organization, OrganizationOverview
+from core.domain.tenancy.siem import SIEM_TOPIC
 from core.domain.tenancy.sign_in_rules import AdminFactor, AgentRule, AllFactor, RulesAsked, SignInRules
 from core.domain.tenancy.tiers import Tier
 from core.frozen import Frozen
@@ -72,6 +75,9 @@ class OrganizationRows(OnStatements):
 
     async def save(self, organization: Organization) -> None:
         await self._statements.tell(_SAVE, ORGANIZATION.values(organization))
+        # An organization that is active again gets what has waited for it.
+        for topic in (WEBHOOK_TOPIC, LOGOUT_TOPIC, SIEM_TOPIC):
+            self._statements.ring(topic)
 
     async def save_metadata(self, organization: OrganizationId, metadata: Metadata, at: datetime) -> bool:
         parameters = {"id": organization, "metadata": Jsonb(storable(metadata)), "at": at}

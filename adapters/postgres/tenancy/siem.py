@@ -9,14 +9,14 @@ from typing import Any, Final, LiteralString
 from uuid import UUID
 
 from adapters.postgres import locks
-from adapters.postgres.columns import CountRow, IdRow, storable_text
+from adapters.postgres.columns import DueRow, IdRow, due_in, storable_text
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.jobs import LostClaims
 from adapters.postgres.record.audit import IS_BEING_FORGOTTEN, STAYS
 from adapters.postgres.record.deliveries import AT_LEISURE
 from adapters.postgres.statements import OnStatements, ask, ask_for_many, first_made, only, tell
 from core.domain.identifiers import OrganizationId, SiemId
-from core.domain.tenancy.siem import Cursor, Numbered, SiemConfiguration, SiemHealth, SiemProvider, Stream
+from core.domain.tenancy.siem import SIEM_TOPIC, Cursor, Numbered, SiemConfiguration, SiemHealth, SiemProvider, Stream
 from core.frozen import Frozen
 from ports.tenancy.receivers import ClaimedExport, ExportTarget, ShownSiem, Stored
 
@@ -102,6 +102,7 @@ class SiemRows(OnStatements):
                 "updated_at": configuration.updated_at,
             },
         )
+        self._statements.ring(SIEM_TOPIC)
 
     async def delete(self, configuration: SiemId) -> None:
         await self._statements.tell("delete from siem_configurations where id = %(id)s", {"id": configuration})
@@ -214,6 +215,10 @@ class _Numbered(Frozen):
         return Numbered(self.sequence, self.at, self.entry, self.commitment, self.personal, self.salt)
 
 
+class _Count(Frozen):
+    count: int | None
+
+
 class _Held(Frozen):
     endpoint_url: str
     sealed_credentials: bytes | None
@@ -227,9 +232,15 @@ class PostgresSiemQueue:
         self._after = {True: _FIRST, False: _FIRST}
         self._lost_claims = LostClaims()
 
-    async def number(self, most: int) -> int:
+    async def number(self, most: int) -> int | None:
         parameters = {"namespace": locks.NAMESPACE, "lock": locks.SIGN_IN_NUMBERS, "most": most}
-        return only(await ask(self._pool, CountRow, _NUMBER, parameters)).count
+        return only(await ask(self._pool, _Count, _NUMBER, parameters)).count
+
+    async def due_in(self) -> float | None:
+        # The next claim goes on where the last one stopped.
+        if any(after != _FIRST for after in self._after.values()):
+            return 0.0
+        return only(await ask(self._pool, DueRow, _DUE_IN)).due_in
 
     async def claim(self, limit: int, lease: timedelta, *, failing: bool) -> Sequence[ClaimedExport]:
         """Claims in a circle: after the last configuration comes the first again, so no configuration waits for ever behind others."""
@@ -324,7 +335,15 @@ _NUMBER: Final[LiteralString] = f"""
                from told
                join held on held.id = told.export_id
          )
-  select count(*) from taken
+  select case when (select is_ours from ours) then (select count(*) from taken) end as count
+"""
+
+_DUE_IN: Final = f"""
+    select {due_in("greatest(configurations.next_at, configurations.leased_until)")} as due_in
+      from siem_configurations as configurations
+      join organizations on organizations.id = configurations.org_id
+     where configurations.is_active and organizations.status = 'active'
+       and (configurations.failures > 0 or configurations.leased_until > now())
 """
 
 _CLAIM: Final[LiteralString] = f"""

@@ -42,6 +42,7 @@ class WebhookRows(OnStatements):
         return first(await self._statements.ask(WEBHOOK.row, _HOLD, {"organization": organization, "id": webhook}))
 
     async def save(self, webhook: Webhook) -> bool:
+        self._statements.ring(WEBHOOK_TOPIC)
         return bool(await self._statements.ask(IdRow, _SAVE, WEBHOOK.values(webhook)))
 
     async def sealed_secret(self, webhook: WebhookId) -> bytes:

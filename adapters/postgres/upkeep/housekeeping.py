@@ -36,6 +36,10 @@ class Sweep(Frozen):
     statement: LiteralString
     retention: timedelta | None = None
 
+    @property
+    def is_prompt(self) -> bool:
+        return self.name in _PROMPT
+
     async def delete_expired(self, limit: int) -> int:
         return await tell(self.pool, self.statement, {"limit": limit, "retention": self.retention})
 
@@ -47,6 +51,10 @@ class SweepOfParts(Sweep):
 
     async def delete_expired(self, limit: int) -> int:
         return only(await ask_in_order(self.pool, int, self.statement, {"limit": limit, "retention": self.retention}))
+
+
+# Services are told of sessions that have expired.
+_PROMPT: Final = frozenset({"ExpiredLogins"})
 
 
 def sweep(pool: Pool, name: str, retention: timedelta | None = None) -> Sweep:

@@ -50,6 +50,10 @@ class LoginFailure(StrEnum):
 REFUSED_VISITS: Final = frozenset({LoginFailure.NOT_MEMBER, LoginFailure.NO_ROLE})
 
 
+SIGN_IN_TOPIC: Final = "sign_ins"
+"""The doorbell's topic for sign-ins that wait for a number."""
+
+
 class LoginEvent(Frozen):
     id: LoginEventId
     user: UserId | None

@@ -114,6 +114,9 @@ def require_reachable(page: Page) -> None:
 # The chain of entries that belong to no organization: those about the platform or about a person.
 PLATFORM_CHAIN: Final = OrganizationId(UUID(int=0))
 
+AUDIT_TOPIC: Final = "audit"
+"""The doorbell's topic for entries that wait for their place in a chain."""
+
 _HEAD: Final = re.compile(r"([0-9]{1,18}):([0-9a-fA-F]{64})")
 
 

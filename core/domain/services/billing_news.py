@@ -21,6 +21,9 @@ from core.domain.identifiers import OrganizationId, PlanId, ServiceId, UserId
 from core.domain.secrets import Secret
 from core.frozen import Frozen, names_of
 
+BILLING_TOPIC: Final = "billing"
+"""The doorbell's topic for news of the payment provider that somebody wants to be applied again."""
+
 LONGEST_ID: Final = 255
 # The year 9999, in seconds.
 _LATEST: Final = 253_402_300_799

@@ -28,6 +28,9 @@ from core.domain.record.events import Actor, Event, Target
 from core.domain.secrets import Secret
 from core.frozen import Frozen
 
+SIEM_TOPIC: Final = "siem"
+"""The doorbell's topic for entries that may go to a SIEM, and for changes of who gets them."""
+
 LONGEST_NAME: Final = 100
 LONGEST_CREDENTIAL: Final = 2000
 BATCH_SIZE: Final = 500

@@ -98,9 +98,9 @@ class Billing(Frozen):
             return BillingOutcome.IGNORED
         return BillingOutcome.IGNORED if news.subject is None else None
 
-    async def apply(self, subject: str, *, is_customer: bool) -> None:
-        """Apply all waiting news of this subscription or customer. A failure is stored, and the news are tried again later. Raises
-        `Unavailable` and `Overloaded`.
+    async def apply(self, subject: str, *, is_customer: bool) -> bool:
+        """Apply all waiting news of this subscription or customer. Returns False after a failure: it is stored, and the news are tried
+        again later. Raises `Unavailable` and `Overloaded`.
         """
         try:
             if is_customer:
@@ -112,6 +112,8 @@ class Billing(Frozen):
         except Exception as error:
             log.exception("billing_event_failed", subject=subject)
             await self.inbox.failed(subject, type(error).__name__, self.system.clock.now() + _PAUSE)
+            return False
+        return True
 
     async def observe(self, subject: str, look: Snapshot | None, looked_at: int) -> bool:
         """Apply the waiting news of a subscription and, if it is not None, `look`: the provider's description at `looked_at`. Returns True

@@ -228,6 +228,10 @@ class Subscriptions(Frozen):
             await uow.record(subscription_deleted(current, _by(holder, actor)))
             await uow.commit()
 
+    async def due_in(self) -> float | None:
+        """The seconds until the first period ends. None when none runs."""
+        return await self.lookup.due_in()
+
     async def expire_due(self, since: datetime | None, most: int) -> tuple[int, datetime | None]:
         """Expire one batch of subscriptions whose period has ended at or after `since`. Returns the number of subscriptions and the `since`
         of the next batch.

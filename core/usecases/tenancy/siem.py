@@ -257,9 +257,13 @@ class SiemExport(Frozen):
     spread: Callable[[], float]
     breathe: Callable[[], Awaitable[None]]
 
-    async def number(self) -> int:
-        """Number the next sign-ins. Returns how many there were, at most `NUMBERED_AT_ONCE`."""
+    async def number(self) -> int | None:
+        """Number the next sign-ins. Returns how many there were, at most `NUMBERED_AT_ONCE`, and None when another process is numbering."""
         return await self.queue.number(NUMBERED_AT_ONCE)
+
+    async def due_in(self) -> float | None:
+        """The seconds until an export can be claimed of which the doorbell does not tell. None when there is none."""
+        return await self.queue.due_in()
 
     async def claim(self, limit: int, *, failing: bool) -> Sequence[Forwarding]:
         """Claim exports for the forwarder, which releases each of them again."""

@@ -7,6 +7,7 @@ from uuid import UUID
 import pytest
 import trio
 
+from actors.foundation import Mailbox
 from actors.sweepers import DueSweeper, subscription_expirer
 from adapters.postgres.driver.connection import Connection
 from adapters.postgres.services.plans import SubscriptionRows
@@ -78,7 +79,7 @@ class Shop:
         return await self.store.query("select name, organization_id, actor_id, target_id, details from events order by id")
 
     def expirer(self, batch: int = 100, interval: float = 3600.0) -> DueSweeper:
-        return subscription_expirer(self.subscriptions, doubt=no_doubt, spread=no_spread, batch=batch, interval=interval)
+        return subscription_expirer(self.subscriptions, Mailbox(), doubt=no_doubt, spread=no_spread, batch=batch, interval=interval)
 
     async def until_nothing_is_due(self, *expirers: DueSweeper) -> None:
         """Work until a whole round is done, or fail."""

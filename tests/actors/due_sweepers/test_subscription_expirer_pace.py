@@ -7,6 +7,7 @@ from itertools import pairwise
 
 import trio
 
+from actors.foundation import Mailbox
 from actors.sweepers import subscription_expirer
 from core.domain.errors import Unavailable
 from tests.actors.observed import no_doubt, no_spread
@@ -21,6 +22,8 @@ class DueSubscriptions:
 
     def __init__(self, number: int, *, away_until: float = 0.0) -> None:
         self.left = number
+        self.mailbox = Mailbox()
+        self.next_at: float | None = None
         self.away_until = away_until
         self.asked: list[tuple[float, datetime | None]] = []
 
@@ -33,10 +36,16 @@ class DueSubscriptions:
         self.left -= expired
         return expired, (since or BEGAN) + timedelta(seconds=expired) if expired else since
 
+    async def due_in(self) -> float | None:
+        await trio.lowlevel.checkpoint()
+        if self.left:
+            return -1.0
+        return None if self.next_at is None else self.next_at - trio.current_time()
+
 
 @asynccontextmanager
 async def at_work(due: DueSubscriptions, spread: float = 0.0) -> AsyncIterator[None]:
-    expirer = subscription_expirer(due, doubt=no_doubt, spread=lambda: spread, batch=10)  # type: ignore[arg-type]  # all of it that the actor uses
+    expirer = subscription_expirer(due, due.mailbox, doubt=no_doubt, spread=lambda: spread, batch=10)  # type: ignore[arg-type]  # all of it that the actor uses
     async with trio.open_nursery() as nursery:
         await nursery.start(expirer.run)
         yield
@@ -58,12 +67,38 @@ async def test_batches_follow_at_half_speed_each_from_where_the_last_one_ended(l
     assert [entry["subscriptions"] for entry in log.events("subscriptions_expired")] == [25]
 
 
-async def test_the_rounds_are_fifteen_seconds_apart_and_begin_again() -> None:
+async def test_while_no_period_ends_it_expires_nothing() -> None:
     due = DueSubscriptions(0)
+    async with at_work(due):
+        await trio.sleep(3600)
+    assert len(due.asked) == 1
+
+
+async def test_what_is_locked_is_tried_again_fifteen_seconds_later_from_the_beginning() -> None:
+    class Locked(DueSubscriptions):
+        async def expire_due(self, since: datetime | None, most: int) -> tuple[int, datetime | None]:
+            await super().expire_due(since, min(most, 0))
+            return 0, since
+
+    due = Locked(1)
     async with at_work(due):
         await trio.sleep(100)
     assert pauses(due) == [15.1] * 6
     assert {since for _, since in due.asked} == {None}
+
+
+async def test_it_wakes_when_a_period_ends_also_one_that_was_made_meanwhile() -> None:
+    due = DueSubscriptions(0)
+    due.next_at = trio.current_time() + 70
+    async with at_work(due):
+        await trio.sleep(10)
+        due.next_at = ends = trio.current_time() + 20
+        due.mailbox.post()
+        await trio.sleep(19.9)
+        assert all(at < ends for at, _ in due.asked)
+        due.left, due.next_at = 1, None
+        await trio.sleep(0.3)
+        assert due.left == 0
 
 
 async def test_processes_that_start_together_do_not_look_together() -> None:
@@ -88,7 +123,7 @@ async def test_a_doubted_clock_expires_nothing_and_a_believed_one_all_of_it() ->
         await trio.lowlevel.checkpoint()
         return doubts.pop() if doubts else None
 
-    expirer = subscription_expirer(due, doubt=doubt, spread=no_spread, batch=10)  # type: ignore[arg-type]  # all of it that the actor uses
+    expirer = subscription_expirer(due, due.mailbox, doubt=doubt, spread=no_spread, batch=10)  # type: ignore[arg-type]  # all of it that the actor uses
     for _ in range(3):
         assert await expirer.sweep() == 0
     assert due.asked == []

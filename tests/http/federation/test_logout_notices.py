@@ -330,6 +330,7 @@ async def test_a_failure_is_tried_again_with_a_new_token(scene: LogoutNoticeScen
         assert failed["next_retry_at"] is not None
         receiver.answer = answering(204)
         scene.people.change("update logout_notices set next_at = now()")
+        scene.postern.foundation.doorbell.ring(LOGOUT_TOPIC)
         settled = await scene.settled(2)
     assert settled["delivered"]
     ids = [claims_of(dict(parse_qsl(call.body.decode()))["logout_token"])["jti"] for call in receiver.calls]
@@ -361,6 +362,7 @@ async def test_who_never_receives_is_given_up(scene: LogoutNoticeScene) -> None:
         for attempt in range(1, LOGOUT_NOTICE_RULES.most_attempts + 1):
             settled = await scene.settled(attempt)
             scene.people.change("update logout_notices set next_at = now() where next_at is not null")
+            scene.postern.foundation.doorbell.ring(LOGOUT_TOPIC)
     assert (settled["next_retry_at"], settled["delivered"]) == (None, False)
 
 
@@ -389,6 +391,7 @@ async def test_a_claim_is_one_dispatchers_until_its_lease_ends(scene: LogoutNoti
     (receiver,) = await notices.claim(10, failing=False)
     assert await notices.claim(10, failing=False) == []
     scene.people.change("update logout_receivers set leased_until = now() - interval '1 second'")
+    scene.postern.foundation.doorbell.ring(LOGOUT_TOPIC)
     (again,) = await notices.claim(10, failing=False)
     # A worker that has lost the lease finds nothing to do.
     assert await notices.due(receiver) == []

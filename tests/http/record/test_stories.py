@@ -15,8 +15,9 @@ from actors.job_worker import JobPace, Workplace
 from actors.mailers import account_mailer, mailer
 from core.domain.causes import causing_request, given_tail
 from core.domain.identifiers import JobId
+from core.domain.identity.account_mails import ACCOUNT_MAIL_JOB
 from core.domain.jobs import NewJob
-from core.domain.mail import Mail
+from core.domain.mail import MAIL_JOB, Mail
 from core.domain.record.event_types import WEBHOOK_TOPIC
 from core.domain.record.stories import MOST_ROWS, Story, sought_story
 from entrypoints.bootstrap import Postern
@@ -96,6 +97,8 @@ class Incident(Neighbours):
         self.people.change("update jobs set run_at = now() where state = 'waiting'")
         self.people.change("update webhook_deliveries set next_at = now() where next_at is not null")
         self.people.change("update webhooks set rests_until = null")
+        for topic in (WEBHOOK_TOPIC, MAIL_JOB, ACCOUNT_MAIL_JOB):
+            self.postern.foundation.doorbell.ring(topic)
 
     def caused(self, table: str) -> list[UUID | None]:
         return [row["request_id"] for row in self.people.rows(f"select request_id from {table} order by id")]

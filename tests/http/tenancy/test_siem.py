@@ -20,11 +20,11 @@ from adapters.crypto.key_ring import AesGcmKeyRing, EncryptionKey
 from adapters.postgres.upkeep import housekeeping
 from adapters.postgres.upkeep.housekeeping import PostgresSealedColumns
 from core.domain.identifiers import LoginEventId, OrganizationId, UserId
-from core.domain.identity.login_events import LoginEvent
+from core.domain.identity.login_events import SIGN_IN_TOPIC, LoginEvent
 from core.domain.identity.privacy import PrivacyRequester
 from core.domain.record.events import SYSTEM, Actor, Event, Target
 from core.domain.tenancy.roles import Capability
-from core.domain.tenancy.siem import Stream, canonical
+from core.domain.tenancy.siem import SIEM_TOPIC, Stream, canonical
 from core.usecases.tenancy.siem import Forwarding
 from entrypoints.bootstrap import Postern
 from tests.changed_fields import answer_by
@@ -78,7 +78,8 @@ class SiemScene(Neighbours):
 
     async def link(self) -> None:
         while await self.postern.record.audit.link():
-            pass
+            # As the linker does.
+            self.postern.foundation.doorbell.ring(SIEM_TOPIC)
 
     def signs_in(self, *, to: Tenant | None = None, count: int = 1, of: Person | None = None) -> None:
         """Logs a sign-in, in the statements of its own transaction."""
@@ -98,6 +99,7 @@ class SiemScene(Neighbours):
             (to or self.acme).id,
             count,
         )
+        self.postern.foundation.doorbell.ring_here(SIGN_IN_TOPIC)
 
     @asynccontextmanager
     async def forwarding(self, processes: int = 1) -> AsyncIterator[None]:
@@ -109,7 +111,12 @@ class SiemScene(Neighbours):
 
     def forwarder(self) -> SiemForwarder:
         return SiemForwarder(
-            self.postern.tenancy.siem_export, metrics=self.postern.foundation.metrics, spread=lambda: 0.0, poll=0.05, numbering=0.05
+            self.postern.tenancy.siem_export,
+            self.postern.foundation.doorbell,
+            metrics=self.postern.foundation.metrics,
+            spread=lambda: 0.0,
+            poll=0.05,
+            numbering=0.05,
         )
 
     async def when(self, condition: Callable[[], Awaitable[bool]]) -> None:
@@ -135,6 +142,7 @@ class SiemScene(Neighbours):
 
     def due_again(self) -> None:
         self.people.change("update siem_configurations set next_at = now()")
+        self.postern.foundation.doorbell.ring(SIEM_TOPIC)
 
 
 @pytest.fixture
@@ -862,6 +870,7 @@ async def test_an_organization_with_a_long_log_leaves_hands_to_others(scene: Sie
         await scene.link()
         forwarder = SiemForwarder(
             scene.postern.tenancy.siem_export,
+            scene.postern.foundation.doorbell,
             metrics=scene.postern.foundation.metrics,
             spread=lambda: 0.0,
             poll=0.01,

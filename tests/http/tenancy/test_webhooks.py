@@ -99,6 +99,7 @@ class WebhookScene(Neighbours):
 
     def due_again(self) -> None:
         self.people.change("update webhook_deliveries set next_at = now() where next_at is not null")
+        self.postern.foundation.doorbell.ring(WEBHOOK_TOPIC)
 
 
 @pytest.fixture
@@ -637,6 +638,7 @@ async def test_what_a_dead_process_had_claimed_is_taken_up_and_told_once(scene: 
     (due,) = await deliveries.due(dead)
     assert await deliveries.claim(10, failing=False) == []
     scene.people.change("update webhooks set leased_until = leased_until - %s", LEASE)
+    scene.postern.foundation.doorbell.ring(WEBHOOK_TOPIC)
     (heir,) = await deliveries.claim(10, failing=False)
     assert [one.id for one in await deliveries.due(heir)] == [due.id]
     outcome = await deliveries.attempt(heir, due, lambda: 0.0)

@@ -24,6 +24,7 @@ from core.domain.identity.login_events import (
     MOST_ALERTS,
     MOST_EVENTS,
     SIGN_IN_FAILURES,
+    SIGN_IN_TOPIC,
     Alert,
     AlertType,
     LoginEvent,
@@ -90,6 +91,7 @@ class LoginEventRows(OnStatements):
                 await self._statements.tell_along(_DECIDE, parameters)
         if event.organization is not None:
             await self._statements.tell_along(_QUEUE_FOR_EXPORT, {"id": event.id, "organization": event.organization})
+            self._statements.ring_here(SIGN_IN_TOPIC)
 
 
 def login_parameters(event: LoginEvent) -> Mapping[str, object]:
