@@ -602,7 +602,7 @@ TABLES: Final = (
                     "What a provider has sent by a form about a person who signs in, encrypted, until their browser comes back.",
                     None,
                     Eraser.JANITOR,
-                    "Until the browser comes back. What nobody fetches goes after a minute.",
+                    "Until the browser comes back. What nobody fetches goes within a quarter of an hour.",
                 ),
             ),
             plain(WORD, "provider"),
