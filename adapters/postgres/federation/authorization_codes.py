@@ -423,9 +423,10 @@ REDEEM_CODE: Final = Function(
         would_do := coalesce(admitted and acts_until > %(at)s and not {time_is_over("due")}
             and (%(key)s is not null or not client_binds_tokens)
             and (has_consent or is_spared)
+            and client_organization_is_active
             and (%(service)s is not null
-                 or client_secret is not null and client_organization_is_active and client_service_type <> 'proxy'
-                and not client_holds_fapi2 and oauth_client_id = %(client)s), false);
+                 or client_secret is not null and client_service_type <> 'proxy' and not client_holds_fapi2
+                and oauth_client_id = %(client)s), false);
         if code.audiences is null then
             fits := %(resource)s is null;
         else

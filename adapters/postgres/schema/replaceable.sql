@@ -1109,9 +1109,10 @@ begin
         would_do := coalesce(admitted and acts_until > given_at and not coalesce(due <= now(), false)
             and (given_key is not null or not client_binds_tokens)
             and (has_consent or is_spared)
+            and client_organization_is_active
             and (given_service is not null
-                 or client_secret is not null and client_organization_is_active and client_service_type <> 'proxy'
-                and not client_holds_fapi2 and oauth_client_id = given_client), false);
+                 or client_secret is not null and client_service_type <> 'proxy' and not client_holds_fapi2
+                and oauth_client_id = given_client), false);
         if code.audiences is null then
             fits := given_resource is null;
         else
