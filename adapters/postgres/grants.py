@@ -146,7 +146,7 @@ async def _script(connection: Connection, role: str) -> Sequence[str]:
         "owner": sql.Identifier(place.owner),
         "role": sql.Identifier(role),
         # The server quotes each name with its arguments.
-        "functions": sql.SQL(place.functions),  # type: ignore[arg-type]
+        "functions": sql.SQL(place.functions),
         "append_only": sql.SQL(", ").join(map(sql.Identifier, APPEND_ONLY)),
     }
     script = _SCRIPT + _SCRIPT_FOR_PARTS if place.has_parts else _SCRIPT
