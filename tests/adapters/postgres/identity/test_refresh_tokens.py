@@ -189,7 +189,7 @@ async def test_it_is_a_use_of_all_sessions_above_and_of_no_other(store: Store) -
 async def test_of_a_token_that_another_shows_nothing_is_locked(store: Store) -> None:
     """An application shows a token that the person's own page has."""
     _, session = await sign_in(store)
-    holder = Holder(ClientId(store.ids.new()), ServiceId(store.ids.new()))
+    holder = Holder(ClientId(str(store.ids.new())), ServiceId(store.ids.new()))
     async with store.unit_of_work() as uow:
         assert await uow.sessions.revoke(session.id, session.user)
         with trio.fail_after(PATIENCE):
