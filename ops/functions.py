@@ -12,9 +12,10 @@ from typing import Final
 
 from adapters.postgres.federation.authorization_codes import REDEEM_CODE
 from adapters.postgres.functions import written
+from adapters.postgres.identity.sessions.refresh_tokens import ROTATE_REFRESH_TOKEN
 
 FILE: Final = Path(__file__).resolve().parent.parent / "adapters" / "postgres" / "schema" / "replaceable.sql"
-FUNCTIONS: Final = (REDEEM_CODE,)
+FUNCTIONS: Final = (REDEEM_CODE, ROTATE_REFRESH_TOKEN)
 
 
 def main() -> int:

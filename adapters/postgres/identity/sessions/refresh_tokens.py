@@ -6,8 +6,9 @@ from typing import Any, Final, LiteralString
 from uuid import UUID
 
 from adapters.postgres.columns import storable_text
+from adapters.postgres.functions import Function
 from adapters.postgres.identity.addresses import is_verified_for
-from adapters.postgres.identity.factors.mfa import OWES_SECOND_FACTOR
+from adapters.postgres.identity.factors.mfa import ASKS_FOR_FACTOR, OWES_SECOND_FACTOR
 from adapters.postgres.identity.proofs.sign_in_policy import admits
 from adapters.postgres.identity.sessions.parts import (
     AGENTS_ARE_FORBIDDEN,
@@ -153,126 +154,232 @@ class PostgresRefreshTokens(OnPool):
         return first_made(await ask(self._pool, _Presented, _ROTATE, parameters), _Presented.presented)
 
 
+# The arguments of the function, which `rotate` gives.
+_ARGUMENTS: Final[Mapping[LiteralString, LiteralString]] = {
+    "digest": "bytea",
+    "successor": "bytea",
+    "by": "bytea",
+    "at": "timestamptz",
+    "idle": "interval",
+    "service": "uuid",
+    "scopes": "text[]",
+    "is_public": "boolean",
+    "resource": "text",
+    "key": "text",
+    "foreign_scopes": "text[]",
+}
+
 # A condition on `services`: the application has nothing to authenticate with, and no URI from which we could still fetch its keys.
 _SHOWS_NOTHING: Final[LiteralString] = f"""
-                    services.service_type in ('mobile', 'desktop') or services.jwks_uri is null and not {AUTHENTICATES}"""
+           services.service_type in ('mobile', 'desktop') or services.jwks_uri is null and not {AUTHENTICATES}"""
 
+# Conditions of whoever presents the token: to others, it is unknown. An application that has not authenticated must show nothing, too. The
+# first two are of columns of `sessions` that never change.
+_IS_OF_HOLDER: Final = "(%(service)s is null or sessions.scopes is not null and sessions.service_id = %(service)s)"
 # A session that began bound stays bound. A public application shows the very key, and another one, which authenticates, any key (RFC 9449
 # section 5): it may have a new one since. A session that began without a key gets none by a refresh: a thief would bind it to theirs, and
 # nobody would notice that the application still has a token.
-_IS_BOUND_HERE: Final = """
-                    sessions.key_thumbprint is null
-                 or %(key)s::text is not null and (not %(is_public)s::boolean or sessions.key_thumbprint = %(key)s::text)"""
+_IS_BOUND_HERE: Final = (
+    "(sessions.key_thumbprint is null or %(key)s is not null and (not %(is_public)s or sessions.key_thumbprint = %(key)s))"
+)
 
-# One statement makes all changes or none. Of two requests that rotate the same token, the second waits for the first's commit, finds the
-# token rotated, and changes nothing. The second's result is from before that commit: `rotated` is false and `rotated_at` null, so the
-# second request has to look again. A session that is revoked at this very moment is not extended, and then `is_live` is false. The
-# statement also extends the sessions from which this session was opened: a use of a session counts as a use of its parents.
-_ROTATE: Final[LiteralString] = f"""
-    with recursive found as (
-             select tokens.rotated_at, tokens.rotated_by, sessions.id as session_id, sessions.user_id, sessions.device_id,
-                    sessions.organization_id, organizations.slug as organization_slug, sessions.service_id, services.slug as service_slug,
-                    sessions.created_at,
-                    sessions.last_seen_at, sessions.expires_at, sessions.ends_at, sessions.authenticated_by, sessions.impersonator_id,
-                    sessions.impersonation_id, users.email, users.is_platform_owner,
-                    {IS_LIVE} and {may_act("sessions")} as is_live,
-                    services.is_agent, {AGENTS_ARE_FORBIDDEN} as agents_are_forbidden,
-                    sessions.scopes is not null and services.profile = 'fapi2' as stays,
-                    memberships.role, sessions.scopes, sessions.audiences, sessions.proved_at, sessions.second_factor_at,
-                    sessions.stated_at, sessions.parent_id,
-                    {is_verified_for("sessions.organization_id")} as email_is_verified,
-                    {admits("memberships.role is not null", "sessions.user_id")} as is_admitted,
-                    coalesce(organizations.status = 'active', false) as organization_is_active,
-                    {OWES_SECOND_FACTOR} as owes_second_factor,
-                    {OWES_TERMS} as owes_terms,
-                    case when sessions.scopes is not null then services.oauth_client_id end as client_id,
-                    services.access_token_alg,
-                    {SUBSCRIPTION_STATE} as subscription,
-                    case when 'profile' = any (sessions.scopes) then {PROFILE} end as profile,
-                    {directory_context("sessions.authenticated_by", "sessions.parent_id", "sessions.organization_id")} as directory_context,
-                    {tells_more("sessions.service_id", "sessions.organization_id", "sessions.user_id")} as tells_more
-               from refresh_tokens as tokens
-               join sessions on sessions.id = tokens.session_id
-               join users on users.id = sessions.user_id
-               left join organizations on organizations.id = sessions.organization_id
-               left join services on services.id = sessions.service_id
-               left join memberships on memberships.org_id = sessions.organization_id and memberships.user_id = sessions.user_id
-                     and {counts_for()}
-              where tokens.digest = %(digest)s
-                and case
-                        when %(service)s::uuid is not null then sessions.scopes is not null and sessions.service_id = %(service)s::uuid
-                        else sessions.scopes is null or services.id is not null and ({_SHOWS_NOTHING})
-                    end
-                and (sessions.scopes is null or not %(is_public)s::boolean or {lost_nothing_since("sessions.created_at")})
-                and ({_IS_BOUND_HERE})
-                and (%(key)s::text is not null or not coalesce(services.dpop_bound_access_tokens, false))
-         ),
-         choice as materialized (
-             select looked.open,
-                    case
-                        when found.audiences is null
-                        then %(resource)s::text is null
-                         and (%(foreign_scopes)s::text[] = '{{}}' or %(scopes)s::text[] <> '{{}}')
-                        else audience_fits(looked.open, found.audiences, %(resource)s::text, %(foreign_scopes)s::text[])
-                    end as fits
-               from found
-              cross join lateral (select {open_audiences("found")} as open) as looked
-         ),
-         rotated as (
-             update refresh_tokens
-                set rotated_at = case when found.stays then null else %(at)s end,
-                    rotated_by = case when found.stays then null else %(by)s end
-               from found, choice
-              where refresh_tokens.digest = %(digest)s
-                and choice.fits
-                and refresh_tokens.rotated_at is null
-                and found.is_live
-                and %(scopes)s::text[] <@ coalesce(found.scopes, '{{}}')
-                and (found.organization_id is null
-                  or found.is_admitted and found.organization_is_active and not found.owes_second_factor and not found.owes_terms)
-          returning refresh_tokens.session_id
-         ),
-         added as (
-             insert into refresh_tokens (digest, session_id, created_at)
-             select %(successor)s, rotated.session_id, %(at)s from rotated cross join found where not coalesce(found.stays, false)
-         ),
-         line as (
-             select sessions.id, sessions.parent_id from rotated join sessions on sessions.id = rotated.session_id
-          union all
-             select sessions.id, sessions.parent_id from line join sessions on sessions.id = line.parent_id
-         ),
-         living as (
-             select sessions.id
-               from sessions
-              where sessions.id = any (array(select line.id from line)) and sessions.revoked_at is null
-              order by sessions.id                     -- the same order everywhere, against deadlocks
-                for no key update
-         ),
-         extended as (
-             update sessions
-                set expires_at = least(%(at)s + {IDLE}, sessions.ends_at),
-                    expires_day = (least(%(at)s + {IDLE}, sessions.ends_at) at time zone 'UTC')::date,
-                    last_seen_at = greatest(sessions.last_seen_at, %(at)s)
-               from living
-              where sessions.id = living.id
-          returning sessions.id
-         )
-  select found.session_id, found.user_id, found.device_id, found.organization_id, found.organization_slug, found.service_id,
-         found.service_slug, found.created_at, found.last_seen_at, found.expires_at, found.ends_at, found.authenticated_by,
-         found.impersonator_id,
-         found.impersonation_id, found.email, found.is_platform_owner, found.is_admitted, found.organization_is_active, found.rotated_at,
-         found.rotated_by, found.subscription, found.scopes, found.proved_at, found.second_factor_at, found.stated_at, found.parent_id,
-         found.email_is_verified, found.role, found.owes_second_factor, found.owes_terms, found.client_id, found.access_token_alg,
-         found.profile,
-         found.directory_context, found.tells_more, jsonb_array_length(found.audiences) as granted, choice.open as audiences,
-         found.is_agent, found.agents_are_forbidden, found.stays,
-         rotated.session_id is not null as rotated,
-         found.is_live and (rotated.session_id is null or extended.id is not null) as is_live
-    from found
-    left join choice on true
-    left join rotated on true
-    left join extended on extended.id = rotated.session_id
+
+_IS_THEIRS: Final[LiteralString] = f"""{_IS_OF_HOLDER}
+       and {_IS_BOUND_HERE}
+       and (sessions.scopes is null or not %(is_public)s or {lost_nothing_since("sessions.created_at")})
+       and (%(key)s is not null or not coalesce(services.dpop_bound_access_tokens, false))"""
+
+
+# What the decision and the answer read.
+_STANDING: Final[LiteralString] = f"""sessions
+      join users on users.id = sessions.user_id
+      left join organizations on organizations.id = sessions.organization_id
+      left join services on services.id = sessions.service_id
+      left join memberships on memberships.org_id = sessions.organization_id and memberships.user_id = sessions.user_id and {counts_for()}
 """
+
+# The columns of `_Presented`: the type of each, and what it is.
+_PRESENTED: Final[Mapping[LiteralString, tuple[LiteralString, LiteralString]]] = {
+    "session_id": ("uuid", "sessions.id"),
+    "user_id": ("uuid", "sessions.user_id"),
+    "device_id": ("uuid", "sessions.device_id"),
+    "organization_id": ("uuid", "sessions.organization_id"),
+    "organization_slug": ("text", "organizations.slug"),
+    "service_id": ("uuid", "sessions.service_id"),
+    "service_slug": ("text", "services.slug"),
+    "created_at": ("timestamptz", "sessions.created_at"),
+    "last_seen_at": ("timestamptz", "sessions.last_seen_at"),
+    "expires_at": ("timestamptz", "sessions.expires_at"),
+    "ends_at": ("timestamptz", "sessions.ends_at"),
+    "authenticated_by": ("text[]", "sessions.authenticated_by"),
+    "impersonator_id": ("uuid", "sessions.impersonator_id"),
+    "impersonation_id": ("uuid", "sessions.impersonation_id"),
+    "email": ("text", "users.email"),
+    "is_platform_owner": ("boolean", "users.is_platform_owner"),
+    "is_live": ("boolean", f"{IS_LIVE.strip()} and {may_act('sessions')}"),
+    "is_admitted": ("boolean", admits("memberships.role is not null", "sessions.user_id")),
+    "organization_is_active": ("boolean", "coalesce(organizations.status = 'active', false)"),
+    "rotated_at": ("timestamptz", "token.rotated_at"),
+    "rotated_by": ("bytea", "token.rotated_by"),
+    "scopes": ("text[]", "sessions.scopes"),
+    "proved_at": ("timestamptz", "sessions.proved_at"),
+    "second_factor_at": ("timestamptz", "sessions.second_factor_at"),
+    "stated_at": ("timestamptz", "sessions.stated_at"),
+    "parent_id": ("uuid", "sessions.parent_id"),
+    "email_is_verified": ("boolean", is_verified_for("sessions.organization_id")),
+    "role": ("text", "memberships.role"),
+    "owes_second_factor": ("boolean", ASKS_FOR_FACTOR),
+    "owes_terms": ("boolean", OWES_TERMS),
+    "client_id": ("text", "case when sessions.scopes is not null then services.oauth_client_id end"),
+    "access_token_alg": ("text", "services.access_token_alg"),
+    "profile": ("jsonb", f"case when 'profile' = any (sessions.scopes) then {PROFILE} end"),
+    "audiences": ("jsonb", open_audiences("sessions")),
+    "granted": ("integer", "jsonb_array_length(sessions.audiences)"),
+    "is_agent": ("boolean", "services.is_agent"),
+    "agents_are_forbidden": ("boolean", AGENTS_ARE_FORBIDDEN),
+    "stays": ("boolean", "coalesce(sessions.scopes is not null and services.profile = 'fapi2', false)"),
+}
+# Further columns of `_Presented`, of which most sessions have nothing, and whether this request has rotated the token.
+_FURTHER: Final[Mapping[LiteralString, LiteralString]] = {
+    "subscription": "jsonb",
+    "directory_context": "text",
+    "tells_more": "boolean",
+    "rotated": "boolean",
+}
+
+_NAME: Final = "rotate_refresh_token_10"
+# Columns of the answer, by names that no table has.
+_SESSION: Final[LiteralString] = f"{_NAME}.session_id"
+_USER: Final[LiteralString] = f"{_NAME}.user_id"
+_SERVICE: Final[LiteralString] = f"{_NAME}.service_id"
+_ORGANIZATION: Final[LiteralString] = f"{_NAME}.organization_id"
+_VALUES: Final[LiteralString] = ",\n           ".join(value for _, value in _PRESENTED.values())
+_COLUMNS: Final[LiteralString] = ",\n           ".join(_PRESENTED)
+
+# One call makes all changes or none. It locks no account. It waits for the token, which two requests may rotate, then for the sessions of
+# its line, in the order of their ids: a use of a session counts as a use of the sessions from which it was opened. After these waits it
+# reads what it decides by, and what it writes then waits for nobody. Of two requests that rotate the same token, the second waits for the
+# first's commit, and finds the token rotated. A session that is revoked at this very moment is not extended, and then `is_live` is false.
+#
+# A token that somebody else shows locks no session.
+ROTATE_REFRESH_TOKEN: Final = Function(
+    _NAME,
+    "Exchanges a refresh token for its successor, and says what it is worth.",
+    _ARGUMENTS,
+    {**{name: kind for name, (kind, _) in _PRESENTED.items()}, **_FURTHER},
+    {
+        "token": "record",
+        "is_current": "boolean",
+        "held": "record",
+        "line": "uuid[] := '{}'",
+        "one": "uuid",
+        "kept": "jsonb",
+        "owns": "boolean",
+    },
+    f"""
+    select session_id, rotated_at, rotated_by
+      into token
+      from refresh_tokens
+     where digest = %(digest)s and rotated_at is null
+       for no key update;
+    is_current := found;
+    if not is_current then
+        select session_id, rotated_at, rotated_by into token from refresh_tokens where digest = %(digest)s;
+        if not found then
+            return;
+        end if;
+    end if;
+
+    if is_current then
+        select id, parent_id, depth
+          into held
+          from sessions
+         where id = token.session_id and revoked_at is null
+           and {_IS_OF_HOLDER}
+           and {_IS_BOUND_HERE};
+        is_current := found;
+    end if;
+    if is_current then
+        case held.depth
+            when 0 then
+                line := array[held.id];
+            when 1 then
+                line := array[least(held.id, held.parent_id), greatest(held.id, held.parent_id)];
+            else
+                line := array(
+                    with recursive above as (
+                        select held.id, held.parent_id
+                         union all
+                        select sessions.id, sessions.parent_id from above join sessions on sessions.id = above.parent_id
+                    )
+                    select above.id from above order by above.id
+                );
+        end case;
+        foreach one in array line loop
+            perform from sessions where id = one and revoked_at is null for no key update;
+        end loop;
+    end if;
+
+    select {_VALUES},
+           sessions.audiences
+      into {_COLUMNS},
+           kept
+      from {_STANDING.strip()}
+     where sessions.id = token.session_id
+       and {_IS_THEIRS};
+    if not found then
+        return;
+    end if;
+    if %(service)s is null and scopes is not null then
+        perform from services where services.id = {_SERVICE} and ({_SHOWS_NOTHING});
+        if not found then
+            return;
+        end if;
+    end if;
+    if owes_second_factor then
+        select {OWES_SECOND_FACTOR} into owes_second_factor from {_STANDING.strip()} where sessions.id = {_SESSION};
+    end if;
+
+    rotated := is_current and is_live
+        and %(scopes)s <@ coalesce(scopes, '{{}}')
+        and case
+                when kept is null then %(resource)s is null and (%(foreign_scopes)s = '{{}}' or %(scopes)s <> '{{}}')
+                else audience_fits(audiences, kept, %(resource)s, %(foreign_scopes)s)
+            end
+        and (organization_id is null or is_admitted and organization_is_active and not owes_second_factor and not owes_terms);
+    if rotated then
+        update refresh_tokens
+           set rotated_at = case when stays then null else %(at)s end, rotated_by = case when stays then null else %(by)s end
+         where digest = %(digest)s;
+        if not stays then
+            insert into refresh_tokens (digest, session_id, created_at) values (%(successor)s, held.id, %(at)s);
+        end if;
+        foreach one in array line loop
+            update sessions
+               set expires_at = least(%(at)s + {IDLE}, sessions.ends_at),
+                   expires_day = (least(%(at)s + {IDLE}, sessions.ends_at) at time zone 'UTC')::date,
+                   last_seen_at = greatest(sessions.last_seen_at, %(at)s)
+             where id = one and revoked_at is null;
+        end loop;
+    end if;
+
+    if 'fed' = any (authenticated_by) then
+        directory_context := {directory_context("authenticated_by", f"{_NAME}.parent_id", _ORGANIZATION)};
+    end if;
+    tells_more := false;
+    if organization_id is not null then
+        select {tells_more(_SERVICE, _ORGANIZATION, _USER)},
+               exists (select from subscriptions where subscriptions.user_id = {_USER} and subscriptions.service_id = {_SERVICE})
+          into tells_more, owns;
+        if owns and service_slug is not null then  -- a service that is being deleted has none
+            select {SUBSCRIPTION_STATE} into subscription from (select {_USER} as id) as users, (select {_SERVICE} as id) as services;
+        end if;
+    end if;
+    return next;
+""",
+)
+
+_ROTATE: Final[LiteralString] = ROTATE_REFRESH_TOKEN.call("*")
 
 
 class PostgresUsedKeyProofs(OnPool):
