@@ -1407,36 +1407,36 @@ declare
     owns boolean;
 begin
     rotated := false;
-    select sessions.id, sessions.parent_id, sessions.depth,
-           sessions.audiences is not null or sessions.impersonator_id is not null or num_nonnulls(organizations.mfa_required_since, organizations.admin_factor, organizations.all_factor) > 0
-        or given_service is null and sessions.scopes is not null as has_rare_parts
-      into token
-      from refresh_tokens
-      join sessions on sessions.id = refresh_tokens.session_id
-      left join organizations on organizations.id = sessions.organization_id
-     where refresh_tokens.digest = given_digest and refresh_tokens.rotated_at is null and sessions.revoked_at is null
-       and (given_service is null or sessions.scopes is not null and sessions.service_id = given_service)
-       and (sessions.key_thumbprint is null or given_key is not null and (not given_is_public or sessions.key_thumbprint = given_key))
-       for no key update of refresh_tokens;
+    select session_id into token from refresh_tokens where digest = given_digest and rotated_at is null for no key update;
     if found then
-        case token.depth
-            when 0 then line := array[token.id];
-            when 1 then line := array[least(token.id, token.parent_id), greatest(token.id, token.parent_id)];
-            else
-                line := array(
-                    with recursive line as (
-                        select token.id, token.parent_id
-                         union all
-                        select sessions.id, sessions.parent_id from line join sessions on sessions.id = line.parent_id
-                    )
-                    select line.id from line order by line.id
-                );
-        end case;
-        foreach one in array line loop
-            perform from sessions where id = one and revoked_at is null for no key update;
-        end loop;
-        if token.has_rare_parts then
-            update refresh_tokens
+        select sessions.id, sessions.parent_id, sessions.depth,
+               sessions.audiences is not null or sessions.impersonator_id is not null or num_nonnulls(organizations.mfa_required_since, organizations.admin_factor, organizations.all_factor) > 0
+            or given_service is null and sessions.scopes is not null as has_rare_parts
+          into token
+          from sessions
+          left join organizations on organizations.id = sessions.organization_id
+         where sessions.id = token.session_id and sessions.revoked_at is null
+           and (given_service is null or sessions.scopes is not null and sessions.service_id = given_service)
+           and (sessions.key_thumbprint is null or given_key is not null and (not given_is_public or sessions.key_thumbprint = given_key));
+        if found then
+            case token.depth
+                when 0 then line := array[token.id];
+                when 1 then line := array[least(token.id, token.parent_id), greatest(token.id, token.parent_id)];
+                else
+                    line := array(
+                        with recursive line as (
+                            select token.id, token.parent_id
+                             union all
+                            select sessions.id, sessions.parent_id from line join sessions on sessions.id = line.parent_id
+                        )
+                        select line.id from line order by line.id
+                    );
+            end case;
+            foreach one in array line loop
+                perform from sessions where id = one and revoked_at is null for no key update;
+            end loop;
+            if token.has_rare_parts then
+                update refresh_tokens
                set rotated_at = case when coalesce(sessions.scopes is not null and services.profile = 'fapi2', false) then null else given_at end,
                    rotated_by = case when coalesce(sessions.scopes is not null and services.profile = 'fapi2', false) then null else given_by end
               from sessions
@@ -1589,8 +1589,8 @@ begin
                    coalesce(sessions.scopes is not null and services.profile = 'fapi2', false),
                    apis.open
               into session_id, user_id, device_id, organization_id, organization_slug, service_id, service_slug, created_at, last_seen_at, expires_at, ends_at, authenticated_by, impersonator_id, impersonation_id, email, is_platform_owner, is_live, is_admitted, organization_is_active, rotated, rotated_at, rotated_by, scopes, proved_at, second_factor_at, stated_at, parent_id, email_is_verified, role, owes_second_factor, owes_terms, client_id, access_token_alg, profile, granted, is_agent, agents_are_forbidden, stays, audiences;
-        else
-            update refresh_tokens
+            else
+                update refresh_tokens
                set rotated_at = case when coalesce(sessions.scopes is not null and services.profile = 'fapi2', false) then null else given_at end,
                    rotated_by = case when coalesce(sessions.scopes is not null and services.profile = 'fapi2', false) then null else given_by end
               from sessions
@@ -1689,8 +1689,9 @@ begin
                    coalesce(sessions.scopes is not null and services.profile = 'fapi2', false),
                    null
               into session_id, user_id, device_id, organization_id, organization_slug, service_id, service_slug, created_at, last_seen_at, expires_at, ends_at, authenticated_by, impersonator_id, impersonation_id, email, is_platform_owner, is_live, is_admitted, organization_is_active, rotated, rotated_at, rotated_by, scopes, proved_at, second_factor_at, stated_at, parent_id, email_is_verified, role, owes_second_factor, owes_terms, client_id, access_token_alg, profile, granted, is_agent, agents_are_forbidden, stays, audiences;
+            end if;
+            rotated := found;
         end if;
-        rotated := found;
     else
         perform from refresh_tokens where digest = given_digest;
         if not found then

@@ -326,40 +326,41 @@ ROTATE_REFRESH_TOKEN: Final = Function(
     {"token": "record", "line": "uuid[]", "one": "uuid", "owns": "boolean"},
     f"""
     rotated := false;
-    select sessions.id, sessions.parent_id, sessions.depth,
-           sessions.audiences is not null or sessions.impersonator_id is not null or {ASKS_FOR_FACTOR}
-        or %(service)s is null and sessions.scopes is not null as has_rare_parts
-      into token
-      from refresh_tokens
-      join sessions on sessions.id = refresh_tokens.session_id
-      left join organizations on organizations.id = sessions.organization_id
-     where refresh_tokens.digest = %(digest)s and refresh_tokens.rotated_at is null and sessions.revoked_at is null
-       and {_IS_OF_HOLDER}
-       and {_IS_BOUND_HERE}
-       for no key update of refresh_tokens;
+    select session_id into token from refresh_tokens where digest = %(digest)s and rotated_at is null for no key update;
     if found then
-        case token.depth
-            when 0 then line := array[token.id];
-            when 1 then line := array[least(token.id, token.parent_id), greatest(token.id, token.parent_id)];
+        select sessions.id, sessions.parent_id, sessions.depth,
+               sessions.audiences is not null or sessions.impersonator_id is not null or {ASKS_FOR_FACTOR}
+            or %(service)s is null and sessions.scopes is not null as has_rare_parts
+          into token
+          from sessions
+          left join organizations on organizations.id = sessions.organization_id
+         where sessions.id = token.session_id and sessions.revoked_at is null
+           and {_IS_OF_HOLDER}
+           and {_IS_BOUND_HERE};
+        if found then
+            case token.depth
+                when 0 then line := array[token.id];
+                when 1 then line := array[least(token.id, token.parent_id), greatest(token.id, token.parent_id)];
+                else
+                    line := array(
+                        with recursive line as (
+                            select token.id, token.parent_id
+                             union all
+                            select sessions.id, sessions.parent_id from line join sessions on sessions.id = line.parent_id
+                        )
+                        select line.id from line order by line.id
+                    );
+            end case;
+            foreach one in array line loop
+                perform from sessions where id = one and revoked_at is null for no key update;
+            end loop;
+            if token.has_rare_parts then
+                {_ROTATION};
             else
-                line := array(
-                    with recursive line as (
-                        select token.id, token.parent_id
-                         union all
-                        select sessions.id, sessions.parent_id from line join sessions on sessions.id = line.parent_id
-                    )
-                    select line.id from line order by line.id
-                );
-        end case;
-        foreach one in array line loop
-            perform from sessions where id = one and revoked_at is null for no key update;
-        end loop;
-        if token.has_rare_parts then
-            {_ROTATION};
-        else
-            {_PLAIN_ROTATION};
+                {_PLAIN_ROTATION};
+            end if;
+            rotated := found;
         end if;
-        rotated := found;
     else
         perform from refresh_tokens where digest = %(digest)s;
         if not found then
