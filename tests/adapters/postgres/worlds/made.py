@@ -219,9 +219,9 @@ class World:
             case _:
                 pass
         elsewhere = (self.person["address_vouched_by"] or "").startswith(self.other["id"])
-        tied = draw.chance(0.75) or service["sign_in_policy"] == "members"
-        if tied:
-            self.membership = self.tie(own=draw.chance(0.6) or elsewhere)
+        needed = service["sign_in_policy"] == "members"
+        if needed or draw.chance(0.7):
+            self.membership = self.tie(own=draw.chance(0.6) or (needed and elsewhere))
         if service["sign_in_policy"] == "assigned":
             self.assign(self.service_role(service), draw.one("person", "role", "team", "team role"), self.person, self.membership)
         self._agree_to_terms()
@@ -584,6 +584,8 @@ class TokenWorld(World):
             self.organization["agents"] = "forbidden"
         if draw.chance(0.04):
             self.token |= _rotated(self)
+        if draw.chance(0.04):
+            self.organization["status"] = "suspended"
         self._demand()
 
     def belong(self, kind: str) -> None:
