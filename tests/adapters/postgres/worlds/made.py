@@ -586,6 +586,8 @@ class TokenWorld(World):
             self.token |= _rotated(self)
         if draw.chance(0.04):
             self.organization["status"] = "suspended"
+        if draw.chance(0.04):
+            self.asks["service"] = UUID(self.sibling["id"])
         self._demand()
 
     def belong(self, kind: str) -> None:
@@ -609,10 +611,10 @@ class TokenWorld(World):
             if self.person["address_vouched_by"] is not None:
                 self.membership["own_since"] = self.ago(days=3)
         is_public = kind != "client" or draw.chance(0.4)
-        bound = draw.chance(0.3)
+        bound = draw.chance(0.5)
         key = OURS if bound or service["dpop_bound_access_tokens"] else None
-        self.session["key_thumbprint"] = draw.perhaps(0.7, key)
-        others = self.session["key_thumbprint"] is not None and not is_public and draw.chance(0.5)
+        self.session["key_thumbprint"] = draw.perhaps(0.8, key)
+        others = self.session["key_thumbprint"] is not None and not is_public and draw.chance(0.7)
         self.asks |= {
             "service": UUID(service["id"]) if kind == "client" else None,
             "scopes": draw.some(self.scopes) if kind == "client" and draw.chance(0.3) else [],
