@@ -9,11 +9,13 @@ from hashlib import sha256
 from typing import Any, Final, TypeVar
 from uuid import UUID
 
-from tests.adapters.postgres.worlds.made import CHALLENGE, OURS, THEIRS, CodeWorld, TokenWorld, World
+from tests.adapters.postgres.worlds.made import CHALLENGE, OURS, THEIRS, CodeWorld, MadeWorld, TokenWorld
 from tests.adapters.postgres.worlds.rows import URI, Row, as_hex
 
-W = TypeVar("W", bound=World)
+W = TypeVar("W", bound=MadeWorld)
 Fault = Callable[[W], object]
+
+_MOMENT: Final = timedelta(microseconds=1)
 
 
 def then(*steps: Fault[W]) -> Fault[W]:
@@ -27,7 +29,7 @@ def then(*steps: Fault[W]) -> Fault[W]:
 # What the world must be like for a fault to be one.
 
 
-def become(world: World, kind: str) -> None:
+def become(world: MadeWorld, kind: str) -> None:
     """The service is of this kind, which has no document."""
     if world.service["service_type"] == "metadata":
         world.service["kept_client_id"] = None
@@ -36,7 +38,7 @@ def become(world: World, kind: str) -> None:
         world.ask_as(world.service)
 
 
-def untrusted(world: World) -> Row:
+def untrusted(world: MadeWorld) -> Row:
     """The service needs the person's consent. Returns it."""
     world.service["trusted"] = False
     if world.consent is None:
@@ -45,14 +47,14 @@ def untrusted(world: World) -> Row:
     return world.consent
 
 
-def members_only(world: World) -> None:
+def members_only(world: MadeWorld) -> None:
     world.service["sign_in_policy"] = "members"
     if isinstance(world, TokenWorld) and world.kind == "account":
         world.belong("organization")
     untrusted(world)
 
 
-def assigned_only(world: World) -> None:
+def assigned_only(world: MadeWorld) -> None:
     """Nobody has given the person a role of the service."""
     world.service["sign_in_policy"] = "assigned"
     its_roles = {one["id"] for one in world.further["service_roles"] if one["service_id"] == world.service["id"]}
@@ -62,7 +64,7 @@ def assigned_only(world: World) -> None:
         world.belong("client")
 
 
-def granted_apis(world: World, count: int = 1) -> Row:
+def granted_apis(world: MadeWorld, count: int = 1) -> Row:
     """The code or session was granted that many APIs. Returns what was granted of the first."""
     if isinstance(world, TokenWorld) and world.kind != "client":
         world.belong("client")
@@ -75,7 +77,7 @@ def granted_apis(world: World, count: int = 1) -> Row:
     return world.granted[0]
 
 
-def carry(world: World) -> None:
+def carry(world: MadeWorld) -> None:
     """The code or session says what was granted, and the request names one."""
     named = str(world.granted[0]["identifier"]) if world.granted else None
     if isinstance(world, CodeWorld):
@@ -86,14 +88,14 @@ def carry(world: World) -> None:
         world.asks |= {"resource": named, "foreign_scopes": []}
 
 
-def allowed(world: World) -> Row:
+def allowed(world: MadeWorld) -> Row:
     """The person's answer about the first API."""
     untrusted(world)
     granted_apis(world)
     return world.allowed[0]
 
 
-def agent(world: World) -> Row:
+def agent(world: MadeWorld) -> Row:
     """The service acts for people at one API. Returns the person's answer about it."""
     if not world.service["is_agent"]:
         world.service |= {"is_agent": True, "agent_since": None, "trusted": False}
@@ -107,22 +109,28 @@ def agent(world: World) -> Row:
     return answer
 
 
-def began(world: World) -> Row:
+def ends_then(world: MadeWorld, *, by: timedelta) -> None:
+    """The process's clock is ahead of the server's."""
+    world.at = world.on(milliseconds=250)
+    agent(world)["expires_at"] = world.at + by
+
+
+def began(world: MadeWorld) -> Row:
     """What was granted, with the time when it began."""
     return world.session if isinstance(world, TokenWorld) else world.code if isinstance(world, CodeWorld) else {}
 
 
-def of_organization(world: World) -> None:
+def of_organization(world: MadeWorld) -> None:
     if isinstance(world, TokenWorld) and world.kind == "account":
         world.belong("organization")
 
 
-def of_service(world: World) -> None:
+def of_service(world: MadeWorld) -> None:
     if isinstance(world, TokenWorld) and world.session["service_id"] is None:
         world.belong("client")
 
 
-def owes_terms(world: World, organization: str | None, **columns: Any) -> Row:
+def owes_terms(world: MadeWorld, organization: str | None, **columns: Any) -> Row:
     """Terms that nobody but the stranger has accepted."""
     of_organization(world)
     if isinstance(world, TokenWorld):
@@ -136,12 +144,12 @@ def owes_terms(world: World, organization: str | None, **columns: Any) -> Row:
     return terms
 
 
-def accepted_former(world: World) -> None:
+def accepted_former(world: MadeWorld) -> None:
     world.accept(owes_terms(world, world.organization["id"], ended_at=world.ago(days=1)), world.person)
     owes_terms(world, world.organization["id"])
 
 
-def silent_terms(world: World) -> None:
+def silent_terms(world: MadeWorld) -> None:
     """The organization's row says that nobody asks for terms."""
     for one in world.further.get("terms", ()):
         if one["organization_id"] is None:
@@ -150,7 +158,7 @@ def silent_terms(world: World) -> None:
     world.organization["asks_terms"] = False
 
 
-def remove_member(world: World) -> None:
+def remove_member(world: MadeWorld) -> None:
     if world.membership is not None:
         gone, world.membership = world.membership, None
         mine = [
@@ -159,7 +167,7 @@ def remove_member(world: World) -> None:
         world.further["team_members"] = [one for one in world.further.get("team_members", ()) if one not in mine]
 
 
-def listed(world: World) -> None:
+def listed(world: MadeWorld) -> None:
     """An organization lists the person, whose address another organization has vouched for."""
     members_only(world)
     world.membership = world.membership or world.tie(own=False)
@@ -167,13 +175,13 @@ def listed(world: World) -> None:
     world.vouch(by=world.other)
 
 
-def listed_by_nobody(world: World) -> None:
+def listed_by_nobody(world: MadeWorld) -> None:
     """Like `listed`, for an address that nobody has vouched for: the tie counts."""
     listed(world)
     world.vouch(by=None)
 
 
-def spared_by_list(world: World) -> None:
+def spared_by_list(world: MadeWorld) -> None:
     """The service is trusted, but the person is no member by their own act."""
     world.service |= {"trusted": True, "sign_in_policy": "anyone"}
     world.consent, world.allowed = None, []
@@ -181,29 +189,29 @@ def spared_by_list(world: World) -> None:
     world.membership["own_since"] = None
 
 
-def spared_nobody(world: World) -> None:
+def spared_nobody(world: MadeWorld) -> None:
     world.service |= {"trusted": True, "sign_in_policy": "anyone"}
     world.consent, world.allowed = None, []
     remove_member(world)
 
 
-def no_consent(world: World) -> None:
+def no_consent(world: MadeWorld) -> None:
     untrusted(world)
     world.consent, world.allowed = None, []
 
 
-def of_everybody(world: World) -> None:
+def of_everybody(world: MadeWorld) -> None:
     """A role that is given to everybody opens no service."""
     assigned_only(world)
     world.service_role(world.service, given_to_everybody=True)
 
 
-def of_sibling(world: World) -> None:
+def of_sibling(world: MadeWorld) -> None:
     assigned_only(world)
     world.assign(world.service_role(world.sibling), "person", world.person, world.membership)
 
 
-def of_listed(world: World) -> None:
+def of_listed(world: MadeWorld) -> None:
     """An assigned role opens the service also to a person whose tie does not count."""
     assigned_only(world)
     world.membership = world.membership or world.tie(own=False)
@@ -213,13 +221,13 @@ def of_listed(world: World) -> None:
     untrusted(world)
 
 
-def two_apis(world: World) -> None:
+def two_apis(world: MadeWorld) -> None:
     agent(world)
     world.grant(world.api(world.organization), ["read"])
     granted_apis(world, 2)
 
 
-def no_api(world: World) -> None:
+def no_api(world: MadeWorld) -> None:
     agent(world)
     world.apis.clear()
     world.granted.clear()
@@ -227,7 +235,7 @@ def no_api(world: World) -> None:
     carry(world)
 
 
-def unnamed(world: World) -> None:
+def unnamed(world: MadeWorld) -> None:
     """The request names none of several."""
     granted_apis(world, 2)
     if isinstance(world, CodeWorld):
@@ -236,20 +244,20 @@ def unnamed(world: World) -> None:
         world.asks |= {"resource": None}
 
 
-def named(world: World, resource: str) -> None:
+def named(world: MadeWorld, resource: str) -> None:
     if isinstance(world, CodeWorld):
         world.claims["resource"] = resource
     elif isinstance(world, TokenWorld):
         world.asks |= {"resource": resource}
 
 
-def named_another(world: World) -> None:
+def named_another(world: MadeWorld) -> None:
     granted_apis(world)
     another = world.add("resource_servers", **world.api(world.organization))
     named(world, str(another["identifier"]))
 
 
-def named_in_vain(world: World) -> None:
+def named_in_vain(world: MadeWorld) -> None:
     """Nothing was granted."""
     world.service["is_agent"] = False
     world.apis.clear()
@@ -259,16 +267,16 @@ def named_in_vain(world: World) -> None:
     named(world, "https://api.example/other")
 
 
-def first_api(world: World) -> Row:
+def first_api(world: MadeWorld) -> Row:
     granted_apis(world)
     return world.apis[0]
 
 
-def closed_api(world: World) -> None:
+def closed_api(world: MadeWorld) -> None:
     first_api(world).update(verified_at=None, next_check_at=None, approved_at=None, identifier=f"https://api.example/{world.draw.id()}")
 
 
-def settling_api(world: World) -> None:
+def settling_api(world: MadeWorld) -> None:
     first_api(world).update(
         verified_at=world.ago(days=1), next_check_at=world.on(days=1), approved_at=None, settles_at=world.on(minutes=1),
         identifier=f"https://api.example/{world.draw.id()}",
@@ -276,13 +284,13 @@ def settling_api(world: World) -> None:
     carry_identifier(world)
 
 
-def carry_identifier(world: World) -> None:
+def carry_identifier(world: MadeWorld) -> None:
     for api, given in zip(world.apis, world.granted, strict=False):
         given["identifier"] = api["identifier"]
     carry(world)
 
 
-def admits_others(world: World) -> None:
+def admits_others(world: MadeWorld) -> None:
     if world.service["service_type"] == "metadata":
         lets_no_host_in(world)
         return
@@ -291,34 +299,34 @@ def admits_others(world: World) -> None:
     world.further["resource_admissions"] = []
 
 
-def lets_no_host_in(world: World) -> None:
+def lets_no_host_in(world: MadeWorld) -> None:
     keeper = world.draw.one(first_api(world), world.organization)
     keeper |= {"metadata_clients": "off", "registered_clients": "off"}
 
 
-def api_is_gone(world: World) -> None:
+def api_is_gone(world: MadeWorld) -> None:
     gone = first_api(world)
     named(world, str(gone["identifier"]))
     world.apis.remove(gone)
 
 
-def other_document(world: World) -> None:
+def other_document(world: MadeWorld) -> None:
     allowed(world)["document_digest"] = as_hex(sha256(b"other").digest())
 
 
-def withheld(world: World) -> None:
+def withheld(world: MadeWorld) -> None:
     """The person has refused all that was granted: nothing is left of the API but its name."""
     answer = allowed(world)
     answer["withheld"] = ["read", "write", "pay"]
 
 
-def ended_before_agent(world: World) -> None:
+def ended_before_agent(world: MadeWorld) -> None:
     """The service was an agent meanwhile: what was allowed before counts no more."""
     allowed(world)["granted_at"] = world.ago(hours=1)
     world.service |= {"is_agent": False, "agent_since": world.ago(minutes=30)}
 
 
-OF_PLACE: Final[Mapping[str, Fault[World]]] = {
+OF_PLACE: Final[Mapping[str, Fault[MadeWorld]]] = {
     "nothing": lambda _: None,
     "the organization is suspended": then(of_organization, lambda world: world.organization.update(status="suspended")),
     "the organization is pending": then(of_organization, lambda world: world.organization.update(status="pending")),
@@ -345,7 +353,8 @@ OF_PLACE: Final[Mapping[str, Fault[World]]] = {
     "an agent since then": then(agent, lambda world: world.service.update(agent_since=began(world)["created_at"])),
     "agents since": then(agent, lambda world: world.organization.update(agents_since=world.ago(seconds=10))),
     "an agent whose consent ends now": lambda world: agent(world).update(expires_at=world.now),
-    "an agent whose consent ends soon": lambda world: agent(world).update(expires_at=world.on(milliseconds=100)),
+    "an agent whose consent ends then": lambda world: ends_then(world, by=timedelta()),
+    "an agent whose consent ends soon": lambda world: ends_then(world, by=_MOMENT),
     "an agent without the scopes": lambda world: agent(world).update(scopes=[]),
     "an agent whose consent is old": then(
         lambda world: agent(world).update(granted_at=world.ago(hours=2)),
@@ -451,6 +460,19 @@ def client(world: TokenWorld) -> None:
         world.belong("client")
 
 
+def unasked(world: TokenWorld, by: str | None = None) -> None:
+    """A client names itself alone, with a token of its own. Perhaps it has something to authenticate with."""
+    client(world)
+    become(world, "web")
+    world.show_nothing()
+    if by is not None:
+        world.authenticate(by)
+    world.asks |= {"service": None, "is_public": True}
+    world.service["credential_removed_at"] = None
+    if world.session["key_thumbprint"]:
+        world.asks["key"] = OURS
+
+
 def bare(world: TokenWorld) -> None:
     """A session of an application without a client, which a person's own program uses."""
     if world.kind != "application":
@@ -539,8 +561,8 @@ def foreign_without(world: TokenWorld, scopes: list[str]) -> None:
 
 
 def break_line(world: TokenWorld) -> None:
-    for one in world.parents:
-        one["revoked_at"] = world.draw.perhaps(0.7, world.ago(minutes=1))
+    world.session |= {"parent_id": world.parents[-1]["id"], "depth": world.parents[-1]["depth"] + 1}
+    world.draw.choice(world.parents)["revoked_at"] = world.ago(minutes=1)
 
 
 _DEMANDED: Final[Mapping[str, Callable[[TokenWorld], Row]]] = {
@@ -550,7 +572,6 @@ _DEMANDED: Final[Mapping[str, Callable[[TokenWorld], Row]]] = {
 }
 
 _MINUTE: Final = timedelta(minutes=1)
-_MOMENT: Final = timedelta(microseconds=1)
 
 OF_TOKEN: Final[Mapping[str, Fault[TokenWorld]]] = {
     **OF_PLACE,
@@ -628,19 +649,12 @@ OF_TOKEN: Final[Mapping[str, Fault[TokenWorld]]] = {
         lambda world: world.belong("account"), lambda world: world.asks.update(service=UUID(world.service["id"]))
     ),
     "a client for a bare token": then(bare, lambda world: world.asks.update(service=UUID(world.service["id"]))),
-    "no client": then(
-        client,
-        lambda world: become(world, "web"),
-        lambda world: world.authenticate("secret"),
-        lambda world: world.asks.update(service=None),
-    ),
-    "no client where there is nothing to show": then(
-        client, lambda world: world.show_nothing(), lambda world: world.asks.update(service=None, is_public=True)
-    ),
-    "no client where there is a secret": then(bare, lambda world: world.authenticate("secret")),
-    "no client where there are keys": then(bare, lambda world: world.authenticate("keys")),
-    "no client where keys can be fetched": then(bare, lambda world: world.authenticate("document")),
-    "no client on a phone": then(bare, lambda world: world.authenticate("secret"), lambda world: become(world, "mobile")),
+    "no client where there is nothing to show": unasked,
+    "no client where there is a secret": lambda world: unasked(world, "secret"),
+    "no client where there are keys": lambda world: unasked(world, "keys"),
+    "no client where keys can be fetched": lambda world: unasked(world, "document"),
+    "no client on a phone": then(lambda world: unasked(world, "secret"), lambda world: become(world, "mobile")),
+    "no client for a bare token": then(bare, lambda world: world.authenticate("secret")),
     "a credential that was lost": lambda world: lost(world, _MINUTE),
     "a credential that was lost long before": lambda world: lost(world, _MINUTE + _MOMENT),
     "a credential that was lost by one who has another": then(
@@ -665,11 +679,11 @@ OF_TOKEN: Final[Mapping[str, Fault[TokenWorld]]] = {
 
 
 def put_into(world: W, faults: Mapping[str, Fault[W]]) -> W:
-    """Of five worlds, two have no fault, two have one, and the last has two."""
+    """Of five worlds, one has no fault, three have one, and the last has two."""
     number, names = world.number // 2, list(faults)
     place = number % 5
-    if place >= 2:
-        world.faults.append(names[(number // 5 * 3 + place - 2) % len(names)])
+    if place > 0:
+        world.faults.append(names[(number // 5 * 4 + place - 1) % len(names)])
     if place == 4:
         world.faults.append(world.draw.choice(names))
     for name in world.faults:

@@ -8,27 +8,27 @@ from core.domain.claims import NO_PROFILE
 from core.domain.federation.oauth.authorization_codes import EarlierUse, Redeemed, Untargeted
 from core.domain.identity.refresh_tokens import PresentedRefreshToken
 from core.domain.identity.sessions import NO_SUBSCRIPTION
-from tests.adapters.postgres.worlds.made import OURS, CodeWorld, TokenWorld, World
+from tests.adapters.postgres.worlds.made import OURS, CodeWorld, MadeWorld, TokenWorld
 from tests.adapters.postgres.worlds.rows import Row
 
-W = TypeVar("W", bound=World)
+W = TypeVar("W", bound=MadeWorld)
 
 
-class Outcome(NamedTuple):
+class Compared(NamedTuple):
     answer: Any
     written: Counter[str]
     """How many rows of each table are new or changed."""
 
 
-Part = Callable[[W, Outcome], object]
+Part = Callable[[W, Compared], object]
 
 
-def _redemption(outcome: Outcome) -> Any:
+def _redemption(outcome: Compared) -> Any:
     return outcome.answer[1] if isinstance(outcome.answer, tuple) else outcome.answer
 
 
 def _redeemed(holds: Callable[[CodeWorld, Redeemed], object]) -> Part[CodeWorld]:
-    def is_met(world: CodeWorld, outcome: Outcome) -> bool:
+    def is_met(world: CodeWorld, outcome: Compared) -> bool:
         answer = _redemption(outcome)
         return isinstance(answer, Redeemed) and bool(holds(world, answer))
 

@@ -27,8 +27,8 @@ from adapters.postgres.identity.sessions import refresh_tokens
 from core.domain.federation.oauth.authorization_codes import Redeemed, Untargeted
 from core.domain.identity.sessions import PLATFORM
 from tests.adapters.postgres.worlds import faults, former_statements
-from tests.adapters.postgres.worlds.made import CodeWorld, TokenWorld, World
-from tests.adapters.postgres.worlds.parts import OF_EXCHANGE, OF_REDEMPTION, Outcome
+from tests.adapters.postgres.worlds.made import CodeWorld, MadeWorld, TokenWorld
+from tests.adapters.postgres.worlds.parts import OF_EXCHANGE, OF_REDEMPTION, Compared
 from tests.adapters.postgres.worlds.rows import TABLES
 from tests.patience import PATIENCE
 
@@ -64,10 +64,10 @@ _CLEARS: Final = 100
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 Kept = Counter[tuple[str, str]]
-W = TypeVar("W", bound=World)
+W = TypeVar("W", bound=MadeWorld)
 
 
-class Call(NamedTuple):
+class Asking(NamedTuple):
     """What is asked of the statement of before and of the function."""
 
     former: LiteralString
@@ -79,7 +79,7 @@ class Call(NamedTuple):
     """The caller asks for what ended after it had looked: the statement of before did not look again, and the function does."""
 
 
-def by_service(world: CodeWorld) -> Call:
+def by_service(world: CodeWorld) -> Asking:
     claim, opening = world.claim(), world.opening()
 
     def answer(_: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> Any:
@@ -88,10 +88,10 @@ def by_service(world: CodeWorld) -> Call:
     parameters = {"service": UUID(world.asks), **authorization_codes._parameters(claim, opening, world.at)}
     # Whoever has authenticated a client has seen that its organization is active.
     has_ended = world.organization["status"] != "active" or world.organization["deleted_at"] is not None
-    return Call(former_statements.REDEEM, authorization_codes.REDEEM, parameters, answer, has_ended)
+    return Asking(former_statements.REDEEM, authorization_codes.REDEEM, parameters, answer, has_ended)
 
 
-def by_secret(world: CodeWorld) -> Call:
+def by_secret(world: CodeWorld) -> Asking:
     claim, opening = world.claim(), world.opening()
 
     def answer(_: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> Any:
@@ -102,17 +102,17 @@ def by_secret(world: CodeWorld) -> Call:
 
     shown = None if world.shown is None else world.shown.hex()
     parameters = {"client": world.client, "secret": shown, **authorization_codes._parameters(claim, opening, world.at)}
-    return Call(former_statements.REDEEM_WITH_SECRET, authorization_codes.REDEEM_WITH_SECRET, parameters, answer)
+    return Asking(former_statements.REDEEM_WITH_SECRET, authorization_codes.REDEEM_WITH_SECRET, parameters, answer)
 
 
-def exchange(world: TokenWorld) -> Call:
+def exchange(world: TokenWorld) -> Asking:
     def answer(names: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> Any:
         return refresh_tokens._Presented(**dict(zip(names, rows[0], strict=True))).presented() if rows else None
 
-    return Call(former_statements.ROTATE, refresh_tokens._ROTATE, world.asks, answer)
+    return Asking(former_statements.ROTATE, refresh_tokens._ROTATE, world.asks, answer)
 
 
-def fill(connection: Connection, world: World) -> None:
+def fill(connection: Connection, world: MadeWorld) -> None:
     with connection.pipeline():
         for table, rows in world.rows():
             columns = ", ".join(rows[0])
@@ -134,7 +134,7 @@ def count_writes(connection: Connection) -> Mapping[str, int]:
     return dict(connection.execute(_COUNT_WRITES).fetchall())
 
 
-def run(connection: Connection, statement: LiteralString, call: Call) -> tuple[Any, Kept]:
+def run(connection: Connection, statement: LiteralString, call: Asking) -> tuple[Any, Kept]:
     with connection.transaction(force_rollback=True):
         cursor = connection.execute(statement, call.parameters, prepare=True)
         names = [column.name for column in cursor.description or ()]
@@ -151,7 +151,7 @@ def filled(connection: Connection, make: Callable[[datetime], W]) -> Iterator[W]
         yield world
 
 
-def compare(connection: Connection, world: World, call: Call) -> Outcome:
+def compare(connection: Connection, world: MadeWorld, call: Asking) -> Compared:
     before, writes = read(connection), count_writes(connection) if world.number // 2 % _LOOKS == 0 else {}
     former = run(connection, call.former, call)
     today = run(connection, call.today, call)
@@ -163,7 +163,7 @@ def compare(connection: Connection, world: World, call: Call) -> Outcome:
     if writes:
         beside = {table for table, count in count_writes(connection).items() if count > writes.get(table, 0)} - {*WRITTEN}
         assert not beside, f"nobody compares what was written in {world}"
-    return Outcome(former[0], Counter(table for table, _ in today[1] - before))
+    return Compared(former[0], Counter(table for table, _ in today[1] - before))
 
 
 def clear(connection: Connection, number: int) -> None:
