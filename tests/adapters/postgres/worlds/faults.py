@@ -181,17 +181,28 @@ def listed_by_nobody(world: MadeWorld) -> None:
     world.vouch(by=None)
 
 
+def grant_nothing(world: MadeWorld) -> None:
+    world.service["is_agent"] = False
+    world.apis.clear()
+    world.granted.clear()
+    world.allowed.clear()
+    carry(world)
+
+
 def spared_by_list(world: MadeWorld) -> None:
     """The service is trusted, but the person is no member by their own act."""
+    grant_nothing(world)
     world.service |= {"trusted": True, "sign_in_policy": "anyone"}
-    world.consent, world.allowed = None, []
+    world.consent = None
     world.membership = world.membership or world.tie(own=False)
     world.membership["own_since"] = None
+    world.vouch(by=None)
 
 
 def spared_nobody(world: MadeWorld) -> None:
+    grant_nothing(world)
     world.service |= {"trusted": True, "sign_in_policy": "anyone"}
-    world.consent, world.allowed = None, []
+    world.consent = None
     remove_member(world)
 
 
@@ -259,11 +270,7 @@ def named_another(world: MadeWorld) -> None:
 
 def named_in_vain(world: MadeWorld) -> None:
     """Nothing was granted."""
-    world.service["is_agent"] = False
-    world.apis.clear()
-    world.granted.clear()
-    world.allowed.clear()
-    carry(world)
+    grant_nothing(world)
     named(world, "https://api.example/other")
 
 
@@ -678,12 +685,12 @@ OF_TOKEN: Final[Mapping[str, Fault[TokenWorld]]] = {
 }
 
 
-def put_into(world: W, faults: Mapping[str, Fault[W]]) -> W:
-    """Of five worlds, one has no fault, three have one, and the last has two."""
+def put_into(world: W, faults: Mapping[str, Fault[W]], *, whole: int) -> W:
+    """Of five worlds, the first are whole, and the last has two faults."""
     number, names = world.number // 2, list(faults)
     place = number % 5
-    if place > 0:
-        world.faults.append(names[(number // 5 * 4 + place - 1) % len(names)])
+    if place >= whole:
+        world.faults.append(names[(number // 5 * (5 - whole) + place - whole) % len(names)])
     if place == 4:
         world.faults.append(world.draw.choice(names))
     for name in world.faults:

@@ -220,8 +220,8 @@ def _world_with_webhook(connection: Connection) -> CodeWorld:
 
 
 def _world_of_code(number: int, now: datetime) -> CodeWorld:
-    return faults.put_into(CodeWorld(number, now), faults.OF_CODE)
+    return faults.put_into(CodeWorld(number, now), faults.OF_CODE, whole=2)
 
 
 def _world_of_token(number: int, now: datetime) -> TokenWorld:
-    return faults.put_into(TokenWorld(number, now), faults.OF_TOKEN)
+    return faults.put_into(TokenWorld(number, now), faults.OF_TOKEN, whole=1)
