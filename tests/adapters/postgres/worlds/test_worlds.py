@@ -67,7 +67,7 @@ Kept = Counter[tuple[str, str]]
 W = TypeVar("W", bound=MadeWorld)
 
 
-class Asking(NamedTuple):
+class BothAsked(NamedTuple):
     """What is asked of the statement of before and of the function."""
 
     former: LiteralString
@@ -79,7 +79,7 @@ class Asking(NamedTuple):
     """The caller asks for what ended after it had looked: the statement of before did not look again, and the function does."""
 
 
-def by_service(world: CodeWorld) -> Asking:
+def by_service(world: CodeWorld) -> BothAsked:
     claim, opening = world.claim(), world.opening()
 
     def answer(_: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> Any:
@@ -88,10 +88,10 @@ def by_service(world: CodeWorld) -> Asking:
     parameters = {"service": UUID(world.asks), **authorization_codes._parameters(claim, opening, world.at)}
     # Whoever has authenticated a client has seen that its organization is active.
     has_ended = world.organization["status"] != "active" or world.organization["deleted_at"] is not None
-    return Asking(former_statements.REDEEM, authorization_codes.REDEEM, parameters, answer, has_ended)
+    return BothAsked(former_statements.REDEEM, authorization_codes.REDEEM, parameters, answer, has_ended)
 
 
-def by_secret(world: CodeWorld) -> Asking:
+def by_secret(world: CodeWorld) -> BothAsked:
     claim, opening = world.claim(), world.opening()
 
     def answer(_: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> Any:
@@ -102,14 +102,14 @@ def by_secret(world: CodeWorld) -> Asking:
 
     shown = None if world.shown is None else world.shown.hex()
     parameters = {"client": world.client, "secret": shown, **authorization_codes._parameters(claim, opening, world.at)}
-    return Asking(former_statements.REDEEM_WITH_SECRET, authorization_codes.REDEEM_WITH_SECRET, parameters, answer)
+    return BothAsked(former_statements.REDEEM_WITH_SECRET, authorization_codes.REDEEM_WITH_SECRET, parameters, answer)
 
 
-def exchange(world: TokenWorld) -> Asking:
+def exchange(world: TokenWorld) -> BothAsked:
     def answer(names: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> Any:
         return refresh_tokens._Presented(**dict(zip(names, rows[0], strict=True))).presented() if rows else None
 
-    return Asking(former_statements.ROTATE, refresh_tokens._ROTATE, world.asks, answer)
+    return BothAsked(former_statements.ROTATE, refresh_tokens._ROTATE, world.asks, answer)
 
 
 def fill(connection: Connection, world: MadeWorld) -> None:
@@ -134,7 +134,7 @@ def count_writes(connection: Connection) -> Mapping[str, int]:
     return dict(connection.execute(_COUNT_WRITES).fetchall())
 
 
-def run(connection: Connection, statement: LiteralString, call: Asking) -> tuple[Any, Kept]:
+def run(connection: Connection, statement: LiteralString, call: BothAsked) -> tuple[Any, Kept]:
     with connection.transaction(force_rollback=True):
         cursor = connection.execute(statement, call.parameters, prepare=True)
         names = [column.name for column in cursor.description or ()]
@@ -151,7 +151,7 @@ def filled(connection: Connection, make: Callable[[datetime], W]) -> Iterator[W]
         yield world
 
 
-def compare(connection: Connection, world: MadeWorld, call: Asking) -> Compared:
+def compare(connection: Connection, world: MadeWorld, call: BothAsked) -> Compared:
     before, writes = read(connection), count_writes(connection) if world.number // 2 % _LOOKS == 0 else {}
     former = run(connection, call.former, call)
     today = run(connection, call.today, call)
