@@ -1,0 +1,136 @@
+"""A request to redeem a code has begun, and has read what it needs. It waits for the account, or for the browser's session, while a fact
+ends that would have kept it out. It opens nothing.
+
+The lock is the weakest for which the request waits. Where the endpoint that ends the fact locks the account itself, the request waits for
+this endpoint, which ends the code as well. So the row of such a fact ends in the database besides, beside the code: the request must not
+rest on the code alone. Only so can the fact end while the request waits for the browser's session, because the request holds the account.
+"""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Final, LiteralString
+
+import pytest
+
+from core.domain.secrets import Password
+from tests.http.federation.relying import Application
+from tests.http.federation.resources.agents import READ
+from tests.http.signing_in import PASSWORD
+from tests.security.gaps.meeting import APPROVE, Meeting, outcome
+
+GRANT: Final = (400, "invalid_grant")
+CLIENT: Final = (401, "invalid_client")
+CLOSED: Final = (403, "access_denied")
+TARGET: Final = (400, "invalid_target")
+UNAUTHORIZED: Final = (400, "unauthorized_client")
+PROOF: Final = (400, "invalid_dpop_proof")
+
+World = Callable[[Meeting, Application | None], Awaitable[str]]
+
+
+@dataclass(frozen=True)
+class End:
+    """How a fact ends, in which world, and what the application is answered. `row` ends it where the endpoint locks the account itself,
+    and where time does.
+    """
+
+    act: Callable[[Meeting], Awaitable[object]] | None
+    world: World = Meeting.plain
+    answer: tuple[int, str] = GRANT
+    row: LiteralString = ""
+    ends_code: bool = False
+
+
+ENDS: Final[dict[str, End]] = {
+    "the secret is revoked": End(Meeting.secret_revoked, answer=CLIENT),
+    "the service is deleted": End(Meeting.service_deleted, answer=CLIENT),
+    "the organization is suspended": End(Meeting.suspended, answer=CLOSED),
+    "the organization is deleted": End(Meeting.organization_deleted, answer=CLIENT),
+    "the consent is taken back": End(Meeting.consent_taken_back, row="delete from consents", ends_code=True),
+    "the membership ends, for which nobody was asked": End(
+        Meeting.membership_ended, Meeting.of_trusted, row="delete from memberships where role = 'member'", ends_code=True
+    ),
+    "the membership ends, which the application asks for": End(
+        Meeting.membership_ended, Meeting.of_member, row="delete from memberships where role = 'member'", ends_code=True
+    ),
+    "the service wants members alone": End(lambda m: m.set_service(m.shop, sign_in_policy="members")),
+    "the service is trusted no longer": End(lambda m: m.set_service(m.shop, trusted=False), Meeting.of_trusted),
+    "the role is taken": End(
+        Meeting.role_taken, Meeting.of_holder, row="delete from relations where service_id is not null", ends_code=True
+    ),
+    "the API ends": End(Meeting.api_ended, Meeting.of_api, TARGET),
+    "the API admits others": End(lambda m: m.set_api(admits="named", admitted_services=[]), Meeting.of_api, TARGET),
+    "the consent at the API is taken back": End(
+        Meeting.api_taken_back, Meeting.of_api, row="delete from resource_consents", ends_code=True
+    ),
+    "a scope at the API is refused": End(
+        None, Meeting.of_api, row=f"update resource_consents set scopes = '{{{READ}}}', withheld = '{{{APPROVE}}}'"
+    ),
+    "terms are due": End(Meeting.terms_due),
+    "the service becomes an agent": End(lambda m: m.set_service(m.shop, is_agent=True), Meeting.of_api),
+    "agents are forbidden": End(lambda m: m.set_rules(agents="forbidden"), Meeting.of_agent),
+    "the agent's consent has come to its end": End(
+        None,
+        Meeting.of_agent,
+        row="update resource_consents set granted_at = granted_at - interval '9 days', expires_at = now() - interval '1 day'",
+    ),
+    "the service binds its tokens": End(lambda m: m.set_service(m.shop, dpop_bound_access_tokens=True), answer=PROOF),
+    "the service holds FAPI 2.0": End(None, answer=CLIENT, row="update all_services set profile = 'fapi2'"),
+    "a proxy stands before the service": End(None, answer=UNAUTHORIZED, row="update all_services set service_type = 'proxy'"),
+    "the account is deactivated": End(Meeting.deactivated, row="update users set deactivated_at = now()", ends_code=True),
+    "the person signs out": End(Meeting.signed_out, row="update sessions set revoked_at = now()"),
+    "the password is changed": End(Meeting.password_changed, row="delete from authorization_codes", ends_code=True),
+}
+OF_PUBLIC: Final[dict[str, End]] = {
+    "the service is deleted": End(lambda m: m.service_deleted(m.page)),
+    "the organization is suspended": End(Meeting.suspended),
+    "the organization is deleted": End(Meeting.organization_deleted),
+    "the service binds its tokens": End(lambda m: m.set_service(m.page, dpop_bound_access_tokens=True)),
+    "the service wants members alone": End(lambda m: m.set_service(m.page, sign_in_policy="members")),
+    "the consent is taken back": End(lambda m: m.consent_taken_back(m.page), row="delete from consents", ends_code=True),
+}
+
+
+def gaps(ends: dict[str, End]) -> list[tuple[str, str, str]]:
+    """Each fact with each lock, and how it ends: by an act beside the lock, by one that locks the account, or by its row."""
+    found = []
+    for name, end in ends.items():
+        if end.act is not None:
+            found.append((name, "account", "act"))
+        if end.act is not None and not end.row:
+            found.append((name, "browser", "act"))
+        # Nobody else can change an account that the request holds.
+        found += [(name, lock, "row") for lock in ("account", "browser") if end.row and (lock == "account" or "users" not in end.row)]
+    return found
+
+
+async def refused(meeting: Meeting, application: Application, end: End, lock: str, how: str) -> None:
+    hashed = await meeting.postern.identity.passwords.hash(Password(PASSWORD))
+    meeting.people.change("update users set password_hash = %s where id = %s", hashed, meeting.ada.user)
+    code = await end.world(meeting, application)
+    meeting.log.remember(code)
+    ask = partial(meeting.redeem, application, code)
+    held = meeting.browsers if lock == "browser" else meeting.holding_account if "users" in end.row else meeting.account
+    if how == "row" or end.act is None:
+        answer = await meeting.behind(held, ask, end.row)
+    else:
+        act = partial(end.act, meeting)
+        answer = await (meeting.before_the_end_of(act, ask) if end.row else meeting.behind(held, ask, act))
+    assert outcome(answer) == end.answer
+    meeting.left_nothing()
+    codes = meeting.people.rows("select redeemed_at, session_id from authorization_codes")
+    ended = (end.ends_code and how == "act") or "authorization_codes" in end.row
+    assert codes == ([] if ended else [{"redeemed_at": None, "session_id": None}])
+
+
+@pytest.mark.parametrize(("name", "lock", "how"), gaps(ENDS))
+async def test_an_application_with_a_secret_gets_nothing(meeting: Meeting, name: str, lock: str, how: str) -> None:
+    end = ENDS[name]
+    await refused(meeting, meeting.helper if end.world is Meeting.of_agent else meeting.shop, end, lock, how)
+
+
+@pytest.mark.parametrize(("name", "lock", "how"), gaps(OF_PUBLIC))
+async def test_an_application_that_was_met_before_gets_nothing(meeting: Meeting, name: str, lock: str, how: str) -> None:
+    """A statement of its own has met the application: it has no secret, or signs assertions."""
+    await refused(meeting, meeting.page, OF_PUBLIC[name], lock, how)
