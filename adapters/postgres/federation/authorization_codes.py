@@ -6,14 +6,22 @@ from typing import Any, Final, LiteralString, NamedTuple
 from uuid import UUID
 
 from adapters.postgres.columns import IdRow, storable_text
-from adapters.postgres.federation.clients import CLIENT, ITS_SERVICE, ClientRow
+from adapters.postgres.federation.clients import CLIENT, CLIENT_TYPES, ITS_SERVICE, ClientRow
+from adapters.postgres.functions import Function
 from adapters.postgres.identity.addresses import is_verified_for
 from adapters.postgres.identity.privacy.forgetting import holding_by_use
-from adapters.postgres.identity.proofs.login_events import log_login, login_parameters, published_parameters, queue_for_export, tell_login
+from adapters.postgres.identity.proofs.login_events import (
+    LOGIN_ARGUMENTS,
+    PUBLISHED_ARGUMENTS,
+    log_login,
+    login_parameters,
+    published_parameters,
+    queue_for_export,
+    tell_login,
+)
 from adapters.postgres.identity.proofs.sign_in_policy import admits
 from adapters.postgres.identity.sessions.parts import (
     PROFILE,
-    PROFILE_COLUMNS,
     SUBSCRIPTION_STATE,
     acts_until,
     allows_audiences,
@@ -247,203 +255,288 @@ _ADD_FOR_PUSHED: Final[LiteralString] = f"""
   select exists (select from pushed) as was_open, exists (select from added) as is_issued
 """
 
+
+# Whether a client redeems by its secret. The use case checks the same again, to tell one refusal from another. By then the redemption is
+# committed, so the function must not redeem for a client that the use case will refuse.
+def _redeems_by_secret(
+    is_its: LiteralString, is_active: LiteralString, kind: LiteralString, binds_tokens: LiteralString, holds_fapi2: LiteralString
+) -> LiteralString:
+    return (
+        f"""({is_its} and {is_active} and {kind} <> 'proxy' and (not {binds_tokens} or %(key)s::text is not null) and not {holds_fapi2})"""
+    )
+
+
+# The arguments of the function: the client, by its id as an authenticated one or by what it shows, then what `_parameters` makes.
+_ARGUMENTS: Final[Mapping[LiteralString, LiteralString]] = {
+    "service": "uuid",
+    "client": "text",
+    "secret": "text",
+    "digest": "bytea",
+    "redirect_uri": "text",
+    "code_challenge": "text",
+    "proof": "bytea",
+    "resource": "text",
+    "at": "timestamptz",
+    "session": "uuid",
+    "refresh_digest": "bytea",
+    "lifetime": "interval",
+    "idle": "interval",
+    "minutes_idle": "integer",
+    "root": "text",
+    "key": "text",
+    **LOGIN_ARGUMENTS,
+    **PUBLISHED_ARGUMENTS,
+}
+
+# The columns of `ClientRow`, which are null for a client that is authenticated already. The names are apart from those of the code.
+_OF_CLIENT_BY_NAME: Final[Mapping[LiteralString, LiteralString]] = {f"client_{name}": kind for name, kind in CLIENT_TYPES.items()}
+
+# The columns of `_Presented`: the type of each, what it is after a redemption, and what it is without one, where it is not null then.
+_PRESENTED: Final[Mapping[LiteralString, tuple[LiteralString, LiteralString, LiteralString]]] = {
+    "user_id": ("uuid", "code.user_id", "code.user_id"),
+    "service_id": ("uuid", "code.service_id", "code.service_id"),
+    "organization_id": ("uuid", "code.organization_id", "code.organization_id"),
+    "redeemed_at": ("timestamptz", "code.redeemed_at", "code.redeemed_at"),
+    "redeemed_with": ("bytea", "code.redeemed_with", "code.redeemed_with"),
+    "session_id": ("uuid", "code.session_id", "code.session_id"),
+    "nonce": ("text", "code.nonce", "code.nonce"),
+    "scopes": ("text[]", "code.scopes", "code.scopes"),
+    "auth_time": ("timestamptz", "code.auth_time", "code.auth_time"),
+    "stated_at": ("timestamptz", "code.stated_at", "code.stated_at"),
+    "authenticated_by": ("text[]", "code.authenticated_by", "code.authenticated_by"),
+    "redeemed": ("boolean", "true", "false"),
+    "contended": ("boolean", "false", "would_do and fits"),
+    "expires_at": ("timestamptz", "opened.expires_at", "null"),
+    "ends_at": ("timestamptz", "opened.ends_at", "null"),
+    "parent_id": ("uuid", "opened.parent_id", "null"),
+    "device_id": ("uuid", "opened.device_id", "null"),
+    "second_factor_at": ("timestamptz", "opened.second_factor_at", "null"),
+    "email": ("text", "users.email", "null"),
+    "email_is_verified": ("boolean", is_verified_for("code.organization_id"), "null"),
+    "is_platform_owner": ("boolean", "users.is_platform_owner", "null"),
+    "role": ("text", "services.role", "null"),
+    "subscription": ("jsonb", SUBSCRIPTION_STATE, "null"),
+    "profile": ("jsonb", f"case when 'profile' = any (code.scopes) then {PROFILE} end", "null"),
+    "directory_context": ("text", directory_context("code.authenticated_by", "parent.id", "code.organization_id"), "null"),
+    "tells_more": ("boolean", tells_more("services.id", "services.org_id", "users.id"), "false"),
+    "granted": ("integer", "jsonb_array_length(code.audiences)", "jsonb_array_length(code.audiences)"),
+    "audiences": ("jsonb", "apis", "apis"),
+    "untargeted": ("boolean", "false", "would_do and not fits"),
+}
+_CLIENT_COLUMNS: Final[LiteralString] = ",\n           ".join(_OF_CLIENT_BY_NAME)
+_REDEEMED: Final[LiteralString] = ",\n           ".join(value for _, value, _ in _PRESENTED.values())
+_NOT_REDEEMED: Final[LiteralString] = ",\n           ".join(
+    value if value != "null" else f"null::{kind}" for kind, _, value in _PRESENTED.values()
+)
+
+# What has to hold at the moment of the redemption, besides the account and the browser's session, which are locked by then. The code's row
+# is `code`, the account's is `users`. Members of the organization need no consent for its trusted services. When the membership ends, the
+# code needs consent again, also if the code was given a moment before.
+_HAS_CONSENT: Final[LiteralString] = (
+    f"(coalesce(consents.scopes @> code.scopes, false) and {allows_audiences('code.audiences', 'code.user_id', 'code.service_id')})"
+)
+_STANDING: Final[LiteralString] = f"""
+            services
+      cross join lateral (select {acts_until("code")} as until) as acting
+       left join organizations on organizations.id = services.org_id
+       left join memberships on memberships.org_id = services.org_id and memberships.user_id = code.user_id and {counts_for("users")}
+       left join consents on consents.service_id = services.id and consents.user_id = code.user_id
+      where services.id = code.service_id
+        and (%(service)s is not null or {
+    _redeems_by_secret(
+        "exists (select from client_secrets where client_secrets.id = client_secret and client_secrets.service_id = services.id)",
+        "organizations.status = 'active'",
+        "services.service_type",
+        "services.dpop_bound_access_tokens",
+        "services.profile = 'fapi2'",
+    )
+})
+        and {admits("memberships.role is not null", "code.user_id")}
+        and acting.until > %(at)s
+        and not {time_is_over(terms_due("code.user_id"))}
+        and (%(key)s::text is not null or not services.dpop_bound_access_tokens)
+        and ({_HAS_CONSENT} or services.trusted and {IS_OWN_MEMBERSHIP})
+"""
+
 # The expressions of the sign-in's log entry and event: the person, the provider, the service and the time.
 _OF_CODE: Final[Mapping[str, LiteralString]] = {
     "user": "code.user_id",
-    "organization": "place.org_id",
-    "service": "place.id",
+    "organization": "services.org_id",
+    "service": "services.id",
     "provider": "code.provider",
     "at": "%(at)s::timestamptz",
 }
-_AGENT: Final = "case when place.is_agent then place.oauth_client_id end"
-
+_ONCE: Final = "(select) as once"
+_AGENT: Final = "case when services.is_agent then services.oauth_client_id end"
 _LET_HOLD: Final[LiteralString] = holding_by_use(
-    "account.id",
-    "%(at)s",
-    "code.authenticated_by",
-    "from redeemed cross join account cross join code cross join place where account.origin_org_id <> place.org_id",
+    "users.id", "%(at)s", "code.authenticated_by", "where users.origin_org_id <> services.org_id"
 )
 
-# One statement does all of the redemption or nothing, in one round trip: applications wait for the answer while somebody signs in.
+# One call does all of the redemption or nothing, in one round trip: applications wait for the answer while somebody signs in.
 #
-# The statement sees the database as it was when the statement began. Rows that may have changed meanwhile are locked, because a lock reads
-# the newest row again. The account is locked first, as in every transaction that opens or ends sessions, and the browser's session second.
-# A request that ends the browser's session either waits for the account and finds the new session, or was first, and then `parent` is
-# empty. Of two requests with the same code, the second waits for the account, and then finds that the code's row has changed. The columns
-# that this second request selects are from before the change, so `contended` makes the request look again. A session that acts in another
-# person's name (`impersonator_id`) cannot redeem, because the new session would outlive the impersonation.
+# Each small statement sees what others have committed before it. So the account is locked first, as in every transaction that opens or ends
+# sessions, and the browser's session second. A request that ends the browser's session either waits for the account and finds the new
+# session, or was first, and then there is no `parent`. What no locked row protects is a condition of the code's update, the first write,
+# which comes after all waits. What was read before them, the client and its secret, is read there once more. Of two requests with the same
+# code, the second waits for the account, and then its update finds no row. The code that this second request has read is from before the
+# change, so `contended` makes the request look again. A session that acts in another person's name (`impersonator_id`) cannot redeem,
+# because the new session would outlive the impersonation.
 #
-# The statement's first part names the `service` that redeems. Without a service there is no `code`, and the other parts do nothing.
-_REDEEMING: Final[LiteralString] = f"""
-         code as materialized (
-             select *
-               from authorization_codes
-              where digest = %(digest)s
-                and service_id = (select id from service)
-                and redirect_uri = %(redirect_uri)s
-                and code_challenge is not distinct from %(code_challenge)s
-                and (key_thumbprint is null or key_thumbprint = %(key)s::text)
-                and expires_at > %(at)s
-                and redeemed_at is null
-         ),
-         account as materialized (
-             select id, email, email_verified_at, address_vouched_by, is_platform_owner, origin_org_id, {PROFILE_COLUMNS}
-               from users
-              where id = (select user_id from code) and deactivated_at is null
-                for no key update
-         ),
-         parent as materialized (
-             select id, device_id, expires_at, ends_at, depth, second_factor_at, minutes_idle, factor_through, factor_stated
-               from sessions
-              where id = (select code.parent_id from code, account where account.id = code.user_id)
-                and user_id = (select user_id from code)
-                and revoked_at is null and expires_at > now() and ends_at > now()
-                and impersonator_id is null
-                and depth = 0
-                for share
-         ),
-         place as materialized (
-             select services.id, services.org_id, services.is_agent, services.oauth_client_id, acting.until as acts_until, memberships.role,
-                    services.most_sessions as most_in_service, organizations.most_sessions as most,
-                    coalesce(consents.scopes @> code.scopes, false)
-                    and {allows_audiences("code.audiences", "code.user_id", "code.service_id")} as has_consent
-               from code
-               join account on account.id = code.user_id
-               join services on services.id = code.service_id
-              cross join lateral (select {acts_until("code")} as until) as acting
-               left join organizations on organizations.id = services.org_id
-               left join memberships on memberships.org_id = services.org_id and memberships.user_id = code.user_id
-                     and {counts_for("account")}
-               left join consents on consents.service_id = code.service_id and consents.user_id = code.user_id
-              where {admits("memberships.role is not null", "code.user_id")}
-                and acting.until > %(at)s
-                and not {time_is_over(terms_due("code.user_id"))}
-                and (%(key)s::text is not null or not services.dpop_bound_access_tokens)
-                -- Members of the organization need no consent for its trusted services. When the membership ends, the code needs
-                -- consent again, also if the code was given a moment before.
-                and (coalesce(consents.scopes @> code.scopes, false)
-                 and {allows_audiences("code.audiences", "code.user_id", "code.service_id")} or services.trusted and {IS_OWN_MEMBERSHIP})
-         ),
-         choice as materialized (
-             select looked.open,
-                    case
-                        when code.audiences is null then %(resource)s::text is null
-                        else audience_fits(looked.open, code.audiences, %(resource)s::text, '{{}}')
-                    end as fits
-               from code
-              cross join lateral (select {open_audiences("code")} as open) as looked
-         ),
-         redeemed as (
-             update authorization_codes as codes
-                set redeemed_at = %(at)s, redeemed_with = %(proof)s, session_id = %(session)s
-               from code, parent, place, choice
-              where codes.id = code.id and codes.redeemed_at is null and choice.fits
-          returning codes.id
-         ),
-         opened as (
-             insert into sessions (id, user_id, device_id, organization_id, service_id, created_at, last_seen_at, expires_at, ends_at,
-                                   authenticated_by, parent_id, depth, proved_at, second_factor_at, stated_at, scopes, audiences,
-                                   expires_day, minutes_idle, most, most_in_service, key_thumbprint, factor_through, factor_stated)
-             select %(session)s, code.user_id, parent.device_id, place.org_id, place.id, %(at)s, %(at)s, until.expires_at,
-                    least(%(at)s + %(lifetime)s, bounds.ends_at, place.acts_until),
-                    code.authenticated_by, bounds.id, case when bounds.id is null then 0 else 1 end, code.auth_time,
-                    parent.second_factor_at, code.stated_at, code.scopes, code.audiences, (until.expires_at at time zone 'UTC')::date,
-                    least(%(minutes_idle)s::integer, bounds.minutes_idle), place.most, place.most_in_service,
-                    %(key)s::text, parent.factor_through, parent.factor_stated
-               from redeemed
-              cross join code
-              cross join parent
-              cross join place
-               -- The new session ends with the browser's session, unless the scopes allow a session of its own. The person has chosen the
-               -- end of an agent's.
-               left join parent as bounds on not place.is_agent and %(root)s::text <> all (code.scopes)
-              cross join lateral (
-                        select least(%(at)s + %(idle)s, %(at)s + %(lifetime)s, bounds.expires_at, bounds.ends_at, place.acts_until)
-                                   as expires_at
-                    ) as until
-          returning expires_at, ends_at, parent_id, device_id, second_factor_at
-         ),
-         issued as (
-             insert into refresh_tokens (digest, session_id, created_at)
-             select %(refresh_digest)s, %(session)s, %(at)s from redeemed
-         ),
-         -- Where the log has the sign-in already, the redemption adds nothing to it.
-         unlogged as (select from redeemed cross join code where code.provider <> '{LOGGED_ALREADY}'),
-         logged as (
-             {log_login("unlogged cross join code cross join parent cross join place", device="parent.device_id", **_OF_CODE)}
-         ),
-         exported as (
-             {queue_for_export("unlogged cross join place", "%(login_id)s::uuid", "place.org_id")}
-         ),
-         told as (
-             {tell_login("unlogged cross join code cross join place", agent=_AGENT, **_OF_CODE)}
-         ),
-         queued as (
-             {fan_out("told")}
-         ),
-         let_hold as ({_LET_HOLD}
-         ),
-         entered as (
-             insert into service_users (service_id, user_id, org_id, first_login_at, last_login_at, created_at, own_since)
-             select place.id, code.user_id, place.org_id, %(at)s, %(at)s, %(at)s, case when place.has_consent then %(at)s end
-               from redeemed, code, place
-                 on conflict (service_id, user_id) do update
-                set {ENTERED_AGAIN}
-         )
-"""
+# A code that another client shows, or with another proof, locks nothing: otherwise a stranger could hold up an account.
+REDEEM_CODE: Final = Function(
+    "redeem_code_10",
+    "Redeems an authorization code: for an authenticated service, or for a client that shows a secret.",
+    _ARGUMENTS,
+    {**_OF_CLIENT_BY_NAME, **{name: kind for name, (kind, _, _) in _PRESENTED.items()}},
+    {
+        "asking": "uuid := given_service",
+        "code": "record",
+        "users": "users",
+        "parent": "sessions",
+        "services": "record",
+        "opened": "record",
+        "listeners": "record",
+        "told": "record",
+        "apis": "jsonb",
+        "fits": "boolean",
+        "would_do": "boolean := false",
+        "rung": "bigint",
+    },
+    f"""
+    if %(service)s is null then
+        select {CLIENT}
+          into {_CLIENT_COLUMNS}
+          from (select %(client)s as client, %(secret)s as digest) as asked
+               {ITS_SERVICE};
+        if not found then
+            return;
+        end if;
+        if {
+        _redeems_by_secret(
+            "client_secret is not null",
+            "client_organization_is_active",
+            "client_service_type",
+            "client_binds_tokens",
+            "client_holds_fapi2",
+        )
+    } then
+            asking := client_service_id;
+        end if;
+    end if;
 
-# The columns of the code and of its redemption. The code may belong to another client than the one that asks.
-_PRESENTED: Final[LiteralString] = f"""
-         codes.user_id, codes.service_id, all_services.org_id as organization_id, codes.redeemed_at, codes.redeemed_with, codes.session_id,
-         codes.nonce, codes.scopes, codes.auth_time, codes.stated_at, codes.authenticated_by,
-         redeemed.id is not null as redeemed,
-         redeemed.id is null and parent.id is not null and services.id is not null and choice.fits as contended,
-         opened.expires_at, opened.ends_at, opened.parent_id, opened.device_id, opened.second_factor_at,
-         users.email, {is_verified_for("all_services.org_id")} as email_is_verified, users.is_platform_owner, services.role,
-         {SUBSCRIPTION_STATE} as subscription,
-         case when 'profile' = any (codes.scopes) then {PROFILE} end as profile,
-         {directory_context("codes.authenticated_by", "parent.id", "all_services.org_id")} as directory_context,
-         {tells_more("services.id", "services.org_id", "users.id")} as tells_more,
-         jsonb_array_length(codes.audiences) as granted, choice.open as audiences,
-         redeemed.id is null and parent.id is not null and services.id is not null and not choice.fits as untargeted
-"""
-_WHAT_BECAME_OF_IT: Final = """
-    left join redeemed on true
-    left join opened on true
-    left join account as users on true
-    left join parent on true
-    left join place as services on true
-    left join choice on true
-"""
+    select codes.*, all_services.org_id as organization_id
+      into code
+      from authorization_codes as codes
+      join all_services on all_services.id = codes.service_id
+     where codes.digest = %(digest)s;
+    if not found then
+        if %(service)s is null then
+            return next;
+        end if;
+        return;
+    end if;
+
+    if code.service_id = asking
+       and code.redirect_uri = %(redirect_uri)s
+       and code.code_challenge is not distinct from %(code_challenge)s
+       and (code.key_thumbprint is null or code.key_thumbprint = %(key)s)
+       and code.expires_at > %(at)s
+       and code.redeemed_at is null
+    then
+        select * into users from users where id = code.user_id and deactivated_at is null for no key update;
+        if found then
+            select *
+              into parent
+              from sessions
+             where id = code.parent_id and user_id = code.user_id
+               and revoked_at is null and expires_at > now() and ends_at > now()
+               and impersonator_id is null
+               and depth = 0
+               for share;
+        end if;
+    end if;
+    if parent.id is null then
+        return query
+        select {_CLIENT_COLUMNS},
+           {_NOT_REDEEMED};
+        return;
+    end if;
+
+    if code.audiences is null then
+        fits := %(resource)s is null;
+    else
+        apis := {open_audiences("code")};
+        fits := audience_fits(apis, code.audiences, %(resource)s, '{{}}');
+    end if;
+    if fits then
+        update authorization_codes as codes
+           set redeemed_at = %(at)s, redeemed_with = %(proof)s, session_id = %(session)s
+          from {_STANDING}
+           and codes.id = code.id and codes.redeemed_at is null
+     returning services.id, services.org_id, services.is_agent, services.oauth_client_id, services.most_sessions as most_in_service,
+               organizations.most_sessions as most, acting.until as acts_until, memberships.role, {_HAS_CONSENT} as has_consent
+          into services;
+    end if;
+    if not fits or not found then
+        would_do := exists (select from {_STANDING});
+        return query
+        select {_CLIENT_COLUMNS},
+           {_NOT_REDEEMED};
+        return;
+    end if;
+
+    insert into sessions (id, user_id, device_id, organization_id, service_id, created_at, last_seen_at, expires_at, ends_at,
+                          authenticated_by, parent_id, depth, proved_at, second_factor_at, stated_at, scopes, audiences,
+                          expires_day, minutes_idle, most, most_in_service, key_thumbprint, factor_through, factor_stated)
+    select %(session)s, code.user_id, parent.device_id, services.org_id, services.id, %(at)s, %(at)s, until.expires_at,
+           least(%(at)s + %(lifetime)s, bounds.ends_at, services.acts_until),
+           code.authenticated_by, bounds.id, case when bounds.id is null then 0 else 1 end, code.auth_time,
+           parent.second_factor_at, code.stated_at, code.scopes, code.audiences, (until.expires_at at time zone 'UTC')::date,
+           least(%(minutes_idle)s, bounds.minutes_idle), services.most, services.most_in_service,
+           %(key)s, parent.factor_through, parent.factor_stated
+      from {_ONCE}
+      -- The new session ends with the browser's session, unless the scopes allow a session of its own. The person has chosen the end of an
+      -- agent's.
+      left join (select parent.id, parent.expires_at, parent.ends_at, parent.minutes_idle) as bounds
+             on not services.is_agent and %(root)s <> all (code.scopes)
+     cross join lateral (
+               select least(%(at)s + %(idle)s, %(at)s + %(lifetime)s, bounds.expires_at, bounds.ends_at, services.acts_until) as expires_at
+           ) as until
+ returning expires_at, ends_at, parent_id, device_id, second_factor_at into opened;
+    insert into refresh_tokens (digest, session_id, created_at) values (%(refresh_digest)s, %(session)s, %(at)s);
+
+    -- Where the log has the sign-in already, the redemption adds nothing to it.
+    if code.provider <> '{LOGGED_ALREADY}' then
+        {log_login(_ONCE, device="parent.device_id", **_OF_CODE)};
+        {tell_login(_ONCE, agent=_AGENT, **_OF_CODE)} into told;
+        select exists (select from siem_configurations where org_id = services.org_id) as export,
+               exists (select from webhooks where org_id = services.org_id) as webhooks
+          into listeners;
+        if listeners.export then
+            {queue_for_export(_ONCE, "%(login_id)s::uuid", "services.org_id")};
+        end if;
+        if listeners.webhooks then
+            with queued as (
+                     {fan_out("(select told.id, told.name, told.organization_id, told.target_id, told.request_id) as told")}
+                 )
+            select count(*) into rung from queued;
+        end if;
+    end if;
+    if users.origin_org_id <> services.org_id then
+        {_LET_HOLD};
+    end if;
+    insert into service_users (service_id, user_id, org_id, first_login_at, last_login_at, created_at, own_since)
+    values (services.id, code.user_id, services.org_id, %(at)s, %(at)s, %(at)s, case when services.has_consent then %(at)s end)
+        on conflict (service_id, user_id) do update
+       set {ENTERED_AGAIN};
+
+    return query
+    select {_CLIENT_COLUMNS},
+           {_REDEEMED};
+""",
+)
 
 # For a client that is authenticated already.
-REDEEM: Final[LiteralString] = f"""
-    with service as materialized (select %(service)s::uuid as id),
-         {_REDEEMING}
-  select {_PRESENTED}
-    from authorization_codes as codes
-    join all_services on all_services.id = codes.service_id
-         {_WHAT_BECAME_OF_IT}
-   where codes.digest = %(digest)s
-"""
-
-# For a client that shows a secret. The use case checks both conditions of `service` again, to tell one refusal from another. By then this
-# statement is committed, so the statement must not redeem for a client that the use case will refuse.
-REDEEM_WITH_SECRET: Final[LiteralString] = f"""
-    with asked as (select %(client)s::text as client, %(secret)s::text as digest),
-         client ({", ".join(ClientRow._fields)}) as materialized (
-             select {CLIENT}
-               from asked
-                    {ITS_SERVICE}
-         ),
-         service as materialized (
-             select service_id as id from client where secret is not null and organization_is_active and service_type <> 'proxy'
-                and (not binds_tokens or %(key)s::text is not null) and not holds_fapi2
-         ),
-         {_REDEEMING}
-  select client.*, {_PRESENTED}
-    from client
-    left join authorization_codes as codes on codes.digest = %(digest)s
-    left join all_services on all_services.id = codes.service_id
-         {_WHAT_BECAME_OF_IT}
-"""
+REDEEM: Final[LiteralString] = REDEEM_CODE.call(", ".join(_PRESENTED), without=("client", "secret"))
+# For a client that shows a secret.
+REDEEM_WITH_SECRET: Final[LiteralString] = REDEEM_CODE.call("*", without=("service",))

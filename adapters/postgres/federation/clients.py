@@ -162,6 +162,27 @@ CLIENT: Final = """
            services.dpop_bound_access_tokens, services.profile = 'fapi2'
 """
 
+# The types of these columns, by their names in `ClientRow`.
+CLIENT_TYPES: Final[Mapping[LiteralString, LiteralString]] = {
+    "service_id": "uuid",
+    "service_slug": "text",
+    "organization_id": "uuid",
+    "organization_slug": "text",
+    "organization_is_active": "boolean",
+    "service_type": "text",
+    "id_token_alg": "text",
+    "access_token_alg": "text",
+    "jwks": "jsonb",
+    "has_secret": "boolean",
+    "secret": "uuid",
+    "jwks_uri": "text",
+    "jwks_fetched_at": "timestamptz",
+    "assertion_audience": "text",
+    "is_agent": "boolean",
+    "binds_tokens": "boolean",
+    "holds_fapi2": "boolean",
+}
+
 # Joins the service with the client id `asked.client`, and the service's organization.
 ITS_SERVICE: Final = """
      cross join lateral (select * from services where services.oauth_client_id = asked.client limit 1) as services

@@ -1,4 +1,4 @@
--- edition 9
+-- edition 10
 --
 -- The views and functions that nothing in the schema is built on: no index, default, check or trigger uses them. A change of them is a change
 -- of this file, and no migration: raise the number in the first line, and `migrate` replaces all of them, after the migrations and in one
@@ -974,4 +974,867 @@ begin
          where upstream_providers.id = directory and upstream_providers.org_id = organization and upstream_providers.enabled
            and stated = any (upstream_providers.second_factor_values)
     );
+end $$;
+
+-- Written by `python -m ops.functions`: from here on, change the parts in Python that a function is made of.
+
+-- Redeems an authorization code: for an authenticated service, or for a client that shows a secret.
+create or replace function redeem_code_10(
+        given_service uuid, given_client text, given_secret text, given_digest bytea, given_redirect_uri text, given_code_challenge text,
+        given_proof bytea, given_resource text, given_at timestamptz, given_session uuid, given_refresh_digest bytea, given_lifetime
+        interval, given_idle interval, given_minutes_idle integer, given_root text, given_key text, given_login_id uuid,
+        given_login_success boolean, given_login_reason text, given_login_address inet, given_login_user_agent text,
+        given_login_risk_score real, given_login_risk_factors text[], given_login_flagged boolean, given_login_country text,
+        given_login_city text, given_login_spot smallint[], given_login_request uuid, given_login_decision jsonb, given_event uuid,
+        given_event_name text, given_event_target text, given_event_details jsonb, given_event_request uuid
+    )
+    returns table (
+        client_service_id uuid, client_service_slug text, client_organization_id uuid, client_organization_slug text,
+        client_organization_is_active boolean, client_service_type text, client_id_token_alg text, client_access_token_alg text,
+        client_jwks jsonb, client_has_secret boolean, client_secret uuid, client_jwks_uri text, client_jwks_fetched_at timestamptz,
+        client_assertion_audience text, client_is_agent boolean, client_binds_tokens boolean, client_holds_fapi2 boolean, user_id uuid,
+        service_id uuid, organization_id uuid, redeemed_at timestamptz, redeemed_with bytea, session_id uuid, nonce text, scopes text[],
+        auth_time timestamptz, stated_at timestamptz, authenticated_by text[], redeemed boolean, contended boolean, expires_at
+        timestamptz, ends_at timestamptz, parent_id uuid, device_id uuid, second_factor_at timestamptz, email text, email_is_verified
+        boolean, is_platform_owner boolean, role text, subscription jsonb, profile jsonb, directory_context text, tells_more boolean,
+        granted integer, audiences jsonb, untargeted boolean
+    )
+    language plpgsql volatile security invoker set search_path = public, pg_temp as $$
+#variable_conflict use_column
+declare
+    asking uuid := given_service;
+    code record;
+    users users;
+    parent sessions;
+    services record;
+    opened record;
+    listeners record;
+    told record;
+    apis jsonb;
+    fits boolean;
+    would_do boolean := false;
+    rung bigint;
+begin
+    if given_service is null then
+        select
+           services.id, services.slug, organizations.id, organizations.slug, organizations.status = 'active', services.service_type,
+           services.id_token_alg, services.access_token_alg, services.jwks,
+           exists (select from client_secrets where client_secrets.service_id = services.id),
+           (
+               select client_secrets.id from client_secrets
+                where client_secrets.digest = decode(asked.digest, 'hex') and client_secrets.service_id = services.id
+           ),
+           services.jwks_uri, services.jwks_fetched_at, services.assertion_audience, services.is_agent,
+           services.dpop_bound_access_tokens, services.profile = 'fapi2'
+          into client_service_id,
+           client_service_slug,
+           client_organization_id,
+           client_organization_slug,
+           client_organization_is_active,
+           client_service_type,
+           client_id_token_alg,
+           client_access_token_alg,
+           client_jwks,
+           client_has_secret,
+           client_secret,
+           client_jwks_uri,
+           client_jwks_fetched_at,
+           client_assertion_audience,
+           client_is_agent,
+           client_binds_tokens,
+           client_holds_fapi2
+          from (select given_client as client, given_secret as digest) as asked
+     cross join lateral (select * from services where services.oauth_client_id = asked.client limit 1) as services
+     cross join lateral (select * from organizations where organizations.id = services.org_id limit 1) as organizations
+;
+        if not found then
+            return;
+        end if;
+        if (client_secret is not null and client_organization_is_active and client_service_type <> 'proxy' and (not client_binds_tokens or given_key::text is not null) and not client_holds_fapi2) then
+            asking := client_service_id;
+        end if;
+    end if;
+    select codes.*, all_services.org_id as organization_id
+      into code
+      from authorization_codes as codes
+      join all_services on all_services.id = codes.service_id
+     where codes.digest = given_digest;
+    if not found then
+        if given_service is null then
+            return next;
+        end if;
+        return;
+    end if;
+    if code.service_id = asking
+       and code.redirect_uri = given_redirect_uri
+       and code.code_challenge is not distinct from given_code_challenge
+       and (code.key_thumbprint is null or code.key_thumbprint = given_key)
+       and code.expires_at > given_at
+       and code.redeemed_at is null
+    then
+        select * into users from users where id = code.user_id and deactivated_at is null for no key update;
+        if found then
+            select *
+              into parent
+              from sessions
+             where id = code.parent_id and user_id = code.user_id
+               and revoked_at is null and expires_at > now() and ends_at > now()
+               and impersonator_id is null
+               and depth = 0
+               for share;
+        end if;
+    end if;
+    if parent.id is null then
+        return query
+        select client_service_id,
+           client_service_slug,
+           client_organization_id,
+           client_organization_slug,
+           client_organization_is_active,
+           client_service_type,
+           client_id_token_alg,
+           client_access_token_alg,
+           client_jwks,
+           client_has_secret,
+           client_secret,
+           client_jwks_uri,
+           client_jwks_fetched_at,
+           client_assertion_audience,
+           client_is_agent,
+           client_binds_tokens,
+           client_holds_fapi2,
+           code.user_id,
+           code.service_id,
+           code.organization_id,
+           code.redeemed_at,
+           code.redeemed_with,
+           code.session_id,
+           code.nonce,
+           code.scopes,
+           code.auth_time,
+           code.stated_at,
+           code.authenticated_by,
+           false,
+           would_do and fits,
+           null::timestamptz,
+           null::timestamptz,
+           null::uuid,
+           null::uuid,
+           null::timestamptz,
+           null::text,
+           null::boolean,
+           null::boolean,
+           null::text,
+           null::jsonb,
+           null::jsonb,
+           null::text,
+           false,
+           jsonb_array_length(code.audiences),
+           apis,
+           would_do and not fits;
+        return;
+    end if;
+    if code.audiences is null then
+        fits := given_resource is null;
+    else
+        apis := case when code.audiences is not null then open_audiences(code.audiences, code.user_id, code.service_id, code.authenticated_by, false) end;
+        fits := audience_fits(apis, code.audiences, given_resource, '{}');
+    end if;
+    if fits then
+        update authorization_codes as codes
+           set redeemed_at = given_at, redeemed_with = given_proof, session_id = given_session
+          from
+            services
+      cross join lateral (select case
+               when services.is_agent
+               then agent_acts_until(code.audiences, code.user_id, code.service_id, code.created_at)
+               else 'infinity'::timestamptz
+           end as until) as acting
+       left join organizations on organizations.id = services.org_id
+       left join memberships on memberships.org_id = services.org_id and memberships.user_id = code.user_id and (
+               users.address_vouched_by is null or memberships.own_since is not null
+            or split_part(users.address_vouched_by, '/', 1) = memberships.org_id::text
+           )
+       left join consents on consents.service_id = services.id and consents.user_id = code.user_id
+      where services.id = code.service_id
+        and (given_service is not null or (exists (select from client_secrets where client_secrets.id = client_secret and client_secrets.service_id = services.id) and organizations.status = 'active' and services.service_type <> 'proxy' and (not services.dpop_bound_access_tokens or given_key::text is not null) and not services.profile = 'fapi2'))
+        and
+        case services.sign_in_policy
+            when 'anyone' then true
+            when 'assigned' then holds_service_role(code.user_id, services.org_id, services.id)
+            else memberships.role is not null
+        end
+        and acting.until > given_at
+        and not coalesce(case when organizations.asks_terms then terms_due(code.user_id, organizations.id) end <= now(), false)
+        and (given_key::text is not null or not services.dpop_bound_access_tokens)
+        and ((coalesce(consents.scopes @> code.scopes, false) and (code.audiences is null or audiences_are_allowed(code.audiences, code.user_id, code.service_id))) or services.trusted and memberships.own_since is not null)
+           and codes.id = code.id and codes.redeemed_at is null
+     returning services.id, services.org_id, services.is_agent, services.oauth_client_id, services.most_sessions as most_in_service,
+               organizations.most_sessions as most, acting.until as acts_until, memberships.role, (coalesce(consents.scopes @> code.scopes, false) and (code.audiences is null or audiences_are_allowed(code.audiences, code.user_id, code.service_id))) as has_consent
+          into services;
+    end if;
+    if not fits or not found then
+        would_do := exists (select from
+            services
+      cross join lateral (select case
+               when services.is_agent
+               then agent_acts_until(code.audiences, code.user_id, code.service_id, code.created_at)
+               else 'infinity'::timestamptz
+           end as until) as acting
+       left join organizations on organizations.id = services.org_id
+       left join memberships on memberships.org_id = services.org_id and memberships.user_id = code.user_id and (
+               users.address_vouched_by is null or memberships.own_since is not null
+            or split_part(users.address_vouched_by, '/', 1) = memberships.org_id::text
+           )
+       left join consents on consents.service_id = services.id and consents.user_id = code.user_id
+      where services.id = code.service_id
+        and (given_service is not null or (exists (select from client_secrets where client_secrets.id = client_secret and client_secrets.service_id = services.id) and organizations.status = 'active' and services.service_type <> 'proxy' and (not services.dpop_bound_access_tokens or given_key::text is not null) and not services.profile = 'fapi2'))
+        and
+        case services.sign_in_policy
+            when 'anyone' then true
+            when 'assigned' then holds_service_role(code.user_id, services.org_id, services.id)
+            else memberships.role is not null
+        end
+        and acting.until > given_at
+        and not coalesce(case when organizations.asks_terms then terms_due(code.user_id, organizations.id) end <= now(), false)
+        and (given_key::text is not null or not services.dpop_bound_access_tokens)
+        and ((coalesce(consents.scopes @> code.scopes, false) and (code.audiences is null or audiences_are_allowed(code.audiences, code.user_id, code.service_id))) or services.trusted and memberships.own_since is not null)
+);
+        return query
+        select client_service_id,
+           client_service_slug,
+           client_organization_id,
+           client_organization_slug,
+           client_organization_is_active,
+           client_service_type,
+           client_id_token_alg,
+           client_access_token_alg,
+           client_jwks,
+           client_has_secret,
+           client_secret,
+           client_jwks_uri,
+           client_jwks_fetched_at,
+           client_assertion_audience,
+           client_is_agent,
+           client_binds_tokens,
+           client_holds_fapi2,
+           code.user_id,
+           code.service_id,
+           code.organization_id,
+           code.redeemed_at,
+           code.redeemed_with,
+           code.session_id,
+           code.nonce,
+           code.scopes,
+           code.auth_time,
+           code.stated_at,
+           code.authenticated_by,
+           false,
+           would_do and fits,
+           null::timestamptz,
+           null::timestamptz,
+           null::uuid,
+           null::uuid,
+           null::timestamptz,
+           null::text,
+           null::boolean,
+           null::boolean,
+           null::text,
+           null::jsonb,
+           null::jsonb,
+           null::text,
+           false,
+           jsonb_array_length(code.audiences),
+           apis,
+           would_do and not fits;
+        return;
+    end if;
+    insert into sessions (id, user_id, device_id, organization_id, service_id, created_at, last_seen_at, expires_at, ends_at,
+                          authenticated_by, parent_id, depth, proved_at, second_factor_at, stated_at, scopes, audiences,
+                          expires_day, minutes_idle, most, most_in_service, key_thumbprint, factor_through, factor_stated)
+    select given_session, code.user_id, parent.device_id, services.org_id, services.id, given_at, given_at, until.expires_at,
+           least(given_at + given_lifetime, bounds.ends_at, services.acts_until),
+           code.authenticated_by, bounds.id, case when bounds.id is null then 0 else 1 end, code.auth_time,
+           parent.second_factor_at, code.stated_at, code.scopes, code.audiences, (until.expires_at at time zone 'UTC')::date,
+           least(given_minutes_idle, bounds.minutes_idle), services.most, services.most_in_service,
+           given_key, parent.factor_through, parent.factor_stated
+      from (select) as once
+      -- The new session ends with the browser's session, unless the scopes allow a session of its own. The person has chosen the end of an
+      -- agent's.
+      left join (select parent.id, parent.expires_at, parent.ends_at, parent.minutes_idle) as bounds
+             on not services.is_agent and given_root <> all (code.scopes)
+     cross join lateral (
+               select least(given_at + given_idle, given_at + given_lifetime, bounds.expires_at, bounds.ends_at, services.acts_until) as expires_at
+           ) as until
+ returning expires_at, ends_at, parent_id, device_id, second_factor_at into opened;
+    insert into refresh_tokens (digest, session_id, created_at) values (given_refresh_digest, given_session, given_at);
+    -- Where the log has the sign-in already, the redemption adds nothing to it.
+    if code.provider <> '' then
+    insert into login_events (id, user_id, organization_id, service_id, device_id, provider, success, reason, address, user_agent,
+                              risk_score, risk_factors, flagged, country, city, spot, created_at, request_id, decision)
+    select given_login_id::uuid, code.user_id, services.org_id, services.id, parent.device_id, code.provider, given_login_success::boolean, given_login_reason::text,
+           given_login_address::inet, given_login_user_agent::text, given_login_risk_score::real, given_login_risk_factors::text[],
+           given_login_flagged::boolean, given_login_country::text, given_login_city::text,
+           given_login_spot::smallint[], given_at::timestamptz,
+           given_login_request::uuid, given_login_decision::jsonb
+      from (select) as once
+    ;
+    insert into events (id, name, organization_id, actor_id, target_type, target_id, details, occurred_at, request_id)
+    select given_event::uuid, given_event_name::text, services.org_id, code.user_id, given_event_target::text, code.user_id::text,
+           given_event_details::jsonb || jsonb_build_object('provider', code.provider, 'service_id', services.id)
+           || jsonb_strip_nulls(jsonb_build_object('agent', case when services.is_agent then services.oauth_client_id end::text)), given_at::timestamptz,
+           given_event_request::uuid
+      from (select) as once
+ returning id, name, organization_id, target_id, request_id
+     into told;
+        select exists (select from siem_configurations where org_id = services.org_id) as export,
+               exists (select from webhooks where org_id = services.org_id) as webhooks
+          into listeners;
+        if listeners.export then
+    insert into sign_in_pending (event_id, export_id)
+    select given_login_id::uuid, siem_configurations.id
+      from (select) as once
+      join siem_configurations on siem_configurations.org_id = services.org_id
+    ;
+        end if;
+        if listeners.webhooks then
+            with queued as (
+    insert into webhook_deliveries (id, webhook_id, event_id, event_name, next_at, created_at, updated_at, request_id)
+    select (left(told.id::text, 15) || substr(gen_random_uuid()::text, 16))::uuid, webhooks.id, told.id, told.name, now(), now(), now(),
+           told.request_id
+      from (select told.id, told.name, told.organization_id, told.target_id, told.request_id) as told
+      join webhooks on webhooks.org_id = told.organization_id
+     where webhooks.is_active
+       and (told.name = any (webhooks.events) or told.name = 'webhook.tested' and webhooks.id::text = told.target_id)
+ returning pg_notify('postern', 'webhooks')
+                 )
+            select count(*) into rung from queued;
+        end if;
+    end if;
+    if users.origin_org_id <> services.org_id then
+             insert into held_accounts (user_id, held_since)
+             select users.id, given_at
+              where users.origin_org_id <> services.org_id
+                and (
+                        'fed' <> all (code.authenticated_by)
+                     or exists (select from identities where user_id = users.id and upstream_provider_id is null)
+                     or not exists (select from identities where user_id = users.id)
+                    )
+                 on conflict (user_id) do nothing;
+    end if;
+    insert into service_users (service_id, user_id, org_id, first_login_at, last_login_at, created_at, own_since)
+    values (services.id, code.user_id, services.org_id, given_at, given_at, given_at, case when services.has_consent then given_at end)
+        on conflict (service_id, user_id) do update
+       set
+                    first_login_at = coalesce(service_users.first_login_at, excluded.first_login_at),
+                    last_login_at = greatest(service_users.last_login_at, excluded.last_login_at),
+                    own_since = coalesce(service_users.own_since, excluded.own_since)
+;
+    return query
+    select client_service_id,
+           client_service_slug,
+           client_organization_id,
+           client_organization_slug,
+           client_organization_is_active,
+           client_service_type,
+           client_id_token_alg,
+           client_access_token_alg,
+           client_jwks,
+           client_has_secret,
+           client_secret,
+           client_jwks_uri,
+           client_jwks_fetched_at,
+           client_assertion_audience,
+           client_is_agent,
+           client_binds_tokens,
+           client_holds_fapi2,
+           code.user_id,
+           code.service_id,
+           code.organization_id,
+           code.redeemed_at,
+           code.redeemed_with,
+           code.session_id,
+           code.nonce,
+           code.scopes,
+           code.auth_time,
+           code.stated_at,
+           code.authenticated_by,
+           true,
+           false,
+           opened.expires_at,
+           opened.ends_at,
+           opened.parent_id,
+           opened.device_id,
+           opened.second_factor_at,
+           users.email,
+           (users.email_verified_at is not null or coalesce(split_part(users.address_vouched_by, '/', 1) = code.organization_id::text, false)),
+           users.is_platform_owner,
+           services.role,
+           (
+    select jsonb_build_object(
+               'plan', plans.name,
+               'features', plans.features,
+               'status', case
+                             when subscriptions.status = 'active' and not subscriptions.managed and subscriptions.current_period_end <=
+                             now() then 'expired'
+                             else subscriptions.status
+                         end,
+               'current_period_end', subscriptions.current_period_end
+           )
+      from subscriptions
+      join plans on plans.id = subscriptions.plan_id
+     where subscriptions.user_id = users.id and subscriptions.service_id = services.id
+     order by subscriptions.status in ('active', 'past_due') desc, subscriptions.created_at desc, subscriptions.id desc
+     limit 1
+),
+           case when 'profile' = any (code.scopes) then
+           case
+               when num_nonnulls(users.name, users.given_name, users.family_name, users.username, users.zoneinfo, users.picture_id,
+                                 users.language, users.profile_updated_at) > 0
+               then jsonb_build_object(
+                        'name', users.name, 'given_name', users.given_name, 'family_name', users.family_name, 'username', users.username,
+                        'zoneinfo', users.zoneinfo, 'picture', users.picture_id, 'language', users.language,
+                        'updated_at', floor(extract(epoch from users.profile_updated_at))::bigint
+                    )
+           end end,
+           case when 'fed' = any (code.authenticated_by) then (
+               select directory_sessions.context_class
+                 from directory_sessions
+                 join upstream_providers on upstream_providers.id = directory_sessions.upstream_provider_id
+                where directory_sessions.session_id = parent.id and upstream_providers.org_id = code.organization_id
+           ) end,
+           (
+               exists (select from service_claims where service_claims.service_id = services.id offset 0)
+               or exists (select from service_roles where service_roles.service_id = services.id offset 0)
+               or exists (select from team_members where team_members.user_id = users.id and team_members.org_id = services.org_id offset 0)
+           ),
+           jsonb_array_length(code.audiences),
+           apis,
+           false;
+end $$;
+
+-- Exchanges a refresh token for its successor.
+create or replace function rotate_refresh_token_10(
+        given_digest bytea, given_successor bytea, given_by bytea, given_at timestamptz, given_idle interval, given_service uuid,
+        given_scopes text[], given_is_public boolean, given_resource text, given_key text, given_foreign_scopes text[]
+    )
+    returns table (
+        session_id uuid, user_id uuid, device_id uuid, organization_id uuid, organization_slug text, service_id uuid, service_slug text,
+        created_at timestamptz, last_seen_at timestamptz, expires_at timestamptz, ends_at timestamptz, authenticated_by text[],
+        impersonator_id uuid, impersonation_id uuid, email text, is_platform_owner boolean, is_live boolean, is_admitted boolean,
+        organization_is_active boolean, rotated boolean, rotated_at timestamptz, rotated_by bytea, scopes text[], proved_at timestamptz,
+        second_factor_at timestamptz, stated_at timestamptz, parent_id uuid, email_is_verified boolean, role text, owes_second_factor
+        boolean, owes_terms boolean, client_id text, access_token_alg text, profile jsonb, granted integer, audiences jsonb, is_agent
+        boolean, agents_are_forbidden boolean, stays boolean, subscription jsonb, directory_context text, tells_more boolean
+    )
+    language plpgsql volatile security invoker set search_path = public, pg_temp as $$
+#variable_conflict use_column
+declare
+    presented record;
+    line uuid[];
+    above uuid;
+begin
+    select sessions.id, sessions.parent_id, refresh_tokens.rotated_at is null and sessions.revoked_at is null as may_rotate
+      into presented
+      from refresh_tokens
+      join sessions on sessions.id = refresh_tokens.session_id
+     where refresh_tokens.digest = given_digest and (given_service is null or sessions.scopes is not null and sessions.service_id = given_service) and (
+           sessions.key_thumbprint is null
+        or given_key is not null and (not given_is_public or sessions.key_thumbprint = given_key)
+       );
+    if not found then
+        return;
+    end if;
+    rotated := false;
+    if presented.may_rotate then
+        line := array[presented.id];
+        above := presented.parent_id;
+        while above is not null loop
+            line := line || above;
+            select sessions.parent_id into above from sessions where sessions.id = above;
+        end loop;
+        perform from refresh_tokens where digest = given_digest and rotated_at is null for no key update;
+        if found then
+            perform from sessions where id = any (line) and revoked_at is null order by id for no key update;
+            update refresh_tokens
+               set rotated_at = case when coalesce(sessions.scopes is not null and services.profile = 'fapi2', false) then null else given_at end,
+                   rotated_by = case when coalesce(sessions.scopes is not null and services.profile = 'fapi2', false) then null else given_by end
+              from
+            sessions
+       join users on users.id = sessions.user_id
+       left join organizations on organizations.id = sessions.organization_id
+       left join services on services.id = sessions.service_id
+       left join memberships on memberships.org_id = sessions.organization_id and memberships.user_id = sessions.user_id and (
+               users.address_vouched_by is null or memberships.own_since is not null
+            or split_part(users.address_vouched_by, '/', 1) = memberships.org_id::text
+           )
+      cross join lateral (select case when sessions.audiences is not null then open_audiences(sessions.audiences, sessions.user_id, sessions.service_id, sessions.authenticated_by, false) end as open) as apis
+      where refresh_tokens.digest = given_digest and sessions.id = refresh_tokens.session_id
+        and (given_service is null or sessions.scopes is not null and sessions.service_id = given_service)
+        and (
+           sessions.key_thumbprint is null
+        or given_key is not null and (not given_is_public or sessions.key_thumbprint = given_key)
+       )
+        and (given_service is not null or sessions.scopes is null or services.id is not null and (
+           services.service_type in ('mobile', 'desktop') or services.jwks_uri is null and not (services.jwks is not null or exists (select from client_secrets where client_secrets.service_id = services.id))))
+        and (sessions.scopes is null or not given_is_public or coalesce(sessions.created_at > services.credential_removed_at + interval '1 minute', true))
+        and (given_key is not null or not coalesce(services.dpop_bound_access_tokens, false))
+               and refresh_tokens.rotated_at is null
+               and
+            case
+                when sessions.audiences is null
+                then given_resource is null and (given_foreign_scopes = '{}' or given_scopes <> '{}')
+                else audience_fits(apis.open, sessions.audiences, given_resource, given_foreign_scopes)
+            end
+               and (
+           sessions.revoked_at is null
+       and sessions.expires_at > now()
+       and sessions.ends_at > now()
+       and (organizations.session_hours is null
+         or coalesce(sessions.proved_at, sessions.created_at) + organizations.session_hours * interval '1 hour' > now())
+       and (services.session_lifetime_hours is null
+         or coalesce(sessions.proved_at, sessions.created_at) + services.session_lifetime_hours * interval '1 hour' > now())
+       and (organizations.session_idle_minutes is null
+         or sessions.last_seen_at + organizations.session_idle_minutes * interval '1 minute' > now())
+       and (services.session_idle_minutes is null
+         or sessions.last_seen_at + services.session_idle_minutes * interval '1 minute' > now())
+       and users.deactivated_at is null
+       and (sessions.organization_id is null or organizations.id is not null)      -- neither organization nor service is being deleted
+       and (sessions.service_id is null or services.id is not null)
+       and (sessions.impersonator_id is null or not users.is_platform_owner and exists (
+               select from users as impersonators
+                where impersonators.id = sessions.impersonator_id
+                  and impersonators.is_platform_owner
+                  and impersonators.deactivated_at is null
+           ))
+ and case
+               when services.is_agent then coalesce(case
+               when services.is_agent
+               then agent_acts_until(sessions.audiences, sessions.user_id, sessions.service_id, sessions.created_at)
+               else 'infinity'::timestamptz
+           end > now(), false)
+               else coalesce(sessions.created_at >= services.agent_since, true)
+           end)
+               and given_scopes <@ coalesce(sessions.scopes, '{}')
+               and (sessions.organization_id is null
+                 or
+        case services.sign_in_policy
+            when 'anyone' then true
+            when 'assigned' then holds_service_role(sessions.user_id, services.org_id, services.id)
+            else memberships.role is not null
+        end and coalesce(organizations.status = 'active', false) and not coalesce(
+           least(
+               case
+                   when organizations.mfa_required_since is not null and memberships.user_id is not null
+                    and least(
+               (select mfa_secrets.enabled_at from mfa_secrets where mfa_secrets.user_id = coalesce(sessions.impersonator_id, sessions.user_id) limit 1),
+               (select min(passkeys.second_factor_since) from passkeys where passkeys.user_id = coalesce(sessions.impersonator_id, sessions.user_id))
+           ) is null and not (
+               sessions.factor_through is not null
+           and directory_factor_counts(sessions.factor_through, sessions.factor_stated, organizations.id)
+           )
+                   then greatest(organizations.mfa_required_since, memberships.created_at) + organizations.mfa_grace_days * interval '1 day'
+               end,
+               case
+                   when organizations.admin_factor is not null and memberships.user_id is not null and (
+               memberships.role in ('owner', 'admin')
+            or exists (
+                   select
+                     from team_members
+                     join teams on teams.id = team_members.team_id
+                    where team_members.user_id = memberships.user_id and team_members.org_id = memberships.org_id and teams.role = 'admin'
+               )
+           )
+                    and case organizations.admin_factor
+                            when 'passkey' then least(
+               (select mfa_secrets.enabled_at from mfa_secrets where mfa_secrets.user_id = coalesce(sessions.impersonator_id, sessions.user_id) limit 1),
+               (select min(passkeys.second_factor_since) from passkeys where passkeys.user_id = coalesce(sessions.impersonator_id, sessions.user_id))
+           ) is null or not exists (select from passkeys where passkeys.user_id = coalesce(sessions.impersonator_id, sessions.user_id))
+                            else least(
+               (select mfa_secrets.enabled_at from mfa_secrets where mfa_secrets.user_id = coalesce(sessions.impersonator_id, sessions.user_id) limit 1),
+               (select min(passkeys.second_factor_since) from passkeys where passkeys.user_id = coalesce(sessions.impersonator_id, sessions.user_id))
+           ) is null and not (
+               sessions.factor_through is not null
+           and directory_factor_counts(sessions.factor_through, sessions.factor_stated, organizations.id)
+           )
+                        end
+                   then greatest(organizations.admin_required_since, memberships.created_at) + organizations.mfa_grace_days * interval '1 day'
+               end,
+               case
+                   when organizations.all_factor is not null and memberships.user_id is not null
+                    and owes_passkey(organizations.all_factor, organizations.all_factor_role_id, organizations.id, memberships.user_id,
+                                     coalesce(sessions.impersonator_id, sessions.user_id))
+                   then greatest(organizations.all_required_since, memberships.created_at) + organizations.mfa_grace_days * interval '1 day'
+               end
+           ) <= now(), false) and not coalesce(case when organizations.asks_terms and sessions.impersonator_id is null then terms_due(sessions.user_id, organizations.id) end <= now(), false))
+         returning sessions.id,
+           sessions.user_id,
+           sessions.device_id,
+           sessions.organization_id,
+           organizations.slug,
+           sessions.service_id,
+           services.slug,
+           sessions.created_at,
+           sessions.last_seen_at,
+           sessions.expires_at,
+           sessions.ends_at,
+           sessions.authenticated_by,
+           sessions.impersonator_id,
+           sessions.impersonation_id,
+           users.email,
+           users.is_platform_owner,
+           true,
+           sessions.organization_id is not null,
+           sessions.organization_id is not null,
+           true,
+           null,
+           null,
+           sessions.scopes,
+           sessions.proved_at,
+           sessions.second_factor_at,
+           sessions.stated_at,
+           sessions.parent_id,
+           (users.email_verified_at is not null or coalesce(split_part(users.address_vouched_by, '/', 1) = sessions.organization_id::text, false)),
+           memberships.role,
+           false,
+           false,
+           case when sessions.scopes is not null then services.oauth_client_id end,
+           services.access_token_alg,
+           case when 'profile' = any (sessions.scopes) then
+           case
+               when num_nonnulls(users.name, users.given_name, users.family_name, users.username, users.zoneinfo, users.picture_id,
+                                 users.language, users.profile_updated_at) > 0
+               then jsonb_build_object(
+                        'name', users.name, 'given_name', users.given_name, 'family_name', users.family_name, 'username', users.username,
+                        'zoneinfo', users.zoneinfo, 'picture', users.picture_id, 'language', users.language,
+                        'updated_at', floor(extract(epoch from users.profile_updated_at))::bigint
+                    )
+           end end,
+           jsonb_array_length(sessions.audiences),
+           apis.open,
+           services.is_agent,
+           coalesce(services.is_agent and organizations.agents = 'forbidden', false),
+           coalesce(sessions.scopes is not null and services.profile = 'fapi2', false),
+           (
+    select jsonb_build_object(
+               'plan', plans.name,
+               'features', plans.features,
+               'status', case
+                             when subscriptions.status = 'active' and not subscriptions.managed and subscriptions.current_period_end <=
+                             now() then 'expired'
+                             else subscriptions.status
+                         end,
+               'current_period_end', subscriptions.current_period_end
+           )
+      from subscriptions
+      join plans on plans.id = subscriptions.plan_id
+     where subscriptions.user_id = users.id and subscriptions.service_id = services.id
+     order by subscriptions.status in ('active', 'past_due') desc, subscriptions.created_at desc, subscriptions.id desc
+     limit 1
+),
+           case when 'fed' = any (sessions.authenticated_by) then (
+               select directory_sessions.context_class
+                 from directory_sessions
+                 join upstream_providers on upstream_providers.id = directory_sessions.upstream_provider_id
+                where directory_sessions.session_id = sessions.parent_id and upstream_providers.org_id = sessions.organization_id
+           ) end,
+           (
+               exists (select from service_claims where service_claims.service_id = sessions.service_id offset 0)
+               or exists (select from service_roles where service_roles.service_id = sessions.service_id offset 0)
+               or exists (select from team_members where team_members.user_id = sessions.user_id and team_members.org_id = sessions.organization_id offset 0)
+           )
+              into session_id, user_id, device_id, organization_id, organization_slug, service_id, service_slug, created_at, last_seen_at, expires_at, ends_at, authenticated_by, impersonator_id, impersonation_id, email, is_platform_owner, is_live, is_admitted, organization_is_active, rotated, rotated_at, rotated_by, scopes, proved_at, second_factor_at, stated_at, parent_id, email_is_verified, role, owes_second_factor, owes_terms, client_id, access_token_alg, profile, granted, audiences, is_agent, agents_are_forbidden, stays, subscription, directory_context, tells_more;
+            rotated := found;
+        end if;
+    end if;
+    if not rotated then
+        select sessions.id,
+           sessions.user_id,
+           sessions.device_id,
+           sessions.organization_id,
+           organizations.slug,
+           sessions.service_id,
+           services.slug,
+           sessions.created_at,
+           sessions.last_seen_at,
+           sessions.expires_at,
+           sessions.ends_at,
+           sessions.authenticated_by,
+           sessions.impersonator_id,
+           sessions.impersonation_id,
+           users.email,
+           users.is_platform_owner,
+           (
+           sessions.revoked_at is null
+       and sessions.expires_at > now()
+       and sessions.ends_at > now()
+       and (organizations.session_hours is null
+         or coalesce(sessions.proved_at, sessions.created_at) + organizations.session_hours * interval '1 hour' > now())
+       and (services.session_lifetime_hours is null
+         or coalesce(sessions.proved_at, sessions.created_at) + services.session_lifetime_hours * interval '1 hour' > now())
+       and (organizations.session_idle_minutes is null
+         or sessions.last_seen_at + organizations.session_idle_minutes * interval '1 minute' > now())
+       and (services.session_idle_minutes is null
+         or sessions.last_seen_at + services.session_idle_minutes * interval '1 minute' > now())
+       and users.deactivated_at is null
+       and (sessions.organization_id is null or organizations.id is not null)      -- neither organization nor service is being deleted
+       and (sessions.service_id is null or services.id is not null)
+       and (sessions.impersonator_id is null or not users.is_platform_owner and exists (
+               select from users as impersonators
+                where impersonators.id = sessions.impersonator_id
+                  and impersonators.is_platform_owner
+                  and impersonators.deactivated_at is null
+           ))
+ and case
+               when services.is_agent then coalesce(case
+               when services.is_agent
+               then agent_acts_until(sessions.audiences, sessions.user_id, sessions.service_id, sessions.created_at)
+               else 'infinity'::timestamptz
+           end > now(), false)
+               else coalesce(sessions.created_at >= services.agent_since, true)
+           end),
+        case services.sign_in_policy
+            when 'anyone' then true
+            when 'assigned' then holds_service_role(sessions.user_id, services.org_id, services.id)
+            else memberships.role is not null
+        end,
+           coalesce(organizations.status = 'active', false),
+           false,
+           refresh_tokens.rotated_at,
+           refresh_tokens.rotated_by,
+           sessions.scopes,
+           sessions.proved_at,
+           sessions.second_factor_at,
+           sessions.stated_at,
+           sessions.parent_id,
+           (users.email_verified_at is not null or coalesce(split_part(users.address_vouched_by, '/', 1) = sessions.organization_id::text, false)),
+           memberships.role,
+           coalesce(
+           least(
+               case
+                   when organizations.mfa_required_since is not null and memberships.user_id is not null
+                    and least(
+               (select mfa_secrets.enabled_at from mfa_secrets where mfa_secrets.user_id = coalesce(sessions.impersonator_id, sessions.user_id) limit 1),
+               (select min(passkeys.second_factor_since) from passkeys where passkeys.user_id = coalesce(sessions.impersonator_id, sessions.user_id))
+           ) is null and not (
+               sessions.factor_through is not null
+           and directory_factor_counts(sessions.factor_through, sessions.factor_stated, organizations.id)
+           )
+                   then greatest(organizations.mfa_required_since, memberships.created_at) + organizations.mfa_grace_days * interval '1 day'
+               end,
+               case
+                   when organizations.admin_factor is not null and memberships.user_id is not null and (
+               memberships.role in ('owner', 'admin')
+            or exists (
+                   select
+                     from team_members
+                     join teams on teams.id = team_members.team_id
+                    where team_members.user_id = memberships.user_id and team_members.org_id = memberships.org_id and teams.role = 'admin'
+               )
+           )
+                    and case organizations.admin_factor
+                            when 'passkey' then least(
+               (select mfa_secrets.enabled_at from mfa_secrets where mfa_secrets.user_id = coalesce(sessions.impersonator_id, sessions.user_id) limit 1),
+               (select min(passkeys.second_factor_since) from passkeys where passkeys.user_id = coalesce(sessions.impersonator_id, sessions.user_id))
+           ) is null or not exists (select from passkeys where passkeys.user_id = coalesce(sessions.impersonator_id, sessions.user_id))
+                            else least(
+               (select mfa_secrets.enabled_at from mfa_secrets where mfa_secrets.user_id = coalesce(sessions.impersonator_id, sessions.user_id) limit 1),
+               (select min(passkeys.second_factor_since) from passkeys where passkeys.user_id = coalesce(sessions.impersonator_id, sessions.user_id))
+           ) is null and not (
+               sessions.factor_through is not null
+           and directory_factor_counts(sessions.factor_through, sessions.factor_stated, organizations.id)
+           )
+                        end
+                   then greatest(organizations.admin_required_since, memberships.created_at) + organizations.mfa_grace_days * interval '1 day'
+               end,
+               case
+                   when organizations.all_factor is not null and memberships.user_id is not null
+                    and owes_passkey(organizations.all_factor, organizations.all_factor_role_id, organizations.id, memberships.user_id,
+                                     coalesce(sessions.impersonator_id, sessions.user_id))
+                   then greatest(organizations.all_required_since, memberships.created_at) + organizations.mfa_grace_days * interval '1 day'
+               end
+           ) <= now(), false),
+           coalesce(case when organizations.asks_terms and sessions.impersonator_id is null then terms_due(sessions.user_id, organizations.id) end <= now(), false),
+           case when sessions.scopes is not null then services.oauth_client_id end,
+           services.access_token_alg,
+           case when 'profile' = any (sessions.scopes) then
+           case
+               when num_nonnulls(users.name, users.given_name, users.family_name, users.username, users.zoneinfo, users.picture_id,
+                                 users.language, users.profile_updated_at) > 0
+               then jsonb_build_object(
+                        'name', users.name, 'given_name', users.given_name, 'family_name', users.family_name, 'username', users.username,
+                        'zoneinfo', users.zoneinfo, 'picture', users.picture_id, 'language', users.language,
+                        'updated_at', floor(extract(epoch from users.profile_updated_at))::bigint
+                    )
+           end end,
+           jsonb_array_length(sessions.audiences),
+           apis.open,
+           services.is_agent,
+           coalesce(services.is_agent and organizations.agents = 'forbidden', false),
+           coalesce(sessions.scopes is not null and services.profile = 'fapi2', false),
+           (
+    select jsonb_build_object(
+               'plan', plans.name,
+               'features', plans.features,
+               'status', case
+                             when subscriptions.status = 'active' and not subscriptions.managed and subscriptions.current_period_end <=
+                             now() then 'expired'
+                             else subscriptions.status
+                         end,
+               'current_period_end', subscriptions.current_period_end
+           )
+      from subscriptions
+      join plans on plans.id = subscriptions.plan_id
+     where subscriptions.user_id = users.id and subscriptions.service_id = services.id
+     order by subscriptions.status in ('active', 'past_due') desc, subscriptions.created_at desc, subscriptions.id desc
+     limit 1
+),
+           case when 'fed' = any (sessions.authenticated_by) then (
+               select directory_sessions.context_class
+                 from directory_sessions
+                 join upstream_providers on upstream_providers.id = directory_sessions.upstream_provider_id
+                where directory_sessions.session_id = sessions.parent_id and upstream_providers.org_id = sessions.organization_id
+           ) end,
+           (
+               exists (select from service_claims where service_claims.service_id = sessions.service_id offset 0)
+               or exists (select from service_roles where service_roles.service_id = sessions.service_id offset 0)
+               or exists (select from team_members where team_members.user_id = sessions.user_id and team_members.org_id = sessions.organization_id offset 0)
+           )
+          into session_id, user_id, device_id, organization_id, organization_slug, service_id, service_slug, created_at, last_seen_at, expires_at, ends_at, authenticated_by, impersonator_id, impersonation_id, email, is_platform_owner, is_live, is_admitted, organization_is_active, rotated, rotated_at, rotated_by, scopes, proved_at, second_factor_at, stated_at, parent_id, email_is_verified, role, owes_second_factor, owes_terms, client_id, access_token_alg, profile, granted, audiences, is_agent, agents_are_forbidden, stays, subscription, directory_context, tells_more
+          from refresh_tokens,
+            sessions
+       join users on users.id = sessions.user_id
+       left join organizations on organizations.id = sessions.organization_id
+       left join services on services.id = sessions.service_id
+       left join memberships on memberships.org_id = sessions.organization_id and memberships.user_id = sessions.user_id and (
+               users.address_vouched_by is null or memberships.own_since is not null
+            or split_part(users.address_vouched_by, '/', 1) = memberships.org_id::text
+           )
+      cross join lateral (select case when sessions.audiences is not null then open_audiences(sessions.audiences, sessions.user_id, sessions.service_id, sessions.authenticated_by, false) end as open) as apis
+      where refresh_tokens.digest = given_digest and sessions.id = refresh_tokens.session_id
+        and (given_service is null or sessions.scopes is not null and sessions.service_id = given_service)
+        and (
+           sessions.key_thumbprint is null
+        or given_key is not null and (not given_is_public or sessions.key_thumbprint = given_key)
+       )
+        and (given_service is not null or sessions.scopes is null or services.id is not null and (
+           services.service_type in ('mobile', 'desktop') or services.jwks_uri is null and not (services.jwks is not null or exists (select from client_secrets where client_secrets.service_id = services.id))))
+        and (sessions.scopes is null or not given_is_public or coalesce(sessions.created_at > services.credential_removed_at + interval '1 minute', true))
+        and (given_key is not null or not coalesce(services.dpop_bound_access_tokens, false))
+;
+        if not found then
+            return;
+        end if;
+        return next;
+        return;
+    end if;
+    if not stays then
+        insert into refresh_tokens (digest, session_id, created_at) values (given_successor, presented.id, given_at);
+    end if;
+    update sessions
+       set expires_at = least(given_at + coalesce(sessions.minutes_idle * interval '1 minute', given_idle), sessions.ends_at),
+           expires_day = (least(given_at + coalesce(sessions.minutes_idle * interval '1 minute', given_idle), sessions.ends_at) at time zone 'UTC')::date,
+           last_seen_at = greatest(sessions.last_seen_at, given_at)
+     where id = any (line) and revoked_at is null;
+    return next;
 end $$;

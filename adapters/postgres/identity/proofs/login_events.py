@@ -117,6 +117,24 @@ def login_parameters(event: LoginEvent) -> Mapping[str, object]:
     }
 
 
+# The types of these parameters, for a function that has them as arguments.
+LOGIN_ARGUMENTS: Final[Mapping[LiteralString, LiteralString]] = {
+    "login_id": "uuid",
+    "login_success": "boolean",
+    "login_reason": "text",
+    "login_address": "inet",
+    "login_user_agent": "text",
+    "login_risk_score": "real",
+    "login_risk_factors": "text[]",
+    "login_flagged": "boolean",
+    "login_country": "text",
+    "login_city": "text",
+    "login_spot": "smallint[]",
+    "login_request": "uuid",
+    "login_decision": "jsonb",
+}
+
+
 def log_login(
     source: LiteralString,
     *,
@@ -150,6 +168,16 @@ def published_parameters(id: EventId, login: LoginEvent) -> Mapping[str, object]
         "event_details": Jsonb(storable(event.details)),
         "event_request": causing_request(),
     }
+
+
+# The types of these parameters, for a function that has them as arguments.
+PUBLISHED_ARGUMENTS: Final[Mapping[LiteralString, LiteralString]] = {
+    "event": "uuid",
+    "event_name": "text",
+    "event_target": "text",
+    "event_details": "jsonb",
+    "event_request": "uuid",
+}
 
 
 def tell_login(

@@ -6,6 +6,7 @@ from typing import Any, Final, LiteralString
 from uuid import UUID
 
 from adapters.postgres.columns import storable_text
+from adapters.postgres.functions import Function
 from adapters.postgres.identity.addresses import is_verified_for
 from adapters.postgres.identity.factors.mfa import OWES_SECOND_FACTOR
 from adapters.postgres.identity.proofs.sign_in_policy import admits
@@ -153,126 +154,185 @@ class PostgresRefreshTokens(OnPool):
         return first_made(await ask(self._pool, _Presented, _ROTATE, parameters), _Presented.presented)
 
 
+# The arguments of the function, which `rotate` gives.
+_ARGUMENTS: Final[Mapping[LiteralString, LiteralString]] = {
+    "digest": "bytea",
+    "successor": "bytea",
+    "by": "bytea",
+    "at": "timestamptz",
+    "idle": "interval",
+    "service": "uuid",
+    "scopes": "text[]",
+    "is_public": "boolean",
+    "resource": "text",
+    "key": "text",
+    "foreign_scopes": "text[]",
+}
+
 # A condition on `services`: the application has nothing to authenticate with, and no URI from which we could still fetch its keys.
 _SHOWS_NOTHING: Final[LiteralString] = f"""
-                    services.service_type in ('mobile', 'desktop') or services.jwks_uri is null and not {AUTHENTICATES}"""
+           services.service_type in ('mobile', 'desktop') or services.jwks_uri is null and not {AUTHENTICATES}"""
 
+# Conditions on `sessions`, of columns that never change.
+_IS_OF_HOLDER: Final = "(%(service)s is null or sessions.scopes is not null and sessions.service_id = %(service)s)"
 # A session that began bound stays bound. A public application shows the very key, and another one, which authenticates, any key (RFC 9449
 # section 5): it may have a new one since. A session that began without a key gets none by a refresh: a thief would bind it to theirs, and
 # nobody would notice that the application still has a token.
-_IS_BOUND_HERE: Final = """
-                    sessions.key_thumbprint is null
-                 or %(key)s::text is not null and (not %(is_public)s::boolean or sessions.key_thumbprint = %(key)s::text)"""
+_IS_BOUND_HERE: Final = """(
+           sessions.key_thumbprint is null
+        or %(key)s is not null and (not %(is_public)s or sessions.key_thumbprint = %(key)s)
+       )"""
 
-# One statement makes all changes or none. Of two requests that rotate the same token, the second waits for the first's commit, finds the
-# token rotated, and changes nothing. The second's result is from before that commit: `rotated` is false and `rotated_at` null, so the
-# second request has to look again. A session that is revoked at this very moment is not extended, and then `is_live` is false. The
-# statement also extends the sessions from which this session was opened: a use of a session counts as a use of its parents.
-_ROTATE: Final[LiteralString] = f"""
-    with recursive found as (
-             select tokens.rotated_at, tokens.rotated_by, sessions.id as session_id, sessions.user_id, sessions.device_id,
-                    sessions.organization_id, organizations.slug as organization_slug, sessions.service_id, services.slug as service_slug,
-                    sessions.created_at,
-                    sessions.last_seen_at, sessions.expires_at, sessions.ends_at, sessions.authenticated_by, sessions.impersonator_id,
-                    sessions.impersonation_id, users.email, users.is_platform_owner,
-                    {IS_LIVE} and {may_act("sessions")} as is_live,
-                    services.is_agent, {AGENTS_ARE_FORBIDDEN} as agents_are_forbidden,
-                    sessions.scopes is not null and services.profile = 'fapi2' as stays,
-                    memberships.role, sessions.scopes, sessions.audiences, sessions.proved_at, sessions.second_factor_at,
-                    sessions.stated_at, sessions.parent_id,
-                    {is_verified_for("sessions.organization_id")} as email_is_verified,
-                    {admits("memberships.role is not null", "sessions.user_id")} as is_admitted,
-                    coalesce(organizations.status = 'active', false) as organization_is_active,
-                    {OWES_SECOND_FACTOR} as owes_second_factor,
-                    {OWES_TERMS} as owes_terms,
-                    case when sessions.scopes is not null then services.oauth_client_id end as client_id,
-                    services.access_token_alg,
-                    {SUBSCRIPTION_STATE} as subscription,
-                    case when 'profile' = any (sessions.scopes) then {PROFILE} end as profile,
-                    {directory_context("sessions.authenticated_by", "sessions.parent_id", "sessions.organization_id")} as directory_context,
-                    {tells_more("sessions.service_id", "sessions.organization_id", "sessions.user_id")} as tells_more
-               from refresh_tokens as tokens
-               join sessions on sessions.id = tokens.session_id
-               join users on users.id = sessions.user_id
-               left join organizations on organizations.id = sessions.organization_id
-               left join services on services.id = sessions.service_id
-               left join memberships on memberships.org_id = sessions.organization_id and memberships.user_id = sessions.user_id
-                     and {counts_for()}
-              where tokens.digest = %(digest)s
-                and case
-                        when %(service)s::uuid is not null then sessions.scopes is not null and sessions.service_id = %(service)s::uuid
-                        else sessions.scopes is null or services.id is not null and ({_SHOWS_NOTHING})
-                    end
-                and (sessions.scopes is null or not %(is_public)s::boolean or {lost_nothing_since("sessions.created_at")})
-                and ({_IS_BOUND_HERE})
-                and (%(key)s::text is not null or not coalesce(services.dpop_bound_access_tokens, false))
-         ),
-         choice as materialized (
-             select looked.open,
-                    case
-                        when found.audiences is null
-                        then %(resource)s::text is null
-                         and (%(foreign_scopes)s::text[] = '{{}}' or %(scopes)s::text[] <> '{{}}')
-                        else audience_fits(looked.open, found.audiences, %(resource)s::text, %(foreign_scopes)s::text[])
-                    end as fits
-               from found
-              cross join lateral (select {open_audiences("found")} as open) as looked
-         ),
-         rotated as (
-             update refresh_tokens
-                set rotated_at = case when found.stays then null else %(at)s end,
-                    rotated_by = case when found.stays then null else %(by)s end
-               from found, choice
-              where refresh_tokens.digest = %(digest)s
-                and choice.fits
-                and refresh_tokens.rotated_at is null
-                and found.is_live
-                and %(scopes)s::text[] <@ coalesce(found.scopes, '{{}}')
-                and (found.organization_id is null
-                  or found.is_admitted and found.organization_is_active and not found.owes_second_factor and not found.owes_terms)
-          returning refresh_tokens.session_id
-         ),
-         added as (
-             insert into refresh_tokens (digest, session_id, created_at)
-             select %(successor)s, rotated.session_id, %(at)s from rotated cross join found where not coalesce(found.stays, false)
-         ),
-         line as (
-             select sessions.id, sessions.parent_id from rotated join sessions on sessions.id = rotated.session_id
-          union all
-             select sessions.id, sessions.parent_id from line join sessions on sessions.id = line.parent_id
-         ),
-         living as (
-             select sessions.id
-               from sessions
-              where sessions.id = any (array(select line.id from line)) and sessions.revoked_at is null
-              order by sessions.id                     -- the same order everywhere, against deadlocks
-                for no key update
-         ),
-         extended as (
-             update sessions
-                set expires_at = least(%(at)s + {IDLE}, sessions.ends_at),
-                    expires_day = (least(%(at)s + {IDLE}, sessions.ends_at) at time zone 'UTC')::date,
-                    last_seen_at = greatest(sessions.last_seen_at, %(at)s)
-               from living
-              where sessions.id = living.id
-          returning sessions.id
-         )
-  select found.session_id, found.user_id, found.device_id, found.organization_id, found.organization_slug, found.service_id,
-         found.service_slug, found.created_at, found.last_seen_at, found.expires_at, found.ends_at, found.authenticated_by,
-         found.impersonator_id,
-         found.impersonation_id, found.email, found.is_platform_owner, found.is_admitted, found.organization_is_active, found.rotated_at,
-         found.rotated_by, found.subscription, found.scopes, found.proved_at, found.second_factor_at, found.stated_at, found.parent_id,
-         found.email_is_verified, found.role, found.owes_second_factor, found.owes_terms, found.client_id, found.access_token_alg,
-         found.profile,
-         found.directory_context, found.tells_more, jsonb_array_length(found.audiences) as granted, choice.open as audiences,
-         found.is_agent, found.agents_are_forbidden, found.stays,
-         rotated.session_id is not null as rotated,
-         found.is_live and (rotated.session_id is null or extended.id is not null) as is_live
-    from found
-    left join choice on true
-    left join rotated on true
-    left join extended on extended.id = rotated.session_id
+# What the answer and the decision read. The conditions are those of whoever presents the token: without them, it is unknown.
+_STANDING: Final[LiteralString] = f"""
+            sessions
+       join users on users.id = sessions.user_id
+       left join organizations on organizations.id = sessions.organization_id
+       left join services on services.id = sessions.service_id
+       left join memberships on memberships.org_id = sessions.organization_id and memberships.user_id = sessions.user_id and {counts_for()}
+      cross join lateral (select {open_audiences("sessions")} as open) as apis
+      where refresh_tokens.digest = %(digest)s and sessions.id = refresh_tokens.session_id
+        and {_IS_OF_HOLDER}
+        and {_IS_BOUND_HERE}
+        and (%(service)s is not null or sessions.scopes is null or services.id is not null and ({_SHOWS_NOTHING}))
+        and (sessions.scopes is null or not %(is_public)s or {lost_nothing_since("sessions.created_at")})
+        and (%(key)s is not null or not coalesce(services.dpop_bound_access_tokens, false))
 """
+
+_IS_LIVE: Final[LiteralString] = f"({IS_LIVE} and {may_act('sessions')})"
+_IS_ADMITTED: Final[LiteralString] = admits("memberships.role is not null", "sessions.user_id")
+_IS_ACTIVE: Final = "coalesce(organizations.status = 'active', false)"
+_STAYS: Final = "coalesce(sessions.scopes is not null and services.profile = 'fapi2', false)"
+_FITS: Final = """
+            case
+                when sessions.audiences is null
+                then %(resource)s is null and (%(foreign_scopes)s = '{}' or %(scopes)s <> '{}')
+                else audience_fits(apis.open, sessions.audiences, %(resource)s, %(foreign_scopes)s)
+            end"""
+
+# The columns of `_Presented`: the type of each, what it is, and what it is after a rotation where the rotation has decided it.
+_PRESENTED: Final[Mapping[LiteralString, tuple[LiteralString, LiteralString, LiteralString | None]]] = {
+    "session_id": ("uuid", "sessions.id", None),
+    "user_id": ("uuid", "sessions.user_id", None),
+    "device_id": ("uuid", "sessions.device_id", None),
+    "organization_id": ("uuid", "sessions.organization_id", None),
+    "organization_slug": ("text", "organizations.slug", None),
+    "service_id": ("uuid", "sessions.service_id", None),
+    "service_slug": ("text", "services.slug", None),
+    "created_at": ("timestamptz", "sessions.created_at", None),
+    "last_seen_at": ("timestamptz", "sessions.last_seen_at", None),
+    "expires_at": ("timestamptz", "sessions.expires_at", None),
+    "ends_at": ("timestamptz", "sessions.ends_at", None),
+    "authenticated_by": ("text[]", "sessions.authenticated_by", None),
+    "impersonator_id": ("uuid", "sessions.impersonator_id", None),
+    "impersonation_id": ("uuid", "sessions.impersonation_id", None),
+    "email": ("text", "users.email", None),
+    "is_platform_owner": ("boolean", "users.is_platform_owner", None),
+    "is_live": ("boolean", _IS_LIVE, "true"),
+    "is_admitted": ("boolean", _IS_ADMITTED, "sessions.organization_id is not null"),
+    "organization_is_active": ("boolean", _IS_ACTIVE, "sessions.organization_id is not null"),
+    "rotated": ("boolean", "false", "true"),
+    "rotated_at": ("timestamptz", "refresh_tokens.rotated_at", "null"),
+    "rotated_by": ("bytea", "refresh_tokens.rotated_by", "null"),
+    "scopes": ("text[]", "sessions.scopes", None),
+    "proved_at": ("timestamptz", "sessions.proved_at", None),
+    "second_factor_at": ("timestamptz", "sessions.second_factor_at", None),
+    "stated_at": ("timestamptz", "sessions.stated_at", None),
+    "parent_id": ("uuid", "sessions.parent_id", None),
+    "email_is_verified": ("boolean", is_verified_for("sessions.organization_id"), None),
+    "role": ("text", "memberships.role", None),
+    "owes_second_factor": ("boolean", OWES_SECOND_FACTOR, "false"),
+    "owes_terms": ("boolean", OWES_TERMS, "false"),
+    "client_id": ("text", "case when sessions.scopes is not null then services.oauth_client_id end", None),
+    "access_token_alg": ("text", "services.access_token_alg", None),
+    "profile": ("jsonb", f"case when 'profile' = any (sessions.scopes) then {PROFILE} end", None),
+    "granted": ("integer", "jsonb_array_length(sessions.audiences)", None),
+    "audiences": ("jsonb", "apis.open", None),
+    "is_agent": ("boolean", "services.is_agent", None),
+    "agents_are_forbidden": ("boolean", AGENTS_ARE_FORBIDDEN, None),
+    "stays": ("boolean", _STAYS, None),
+    "subscription": ("jsonb", SUBSCRIPTION_STATE, None),
+    "directory_context": (
+        "text",
+        directory_context("sessions.authenticated_by", "sessions.parent_id", "sessions.organization_id"),
+        None,
+    ),
+    "tells_more": ("boolean", tells_more("sessions.service_id", "sessions.organization_id", "sessions.user_id"), None),
+}
+_COLUMNS: Final[LiteralString] = ", ".join(_PRESENTED)
+_AS_IT_IS: Final[LiteralString] = ",\n           ".join(value for _, value, _ in _PRESENTED.values())
+_ROTATED: Final[LiteralString] = ",\n           ".join(value if after is None else after for _, value, after in _PRESENTED.values())
+
+ROTATE_REFRESH_TOKEN: Final = Function(
+    "rotate_refresh_token_10",
+    "Exchanges a refresh token for its successor.",
+    _ARGUMENTS,
+    {name: kind for name, (kind, _, _) in _PRESENTED.items()},
+    {
+        "presented": "record",
+        "line": "uuid[]",
+        "above": "uuid",
+    },
+    f"""
+    select sessions.id, sessions.parent_id, refresh_tokens.rotated_at is null and sessions.revoked_at is null as may_rotate
+      into presented
+      from refresh_tokens
+      join sessions on sessions.id = refresh_tokens.session_id
+     where refresh_tokens.digest = %(digest)s and {_IS_OF_HOLDER} and {_IS_BOUND_HERE};
+    if not found then
+        return;
+    end if;
+
+    rotated := false;
+    if presented.may_rotate then
+        line := array[presented.id];
+        above := presented.parent_id;
+        while above is not null loop
+            line := line || above;
+            select sessions.parent_id into above from sessions where sessions.id = above;
+        end loop;
+        perform from refresh_tokens where digest = %(digest)s and rotated_at is null for no key update;
+        if found then
+            perform from sessions where id = any (line) and revoked_at is null order by id for no key update;
+            update refresh_tokens
+               set rotated_at = case when {_STAYS} then null else %(at)s end,
+                   rotated_by = case when {_STAYS} then null else %(by)s end
+              from {_STANDING}
+               and refresh_tokens.rotated_at is null
+               and {_FITS}
+               and {_IS_LIVE}
+               and %(scopes)s <@ coalesce(sessions.scopes, '{{}}')
+               and (sessions.organization_id is null
+                 or {_IS_ADMITTED} and {_IS_ACTIVE} and not {OWES_SECOND_FACTOR} and not {OWES_TERMS})
+         returning {_ROTATED}
+              into {_COLUMNS};
+            rotated := found;
+        end if;
+    end if;
+    if not rotated then
+        select {_AS_IT_IS}
+          into {_COLUMNS}
+          from refresh_tokens, {_STANDING};
+        if not found then
+            return;
+        end if;
+        return next;
+        return;
+    end if;
+
+    if not stays then
+        insert into refresh_tokens (digest, session_id, created_at) values (%(successor)s, presented.id, %(at)s);
+    end if;
+    update sessions
+       set expires_at = least(%(at)s + {IDLE}, sessions.ends_at),
+           expires_day = (least(%(at)s + {IDLE}, sessions.ends_at) at time zone 'UTC')::date,
+           last_seen_at = greatest(sessions.last_seen_at, %(at)s)
+     where id = any (line) and revoked_at is null;
+    return next;
+""",
+)
+
+_ROTATE: Final[LiteralString] = ROTATE_REFRESH_TOKEN.call("*")
 
 
 class PostgresUsedKeyProofs(OnPool):

@@ -30,7 +30,11 @@ PARAMETERS: Final[Mapping[str, object]] = {
 
 
 @pytest.mark.parametrize(
-    ("statement", "columns"), [(REDEEM, _Presented._fields), (REDEEM_WITH_SECRET, (*ClientRow._fields, *_Presented._fields))]
+    ("statement", "columns"),
+    [
+        (REDEEM, _Presented._fields),
+        (REDEEM_WITH_SECRET, (*(f"client_{name}" for name in ClientRow._fields), *_Presented._fields)),
+    ],
 )
 def test_the_columns_of_a_redemption_are_in_the_order_in_which_they_are_read(
     database_url: str, statement: LiteralString, columns: tuple[str, ...]
