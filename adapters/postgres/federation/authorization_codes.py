@@ -338,7 +338,7 @@ _HAS_CONSENT: Final[LiteralString] = (
 _STANDING: Final[LiteralString] = f"""
             services
       cross join lateral (select {acts_until("code")} as until) as acting
-       left join organizations on organizations.id = services.org_id
+       join organizations on organizations.id = services.org_id and organizations.status = 'active'
        left join memberships on memberships.org_id = services.org_id and memberships.user_id = code.user_id and {counts_for("users")}
        left join consents on consents.service_id = services.id and consents.user_id = code.user_id
       where services.id = code.service_id
@@ -357,6 +357,12 @@ _STANDING: Final[LiteralString] = f"""
         and (%(key)s::text is not null or not services.dpop_bound_access_tokens)
         and ({_HAS_CONSENT} or services.trusted and {IS_OWN_MEMBERSHIP})
 """
+
+# Reads the client that shows a secret, or none.
+_MEET: Final[LiteralString] = f"""select {CLIENT}
+          into {_CLIENT_COLUMNS}
+          from (select %(client)s as client, %(secret)s as digest) as asked
+               {ITS_SERVICE}"""
 
 # The expressions of the sign-in's log entry and event: the person, the provider, the service and the time.
 _OF_CODE: Final[Mapping[str, LiteralString]] = {
@@ -404,10 +410,7 @@ REDEEM_CODE: Final = Function(
     },
     f"""
     if %(service)s is null then
-        select {CLIENT}
-          into {_CLIENT_COLUMNS}
-          from (select %(client)s as client, %(secret)s as digest) as asked
-               {ITS_SERVICE};
+        {_MEET};
         if not found then
             return;
         end if;
@@ -479,6 +482,13 @@ REDEEM_CODE: Final = Function(
     end if;
     if not fits or not found then
         would_do := exists (select from {_STANDING});
+        if %(service)s is null then
+            -- What the client has lost while the call waited is the refusal.
+            {_MEET};
+            if not found then
+                return;
+            end if;
+        end if;
         return query
         select {_CLIENT_COLUMNS},
            {_NOT_REDEEMED};

@@ -1150,7 +1150,7 @@ begin
                then agent_acts_until(code.audiences, code.user_id, code.service_id, code.created_at)
                else 'infinity'::timestamptz
            end as until) as acting
-       left join organizations on organizations.id = services.org_id
+       join organizations on organizations.id = services.org_id and organizations.status = 'active'
        left join memberships on memberships.org_id = services.org_id and memberships.user_id = code.user_id and (
                users.address_vouched_by is null or memberships.own_since is not null
             or split_part(users.address_vouched_by, '/', 1) = memberships.org_id::text
@@ -1181,7 +1181,7 @@ begin
                then agent_acts_until(code.audiences, code.user_id, code.service_id, code.created_at)
                else 'infinity'::timestamptz
            end as until) as acting
-       left join organizations on organizations.id = services.org_id
+       join organizations on organizations.id = services.org_id and organizations.status = 'active'
        left join memberships on memberships.org_id = services.org_id and memberships.user_id = code.user_id and (
                users.address_vouched_by is null or memberships.own_since is not null
             or split_part(users.address_vouched_by, '/', 1) = memberships.org_id::text
@@ -1200,6 +1200,43 @@ begin
         and (given_key::text is not null or not services.dpop_bound_access_tokens)
         and ((coalesce(consents.scopes @> code.scopes, false) and (code.audiences is null or audiences_are_allowed(code.audiences, code.user_id, code.service_id))) or services.trusted and memberships.own_since is not null)
 );
+        if given_service is null then
+            -- What the client has lost while the call waited is the refusal.
+            select
+           services.id, services.slug, organizations.id, organizations.slug, organizations.status = 'active', services.service_type,
+           services.id_token_alg, services.access_token_alg, services.jwks,
+           exists (select from client_secrets where client_secrets.service_id = services.id),
+           (
+               select client_secrets.id from client_secrets
+                where client_secrets.digest = decode(asked.digest, 'hex') and client_secrets.service_id = services.id
+           ),
+           services.jwks_uri, services.jwks_fetched_at, services.assertion_audience, services.is_agent,
+           services.dpop_bound_access_tokens, services.profile = 'fapi2'
+          into client_service_id,
+           client_service_slug,
+           client_organization_id,
+           client_organization_slug,
+           client_organization_is_active,
+           client_service_type,
+           client_id_token_alg,
+           client_access_token_alg,
+           client_jwks,
+           client_has_secret,
+           client_secret,
+           client_jwks_uri,
+           client_jwks_fetched_at,
+           client_assertion_audience,
+           client_is_agent,
+           client_binds_tokens,
+           client_holds_fapi2
+          from (select given_client as client, given_secret as digest) as asked
+     cross join lateral (select * from services where services.oauth_client_id = asked.client limit 1) as services
+     cross join lateral (select * from organizations where organizations.id = services.org_id limit 1) as organizations
+;
+            if not found then
+                return;
+            end if;
+        end if;
         return query
         select client_service_id,
            client_service_slug,
