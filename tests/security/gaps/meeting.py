@@ -40,6 +40,7 @@ class Meeting(Agents):
         super().__post_init__()
         self.boss = self.resident(self.acme, "owner", "boss")
         self.governor = self.people.proved("governor@example.org", platform_owner=True)
+        self.other_governor = self.people.proved("other@example.org", platform_owner=True)
         self.people.change("update users set email_verified_at = now() where id = %s", self.boss.user)
 
     # --- Locks.
@@ -162,11 +163,17 @@ class Meeting(Agents):
         answer = await self.request("POST", f"{self.path(application)}/assignments", to, by=self.boss)
         self.given[f"holder of {slug}"] = answer.ok(201)["id"]
 
+    async def impersonated(self) -> dict[str, Any]:
+        """What a platform owner has been given to act for Ada."""
+        body = {"reason": "Ticket 4711: sees an empty list"}
+        begun = (await self.request("POST", f"/api/platform/impersonate/{self.ada.user}", body, by=self.other_governor)).ok()
+        return self.kept(begun)
+
     # --- Ends.
 
     async def done(self, method: str, path: str, body: Any = None, by: Any = None) -> None:
         answer = await self.request(method, path, body, by=by or self.boss)
-        assert answer.status in {200, 202, 204}, answer.body
+        assert answer.status in {200, 201, 202, 204}, answer.body
 
     async def set_service(self, application: Application, **settings: Any) -> None:
         await self.done("PATCH", self.path(application), settings)
