@@ -8,13 +8,16 @@ rest on the code alone. Only so can the fact end while the request waits for the
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import partial
 from typing import Final, LiteralString
 
 import pytest
+import trio
 
 from core.domain.secrets import Password
-from tests.http.federation.relying import Application
+from tests.http.client import Received
+from tests.http.federation.relying import Application, claims_of
 from tests.http.federation.resources.agents import READ
 from tests.http.signing_in import PASSWORD
 from tests.security.gaps.meeting import APPROVE, Meeting, outcome
@@ -134,3 +137,65 @@ async def test_an_application_with_a_secret_gets_nothing(meeting: Meeting, name:
 async def test_an_application_that_was_met_before_gets_nothing(meeting: Meeting, name: str, lock: str, how: str) -> None:
     """A statement of its own has met the application: it has no secret, or signs assertions."""
     await refused(meeting, meeting.page, OF_PUBLIC[name], lock, how)
+
+
+@pytest.mark.parametrize("lock", ["account", "browser"])
+async def test_a_permission_that_is_taken_meanwhile_is_no_scope(meeting: Meeting, lock: str) -> None:
+    code = await meeting.of_api()
+    meeting.log.remember(code)
+    held = meeting.browsers if lock == "browser" else meeting.account
+    answer = await meeting.behind(held, partial(meeting.redeem, meeting.shop, code), meeting.permission_taken)
+    assert meeting.kept(answer.ok())["scope"].split() == ["openid", READ]
+
+
+@pytest.mark.parametrize("lock", ["account", "browser"])
+async def test_bounds_of_sessions_that_are_set_meanwhile_bound_this_one(meeting: Meeting, lock: str) -> None:
+    """The numbers stand in the new session's row, and the hours count from the sign-in, which is two hours old."""
+    code = await meeting.code(meeting.shop, auth_time=meeting.postern.foundation.clock.now() - timedelta(hours=2))
+
+    async def bounds() -> None:
+        await meeting.set_rules(most_sessions=3)
+        await meeting.set_service(meeting.shop, most_sessions=2, session_lifetime_hours=1)
+
+    held = meeting.browsers if lock == "browser" else meeting.account
+    answer = await meeting.behind(held, partial(meeting.redeem, meeting.shop, code), bounds)
+    tokens = meeting.kept(answer.ok())
+    (opened,) = meeting.opened()
+    assert (opened["most"], opened["most_in_service"]) == (3, 2)
+    assert (await meeting.client.get("/api/user", token=tokens["access_token"])).status == 401
+
+
+@pytest.mark.parametrize("lock", ["account", "browser"])
+async def test_what_is_told_is_told_as_it_is_by_then(meeting: Meeting, lock: str) -> None:
+    """Her role is what it is when the application gets it. Her name is the account's, which a request that waits for the browser holds."""
+    meeting.tenants.join(meeting.ada, meeting.acme, "admin")
+    code = await meeting.code(meeting.shop, scopes="openid profile organization")
+    ask = partial(meeting.redeem, meeting.shop, code)
+    if lock == "account":
+        renamed = partial(meeting.request, "PATCH", "/api/user", {"name": "Augusta"}, by=meeting.ada)
+        claims = claims_of(meeting.kept((await meeting.before_the_end_of(renamed, ask)).ok())["id_token"])
+        assert claims["name"] == "Augusta"
+    else:
+        demoted = "update memberships set role = 'member' where role = 'admin'"
+        claims = claims_of(meeting.kept((await meeting.behind(meeting.browsers, ask, demoted)).ok())["id_token"])
+        assert claims["organization"]["role"] == "member"
+
+
+async def test_of_two_that_bring_the_code_the_one_that_holds_the_account_wins(meeting: Meeting) -> None:
+    """The first waits for the browser's session and the second for the first."""
+    code = await meeting.plain()
+    answers: list[Received] = []
+
+    async def second() -> None:
+        answers.append(await meeting.redeem(meeting.shop, code))
+
+    async with trio.open_nursery() as nursery:
+
+        async def begins() -> None:
+            nursery.start_soon(second)
+            await meeting.people.all_wait(2)
+
+        first = await meeting.behind(meeting.browsers, partial(meeting.redeem, meeting.shop, code), begins)
+    meeting.kept(first.ok())
+    assert outcome(answers[0]) == GRANT
+    assert [row["revoked_at"] for row in meeting.opened()] == [None]
