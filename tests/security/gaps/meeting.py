@@ -66,6 +66,9 @@ class Meeting(Agents):
     def session_row(self, session: object) -> Statement:
         return "select from sessions where id = %s for share", session
 
+    def hold(self, connection: psycopg.Connection[Any], lock: Statement) -> None:
+        connection.execute(lock[0], [lock[1]])
+
     async def behind(self, lock: Statement, ask: Ask, act: Act | LiteralString) -> Received:
         """The answer to a request that waits for the lock of another connection, while somebody acts beside it, or this connection does."""
         answers: list[Received] = []
@@ -74,7 +77,7 @@ class Meeting(Agents):
             answers.append(await ask())
 
         with psycopg.connect(self.database_url) as other:
-            other.execute(lock[0], [lock[1]])
+            self.hold(other, lock)
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(asked)
                 await self.people.somebody_waits()
