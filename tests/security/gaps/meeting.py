@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any, Final, LiteralString
+from uuid import UUID
 
 import psycopg
 import pytest
@@ -125,6 +126,12 @@ class Meeting(Agents):
         await self.set_service(application or self.shop, sign_in_policy="members")
         return await self.plain(application)
 
+    async def of_listed(self, application: Application | None = None) -> str:
+        """The same for somebody whom others have listed as a member."""
+        self.tenants.join(self.ada, self.acme, listed=True)
+        await self.set_service(application or self.shop, sign_in_policy="members")
+        return await self.plain(application)
+
     async def of_trusted(self, application: Application | None = None) -> str:
         """A code for a member whom nobody has asked for consent."""
         self.tenants.join(self.ada, self.acme)
@@ -165,6 +172,21 @@ class Meeting(Agents):
         to = {"role": slug, "user_id": str(self.ada.user)}
         answer = await self.request("POST", f"{self.path(application)}/assignments", to, by=self.boss)
         self.given[f"holder of {slug}"] = answer.ok(201)["id"]
+
+    def subscribed(self) -> UUID:
+        """Ada has bought a plan of the shop. Returns the plan's id."""
+        plan = self.postern.foundation.ids.new()
+        self.people.change(
+            "insert into plans (id, service_id, name, price_cents, currency, features, created_at, updated_at)"
+            " values (%s, %s, 'Pro', 900, 'usd', '{}', now(), now())",
+            *(plan, self.shop.service.id),
+        )
+        self.people.change(
+            "insert into subscriptions (id, service_id, user_id, plan_id, status, current_period_end, created_at, updated_at)"
+            " values (gen_random_uuid(), %s, %s, %s, 'active', now() + interval '1 day', now(), now())",
+            *(self.shop.service.id, self.ada.user, plan),
+        )
+        return plan
 
     async def impersonated(self) -> dict[str, Any]:
         """What a platform owner has been given to act for Ada."""

@@ -82,6 +82,11 @@ ENDS: Final[dict[str, End]] = {
     "the service holds FAPI 2.0": End(None, answer=CLIENT, row="update all_services set profile = 'fapi2'"),
     "a proxy stands before the service": End(None, answer=UNAUTHORIZED, row="update all_services set service_type = 'proxy'"),
     "the account is deactivated": End(Meeting.deactivated, row="update users set deactivated_at = now()", ends_code=True),
+    "the provider's word counts no more for a membership that others have listed": End(
+        None, Meeting.of_listed, row="update users set address_vouched_by = 'another/provider' where email = 'ada@example.org'"
+    ),
+    "the browser's session has come to its end": End(None, row="update sessions set ends_at = now() - interval '1 hour'"),
+    "the browser's session has rested too long": End(None, row="update sessions set expires_at = now() - interval '1 hour'"),
     "the person signs out": End(Meeting.signed_out, row="update sessions set revoked_at = now()"),
     "the password is changed": End(Meeting.password_changed, row="delete from authorization_codes", ends_code=True),
 }
@@ -176,9 +181,29 @@ async def test_what_is_told_is_told_as_it_is_by_then(meeting: Meeting, lock: str
         claims = claims_of(meeting.kept((await meeting.before_the_end_of(renamed, ask)).ok())["id_token"])
         assert claims["name"] == "Augusta"
     else:
+        # The endpoint that changes her role locks her account.
         demoted = "update memberships set role = 'member' where role = 'admin'"
         claims = claims_of(meeting.kept((await meeting.behind(meeting.browsers, ask, demoted)).ok())["id_token"])
         assert claims["organization"]["role"] == "member"
+
+
+@pytest.mark.parametrize("lock", ["account", "browser"])
+async def test_what_she_has_bought_is_told_as_it_is_by_then(meeting: Meeting, lock: str) -> None:
+    plan = meeting.subscribed()
+    code = await meeting.plain()
+    held = meeting.browsers if lock == "browser" else meeting.account
+    renamed = partial(meeting.done, "PATCH", f"{meeting.path(meeting.shop)}/plans/{plan}", {"name": "Gold"})
+    answer = await meeting.behind(held, partial(meeting.redeem, meeting.shop, code), renamed)
+    assert claims_of(meeting.kept(answer.ok())["access_token"])["plan"] == "Gold"
+
+
+async def test_the_second_factor_of_the_browsers_session_is_that_of_the_last_moment(meeting: Meeting) -> None:
+    """The endpoint of the proof locks the account."""
+    code = await meeting.plain()
+    proved = "update sessions set second_factor_at = '2026-01-02 03:04+00'"
+    meeting.kept((await meeting.behind(meeting.browsers, partial(meeting.redeem, meeting.shop, code), proved)).ok())
+    (row,) = meeting.people.rows("select second_factor_at = '2026-01-02 03:04+00' as is_that from sessions where scopes is not null")
+    assert row["is_that"]
 
 
 async def test_of_two_that_bring_the_code_the_one_that_holds_the_account_wins(meeting: Meeting) -> None:

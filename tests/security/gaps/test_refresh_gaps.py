@@ -207,3 +207,34 @@ async def test_what_is_told_is_told_as_it_is_by_then(meeting: Meeting, lock: str
     answer = await waited(meeting, End(changes), lock, "act", tokens["refresh_token"], ask)
     claims = _claims(meeting.kept(answer.ok()))
     assert (claims["name"], claims["organization"]["role"]) == ("Augusta", "member")
+
+
+@pytest.mark.parametrize("lock", ["token", "session"])
+async def test_what_she_has_bought_is_told_as_it_is_by_then(meeting: Meeting, lock: str) -> None:
+    plan = meeting.subscribed()
+    tokens = await meeting.signed_in(meeting.shop)
+    renamed = End(lambda m: m.done("PATCH", f"{m.path(m.shop)}/plans/{plan}", {"name": "Gold"}))
+    ask = partial(meeting.refresh, meeting.shop, tokens["refresh_token"])
+    answer = await waited(meeting, renamed, lock, "act", tokens["refresh_token"], ask)
+    assert claims_of(meeting.kept(answer.ok())["access_token"])["plan"] == "Gold"
+
+
+@pytest.mark.parametrize("lock", ["token", "session"])
+async def test_a_public_application_that_has_lost_its_credentials_meanwhile(meeting: Meeting, lock: str) -> None:
+    """It was public when the request met it, then had a secret, and lost it: by the rows, since the request waits for three requests."""
+    tokens = await meeting.signed_in(meeting.page)
+    lost = End(None, row="update all_services set credential_removed_at = now() where slug = 'page'")
+    ask = partial(meeting.refresh, meeting.page, tokens["refresh_token"])
+    assert outcome(await waited(meeting, lost, lock, "row", tokens["refresh_token"], ask)) == GRANT
+    assert is_as_it_was(meeting)
+
+
+@pytest.mark.parametrize("lock", ["token", "session"])
+async def test_an_application_that_holds_fapi_2_meanwhile_keeps_its_token(meeting: Meeting, lock: str) -> None:
+    """By its row: the profile needs keys, which this application does not have."""
+    tokens = await meeting.signed_in(meeting.shop)
+    ask = partial(meeting.refresh, meeting.shop, tokens["refresh_token"])
+    holds = End(None, row="update all_services set profile = 'fapi2' where slug = 'shop'")
+    answer = await waited(meeting, holds, lock, "row", tokens["refresh_token"], ask)
+    assert meeting.kept(answer.ok())["refresh_token"] == tokens["refresh_token"]
+    assert is_as_it_was(meeting)
