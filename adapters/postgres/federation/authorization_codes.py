@@ -6,7 +6,7 @@ from typing import Any, Final, LiteralString, NamedTuple
 from uuid import UUID
 
 from adapters.postgres.columns import IdRow, storable_text
-from adapters.postgres.federation.clients import CLIENT, CLIENT_TYPES, ITS_SERVICE, ClientRow
+from adapters.postgres.federation.clients import CLIENT, CLIENT_TYPES, ClientRow
 from adapters.postgres.functions import Function
 from adapters.postgres.identity.addresses import is_verified_for
 from adapters.postgres.identity.privacy.forgetting import holding_by_use
@@ -256,16 +256,6 @@ _ADD_FOR_PUSHED: Final[LiteralString] = f"""
 """
 
 
-# Whether a client redeems by its secret. The use case checks the same again, to tell one refusal from another. By then the redemption is
-# committed, so the function must not redeem for a client that the use case will refuse.
-def _redeems_by_secret(
-    is_its: LiteralString, is_active: LiteralString, kind: LiteralString, binds_tokens: LiteralString, holds_fapi2: LiteralString
-) -> LiteralString:
-    return (
-        f"""({is_its} and {is_active} and {kind} <> 'proxy' and (not {binds_tokens} or %(key)s::text is not null) and not {holds_fapi2})"""
-    )
-
-
 # The arguments of the function: the client, by its id as an authenticated one or by what it shows, then what `_parameters` makes.
 _ARGUMENTS: Final[Mapping[LiteralString, LiteralString]] = {
     "service": "uuid",
@@ -306,19 +296,19 @@ _PRESENTED: Final[Mapping[LiteralString, tuple[LiteralString, LiteralString, Lit
     "authenticated_by": ("text[]", "code.authenticated_by", "code.authenticated_by"),
     "redeemed": ("boolean", "true", "false"),
     "contended": ("boolean", "false", "would_do and fits"),
-    "expires_at": ("timestamptz", "opened.expires_at", "null"),
-    "ends_at": ("timestamptz", "opened.ends_at", "null"),
-    "parent_id": ("uuid", "opened.parent_id", "null"),
-    "device_id": ("uuid", "opened.device_id", "null"),
-    "second_factor_at": ("timestamptz", "opened.second_factor_at", "null"),
+    "expires_at": ("timestamptz", "expires_at", "null"),
+    "ends_at": ("timestamptz", "ends_at", "null"),
+    "parent_id": ("uuid", "bounds.id", "null"),
+    "device_id": ("uuid", "parent.device_id", "null"),
+    "second_factor_at": ("timestamptz", "parent.second_factor_at", "null"),
     "email": ("text", "users.email", "null"),
     "email_is_verified": ("boolean", is_verified_for("code.organization_id"), "null"),
     "is_platform_owner": ("boolean", "users.is_platform_owner", "null"),
-    "role": ("text", "services.role", "null"),
-    "subscription": ("jsonb", SUBSCRIPTION_STATE, "null"),
-    "profile": ("jsonb", f"case when 'profile' = any (code.scopes) then {PROFILE} end", "null"),
-    "directory_context": ("text", directory_context("code.authenticated_by", "parent.id", "code.organization_id"), "null"),
-    "tells_more": ("boolean", tells_more("services.id", "services.org_id", "users.id"), "false"),
+    "role": ("text", "role", "null"),
+    "subscription": ("jsonb", "subscription", "null"),
+    "profile": ("jsonb", "profile", "null"),
+    "directory_context": ("text", "directory_context", "null"),
+    "tells_more": ("boolean", "rare.more", "false"),
     "granted": ("integer", "jsonb_array_length(code.audiences)", "jsonb_array_length(code.audiences)"),
     "audiences": ("jsonb", "apis", "apis"),
     "untargeted": ("boolean", "false", "would_do and not fits"),
@@ -329,117 +319,69 @@ _NOT_REDEEMED: Final[LiteralString] = ",\n           ".join(
     value if value != "null" else f"null::{kind}" for kind, _, value in _PRESENTED.values()
 )
 
-# What has to hold at the moment of the redemption, besides the account and the browser's session, which are locked by then. The code's row
-# is `code`, the account's is `users`. Members of the organization need no consent for its trusted services. When the membership ends, the
-# code needs consent again, also if the code was given a moment before.
-_HAS_CONSENT: Final[LiteralString] = (
-    f"(coalesce(consents.scopes @> code.scopes, false) and {allows_audiences('code.audiences', 'code.user_id', 'code.service_id')})"
-)
-_STANDING: Final[LiteralString] = f"""
-            services
-      cross join lateral (select {acts_until("code")} as until) as acting
-       join organizations on organizations.id = services.org_id and organizations.status = 'active'
-       left join memberships on memberships.org_id = services.org_id and memberships.user_id = code.user_id and {counts_for("users")}
-       left join consents on consents.service_id = services.id and consents.user_id = code.user_id
-      where services.id = code.service_id
-        and (%(service)s is not null or {
-    _redeems_by_secret(
-        "exists (select from client_secrets where client_secrets.id = client_secret and client_secrets.service_id = services.id)",
-        "organizations.status = 'active'",
-        "services.service_type",
-        "services.dpop_bound_access_tokens",
-        "services.profile = 'fapi2'",
-    )
-})
-        and {admits("memberships.role is not null", "code.user_id")}
-        and acting.until > %(at)s
-        and not {time_is_over(terms_due("code.user_id"))}
-        and (%(key)s::text is not null or not services.dpop_bound_access_tokens)
-        and ({_HAS_CONSENT} or services.trusted and {IS_OWN_MEMBERSHIP})
-"""
-
-# Reads the client that shows a secret, or none.
-_MEET: Final[LiteralString] = f"""select {CLIENT}
-          into {_CLIENT_COLUMNS}
-          from (select %(client)s as client, %(secret)s as digest) as asked
-               {ITS_SERVICE}"""
-
 # The expressions of the sign-in's log entry and event: the person, the provider, the service and the time.
 _OF_CODE: Final[Mapping[str, LiteralString]] = {
     "user": "code.user_id",
-    "organization": "services.org_id",
-    "service": "services.id",
+    "organization": "code.organization_id",
+    "service": "code.service_id",
     "provider": "code.provider",
     "at": "%(at)s::timestamptz",
 }
 _ONCE: Final = "(select) as once"
-_AGENT: Final = "case when services.is_agent then services.oauth_client_id end"
+_AGENT: Final = "case when client_is_agent then oauth_client_id end"
 _LET_HOLD: Final[LiteralString] = holding_by_use(
-    "users.id", "%(at)s", "code.authenticated_by", "where users.origin_org_id <> services.org_id"
+    "users.id", "%(at)s", "code.authenticated_by", "where users.origin_org_id <> code.organization_id"
 )
 
 # One call does all of the redemption or nothing, in one round trip: applications wait for the answer while somebody signs in.
 #
 # Each small statement sees what others have committed before it. So the account is locked first, as in every transaction that opens or ends
 # sessions, and the browser's session second. A request that ends the browser's session either waits for the account and finds the new
-# session, or was first, and then there is no `parent`. What no locked row protects is a condition of the code's update, the first write,
-# which comes after all waits. What was read before them, the client and its secret, is read there once more. Of two requests with the same
-# code, the second waits for the account, and then its update finds no row. The code that this second request has read is from before the
-# change, so `contended` makes the request look again. A session that acts in another person's name (`impersonator_id`) cannot redeem,
-# because the new session would outlive the impersonation.
+# session, or was first, and then there is no `parent`. What no locked row protects is read after these waits, and nothing of what was read
+# before them opens anything: the code's row has no column that changes, but for those that the redemption itself sets. Of two requests with
+# the same code, the second waits for the account, and then its update finds no row. The code that this second request has read is from
+# before the change, so `contended` makes the request look again. A session that acts in another person's name (`impersonator_id`) cannot
+# redeem, because the new session would outlive the impersonation.
 #
-# A code that another client shows, or with another proof, locks nothing: otherwise a stranger could hold up an account.
+# A code that another client shows, or without its proof, locks nothing: otherwise a stranger could hold up an account.
 REDEEM_CODE: Final = Function(
     "redeem_code_10",
     "Redeems an authorization code: for an authenticated service, or for a client that shows a secret.",
     _ARGUMENTS,
     {**_OF_CLIENT_BY_NAME, **{name: kind for name, (kind, _, _) in _PRESENTED.items()}},
     {
-        "asking": "uuid := given_service",
         "code": "record",
         "users": "users",
         "parent": "sessions",
-        "services": "record",
-        "opened": "record",
-        "listeners": "record",
-        "told": "record",
-        "apis": "jsonb",
-        "fits": "boolean",
+        "bounds": "sessions",
+        "oauth_client_id": "text",
+        "most_in_service": "integer",
+        "most": "integer",
+        "admitted": "boolean",
+        "acts_until": "timestamptz",
+        "due": "timestamptz",
+        "has_consent": "boolean",
+        "is_spared": "boolean",
         "would_do": "boolean := false",
+        "fits": "boolean",
+        "apis": "jsonb",
+        "rare": "record",
+        "told": "record",
         "rung": "bigint",
     },
     f"""
-    if %(service)s is null then
-        {_MEET};
-        if not found then
-            return;
-        end if;
-        if {
-        _redeems_by_secret(
-            "client_secret is not null",
-            "client_organization_is_active",
-            "client_service_type",
-            "client_binds_tokens",
-            "client_holds_fapi2",
-        )
-    } then
-            asking := client_service_id;
-        end if;
-    end if;
-
-    select codes.*, all_services.org_id as organization_id
+    select codes.*, all_services.org_id as organization_id,
+           codes.service_id = %(service)s or exists (
+               select
+                 from client_secrets
+                where client_secrets.digest = decode(%(secret)s, 'hex') and client_secrets.service_id = codes.service_id
+           ) as is_its
       into code
       from authorization_codes as codes
       join all_services on all_services.id = codes.service_id
      where codes.digest = %(digest)s;
-    if not found then
-        if %(service)s is null then
-            return next;
-        end if;
-        return;
-    end if;
 
-    if code.service_id = asking
+    if code.is_its
        and code.redirect_uri = %(redirect_uri)s
        and code.code_challenge is not distinct from %(code_challenge)s
        and (code.key_thumbprint is null or code.key_thumbprint = %(key)s)
@@ -458,88 +400,118 @@ REDEEM_CODE: Final = Function(
                for share;
         end if;
     end if;
-    if parent.id is null then
-        return query
-        select {_CLIENT_COLUMNS},
-           {_NOT_REDEEMED};
-        return;
-    end if;
 
-    if code.audiences is null then
-        fits := %(resource)s is null;
-    else
-        apis := {open_audiences("code")};
-        fits := audience_fits(apis, code.audiences, %(resource)s, '{{}}');
-    end if;
-    if fits then
-        update authorization_codes as codes
-           set redeemed_at = %(at)s, redeemed_with = %(proof)s, session_id = %(session)s
-          from {_STANDING}
-           and codes.id = code.id and codes.redeemed_at is null
-     returning services.id, services.org_id, services.is_agent, services.oauth_client_id, services.most_sessions as most_in_service,
-               organizations.most_sessions as most, acting.until as acts_until, memberships.role, {_HAS_CONSENT} as has_consent
-          into services;
-    end if;
-    if not fits or not found then
-        would_do := exists (select from {_STANDING});
-        if %(service)s is null then
-            -- What the client has lost while the call waited is the refusal.
-            {_MEET};
-            if not found then
-                return;
-            end if;
+    if parent.id is not null then
+        select {CLIENT}, services.oauth_client_id, services.most_sessions, organizations.most_sessions, memberships.role,
+               {admits("memberships.role is not null", "code.user_id")}, {acts_until("code")}, {terms_due("code.user_id")},
+               coalesce(consents.scopes @> code.scopes, false)
+               and {allows_audiences("code.audiences", "code.user_id", "code.service_id")},
+               services.trusted and {IS_OWN_MEMBERSHIP}
+          into {_CLIENT_COLUMNS}, oauth_client_id, most_in_service, most, role,
+               admitted, acts_until, due,
+               has_consent,
+               is_spared
+          from (select %(secret)s as digest) as asked
+         cross join services
+          left join organizations on organizations.id = services.org_id
+          left join memberships on memberships.org_id = services.org_id and memberships.user_id = code.user_id and {counts_for("users")}
+          left join consents on consents.service_id = services.id and consents.user_id = code.user_id
+         where services.id = code.service_id;
+        -- Members of the organization need no consent for its trusted services. When the membership ends, the code needs consent again,
+        -- also if the code was given a moment before. The use case checks again what a client that shows a secret needs, to tell one
+        -- refusal from another. By then the redemption is committed.
+        would_do := coalesce(admitted and acts_until > %(at)s and not {time_is_over("due")}
+            and (%(key)s is not null or not client_binds_tokens)
+            and (has_consent or is_spared)
+            and client_organization_is_active
+            and (%(service)s is not null
+                 or client_secret is not null and client_service_type <> 'proxy' and not client_holds_fapi2
+                and oauth_client_id = %(client)s), false);
+        if code.audiences is null then
+            fits := %(resource)s is null;
+        else
+            apis := {open_audiences("code")};
+            fits := audience_fits(apis, code.audiences, %(resource)s, '{{}}');
         end if;
-        return query
-        select {_CLIENT_COLUMNS},
+    end if;
+
+    if would_do and fits then
+        update authorization_codes
+           set redeemed_at = %(at)s, redeemed_with = %(proof)s, session_id = %(session)s
+         where id = code.id and redeemed_at is null;
+    end if;
+    if not (would_do and fits and found) then
+        if %(service)s is null then
+            select {CLIENT}
+              into {_CLIENT_COLUMNS}
+              from (select %(client)s as client, %(secret)s as digest) as asked
+              join services on services.oauth_client_id = asked.client
+              join organizations on organizations.id = services.org_id;
+        end if;
+        if code.id is not null and (found or %(service)s is not null) then
+            return query
+            select {_CLIENT_COLUMNS},
            {_NOT_REDEEMED};
+        elsif found and %(service)s is null then
+            return next;
+        end if;
         return;
     end if;
 
+    -- The new session ends with the browser's session, unless the scopes allow a session of its own. The person has chosen the end of an
+    -- agent's.
+    if not client_is_agent and %(root)s <> all (code.scopes) then
+        bounds := parent;
+    end if;
+    expires_at := least(%(at)s + %(idle)s, %(at)s + %(lifetime)s, bounds.expires_at, bounds.ends_at, acts_until);
+    ends_at := least(%(at)s + %(lifetime)s, bounds.ends_at, acts_until);
     insert into sessions (id, user_id, device_id, organization_id, service_id, created_at, last_seen_at, expires_at, ends_at,
                           authenticated_by, parent_id, depth, proved_at, second_factor_at, stated_at, scopes, audiences,
                           expires_day, minutes_idle, most, most_in_service, key_thumbprint, factor_through, factor_stated)
-    select %(session)s, code.user_id, parent.device_id, services.org_id, services.id, %(at)s, %(at)s, until.expires_at,
-           least(%(at)s + %(lifetime)s, bounds.ends_at, services.acts_until),
-           code.authenticated_by, bounds.id, case when bounds.id is null then 0 else 1 end, code.auth_time,
-           parent.second_factor_at, code.stated_at, code.scopes, code.audiences, (until.expires_at at time zone 'UTC')::date,
-           least(%(minutes_idle)s, bounds.minutes_idle), services.most, services.most_in_service,
-           %(key)s, parent.factor_through, parent.factor_stated
-      from {_ONCE}
-      -- The new session ends with the browser's session, unless the scopes allow a session of its own. The person has chosen the end of an
-      -- agent's.
-      left join (select parent.id, parent.expires_at, parent.ends_at, parent.minutes_idle) as bounds
-             on not services.is_agent and %(root)s <> all (code.scopes)
-     cross join lateral (
-               select least(%(at)s + %(idle)s, %(at)s + %(lifetime)s, bounds.expires_at, bounds.ends_at, services.acts_until) as expires_at
-           ) as until
- returning expires_at, ends_at, parent_id, device_id, second_factor_at into opened;
+    values (%(session)s, code.user_id, parent.device_id, code.organization_id, code.service_id, %(at)s, %(at)s, expires_at, ends_at,
+            code.authenticated_by, bounds.id, case when bounds.id is null then 0 else 1 end, code.auth_time,
+            parent.second_factor_at, code.stated_at, code.scopes, code.audiences, (expires_at at time zone 'UTC')::date,
+            least(%(minutes_idle)s, bounds.minutes_idle), most, most_in_service,
+            %(key)s, parent.factor_through, parent.factor_stated);
     insert into refresh_tokens (digest, session_id, created_at) values (%(refresh_digest)s, %(session)s, %(at)s);
 
+    -- What most services and people have none of.
+    select exists (select from siem_configurations where org_id = code.organization_id) as export,
+           exists (select from webhooks where org_id = code.organization_id) as webhooks,
+           exists (select from subscriptions where user_id = code.user_id and service_id = code.service_id) as subscriptions,
+           {tells_more("code.service_id", "code.organization_id", "code.user_id")} as more
+      into rare;
     -- Where the log has the sign-in already, the redemption adds nothing to it.
     if code.provider <> '{LOGGED_ALREADY}' then
         {log_login(_ONCE, device="parent.device_id", **_OF_CODE)};
         {tell_login(_ONCE, agent=_AGENT, **_OF_CODE)} into told;
-        select exists (select from siem_configurations where org_id = services.org_id) as export,
-               exists (select from webhooks where org_id = services.org_id) as webhooks
-          into listeners;
-        if listeners.export then
-            {queue_for_export(_ONCE, "%(login_id)s::uuid", "services.org_id")};
+        if rare.export then
+            {queue_for_export(_ONCE, "%(login_id)s::uuid", "code.organization_id")};
         end if;
-        if listeners.webhooks then
+        if rare.webhooks then
             with queued as (
                      {fan_out("(select told.id, told.name, told.organization_id, told.target_id, told.request_id) as told")}
                  )
             select count(*) into rung from queued;
         end if;
     end if;
-    if users.origin_org_id <> services.org_id then
+    if users.origin_org_id <> code.organization_id then
         {_LET_HOLD};
     end if;
     insert into service_users (service_id, user_id, org_id, first_login_at, last_login_at, created_at, own_since)
-    values (services.id, code.user_id, services.org_id, %(at)s, %(at)s, %(at)s, case when services.has_consent then %(at)s end)
+    values (code.service_id, code.user_id, code.organization_id, %(at)s, %(at)s, %(at)s, case when has_consent then %(at)s end)
         on conflict (service_id, user_id) do update
        set {ENTERED_AGAIN};
 
+    if rare.subscriptions then
+        select {SUBSCRIPTION_STATE} into subscription from services where services.id = code.service_id;
+    end if;
+    if 'profile' = any (code.scopes) then
+        profile := {PROFILE};
+    end if;
+    if 'fed' = any (code.authenticated_by) then
+        directory_context := {directory_context("code.authenticated_by", "parent.id", "code.organization_id")};
+    end if;
     return query
     select {_CLIENT_COLUMNS},
            {_REDEEMED};

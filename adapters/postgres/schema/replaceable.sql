@@ -1002,70 +1002,36 @@ create or replace function redeem_code_10(
     language plpgsql volatile security invoker set search_path = public, pg_temp as $$
 #variable_conflict use_column
 declare
-    asking uuid := given_service;
     code record;
     users users;
     parent sessions;
-    services record;
-    opened record;
-    listeners record;
-    told record;
-    apis jsonb;
-    fits boolean;
+    bounds sessions;
+    oauth_client_id text;
+    most_in_service integer;
+    most integer;
+    admitted boolean;
+    acts_until timestamptz;
+    due timestamptz;
+    has_consent boolean;
+    is_spared boolean;
     would_do boolean := false;
+    fits boolean;
+    apis jsonb;
+    rare record;
+    told record;
     rung bigint;
 begin
-    if given_service is null then
-        select
-           services.id, services.slug, organizations.id, organizations.slug, organizations.status = 'active', services.service_type,
-           services.id_token_alg, services.access_token_alg, services.jwks,
-           exists (select from client_secrets where client_secrets.service_id = services.id),
-           (
-               select client_secrets.id from client_secrets
-                where client_secrets.digest = decode(asked.digest, 'hex') and client_secrets.service_id = services.id
-           ),
-           services.jwks_uri, services.jwks_fetched_at, services.assertion_audience, services.is_agent,
-           services.dpop_bound_access_tokens, services.profile = 'fapi2'
-          into client_service_id,
-           client_service_slug,
-           client_organization_id,
-           client_organization_slug,
-           client_organization_is_active,
-           client_service_type,
-           client_id_token_alg,
-           client_access_token_alg,
-           client_jwks,
-           client_has_secret,
-           client_secret,
-           client_jwks_uri,
-           client_jwks_fetched_at,
-           client_assertion_audience,
-           client_is_agent,
-           client_binds_tokens,
-           client_holds_fapi2
-          from (select given_client as client, given_secret as digest) as asked
-     cross join lateral (select * from services where services.oauth_client_id = asked.client limit 1) as services
-     cross join lateral (select * from organizations where organizations.id = services.org_id limit 1) as organizations
-;
-        if not found then
-            return;
-        end if;
-        if (client_secret is not null and client_organization_is_active and client_service_type <> 'proxy' and (not client_binds_tokens or given_key::text is not null) and not client_holds_fapi2) then
-            asking := client_service_id;
-        end if;
-    end if;
-    select codes.*, all_services.org_id as organization_id
+    select codes.*, all_services.org_id as organization_id,
+           codes.service_id = given_service or exists (
+               select
+                 from client_secrets
+                where client_secrets.digest = decode(given_secret, 'hex') and client_secrets.service_id = codes.service_id
+           ) as is_its
       into code
       from authorization_codes as codes
       join all_services on all_services.id = codes.service_id
      where codes.digest = given_digest;
-    if not found then
-        if given_service is null then
-            return next;
-        end if;
-        return;
-    end if;
-    if code.service_id = asking
+    if code.is_its
        and code.redirect_uri = given_redirect_uri
        and code.code_challenge is not distinct from given_code_challenge
        and (code.key_thumbprint is null or code.key_thumbprint = given_key)
@@ -1084,125 +1050,8 @@ begin
                for share;
         end if;
     end if;
-    if parent.id is null then
-        return query
-        select client_service_id,
-           client_service_slug,
-           client_organization_id,
-           client_organization_slug,
-           client_organization_is_active,
-           client_service_type,
-           client_id_token_alg,
-           client_access_token_alg,
-           client_jwks,
-           client_has_secret,
-           client_secret,
-           client_jwks_uri,
-           client_jwks_fetched_at,
-           client_assertion_audience,
-           client_is_agent,
-           client_binds_tokens,
-           client_holds_fapi2,
-           code.user_id,
-           code.service_id,
-           code.organization_id,
-           code.redeemed_at,
-           code.redeemed_with,
-           code.session_id,
-           code.nonce,
-           code.scopes,
-           code.auth_time,
-           code.stated_at,
-           code.authenticated_by,
-           false,
-           would_do and fits,
-           null::timestamptz,
-           null::timestamptz,
-           null::uuid,
-           null::uuid,
-           null::timestamptz,
-           null::text,
-           null::boolean,
-           null::boolean,
-           null::text,
-           null::jsonb,
-           null::jsonb,
-           null::text,
-           false,
-           jsonb_array_length(code.audiences),
-           apis,
-           would_do and not fits;
-        return;
-    end if;
-    if code.audiences is null then
-        fits := given_resource is null;
-    else
-        apis := case when code.audiences is not null then open_audiences(code.audiences, code.user_id, code.service_id, code.authenticated_by, false) end;
-        fits := audience_fits(apis, code.audiences, given_resource, '{}');
-    end if;
-    if fits then
-        update authorization_codes as codes
-           set redeemed_at = given_at, redeemed_with = given_proof, session_id = given_session
-          from
-            services
-      cross join lateral (select case
-               when services.is_agent
-               then agent_acts_until(code.audiences, code.user_id, code.service_id, code.created_at)
-               else 'infinity'::timestamptz
-           end as until) as acting
-       join organizations on organizations.id = services.org_id and organizations.status = 'active'
-       left join memberships on memberships.org_id = services.org_id and memberships.user_id = code.user_id and (
-               users.address_vouched_by is null or memberships.own_since is not null
-            or split_part(users.address_vouched_by, '/', 1) = memberships.org_id::text
-           )
-       left join consents on consents.service_id = services.id and consents.user_id = code.user_id
-      where services.id = code.service_id
-        and (given_service is not null or (exists (select from client_secrets where client_secrets.id = client_secret and client_secrets.service_id = services.id) and organizations.status = 'active' and services.service_type <> 'proxy' and (not services.dpop_bound_access_tokens or given_key::text is not null) and not services.profile = 'fapi2'))
-        and
-        case services.sign_in_policy
-            when 'anyone' then true
-            when 'assigned' then holds_service_role(code.user_id, services.org_id, services.id)
-            else memberships.role is not null
-        end
-        and acting.until > given_at
-        and not coalesce(case when organizations.asks_terms then terms_due(code.user_id, organizations.id) end <= now(), false)
-        and (given_key::text is not null or not services.dpop_bound_access_tokens)
-        and ((coalesce(consents.scopes @> code.scopes, false) and (code.audiences is null or audiences_are_allowed(code.audiences, code.user_id, code.service_id))) or services.trusted and memberships.own_since is not null)
-           and codes.id = code.id and codes.redeemed_at is null
-     returning services.id, services.org_id, services.is_agent, services.oauth_client_id, services.most_sessions as most_in_service,
-               organizations.most_sessions as most, acting.until as acts_until, memberships.role, (coalesce(consents.scopes @> code.scopes, false) and (code.audiences is null or audiences_are_allowed(code.audiences, code.user_id, code.service_id))) as has_consent
-          into services;
-    end if;
-    if not fits or not found then
-        would_do := exists (select from
-            services
-      cross join lateral (select case
-               when services.is_agent
-               then agent_acts_until(code.audiences, code.user_id, code.service_id, code.created_at)
-               else 'infinity'::timestamptz
-           end as until) as acting
-       join organizations on organizations.id = services.org_id and organizations.status = 'active'
-       left join memberships on memberships.org_id = services.org_id and memberships.user_id = code.user_id and (
-               users.address_vouched_by is null or memberships.own_since is not null
-            or split_part(users.address_vouched_by, '/', 1) = memberships.org_id::text
-           )
-       left join consents on consents.service_id = services.id and consents.user_id = code.user_id
-      where services.id = code.service_id
-        and (given_service is not null or (exists (select from client_secrets where client_secrets.id = client_secret and client_secrets.service_id = services.id) and organizations.status = 'active' and services.service_type <> 'proxy' and (not services.dpop_bound_access_tokens or given_key::text is not null) and not services.profile = 'fapi2'))
-        and
-        case services.sign_in_policy
-            when 'anyone' then true
-            when 'assigned' then holds_service_role(code.user_id, services.org_id, services.id)
-            else memberships.role is not null
-        end
-        and acting.until > given_at
-        and not coalesce(case when organizations.asks_terms then terms_due(code.user_id, organizations.id) end <= now(), false)
-        and (given_key::text is not null or not services.dpop_bound_access_tokens)
-        and ((coalesce(consents.scopes @> code.scopes, false) and (code.audiences is null or audiences_are_allowed(code.audiences, code.user_id, code.service_id))) or services.trusted and memberships.own_since is not null)
-);
-        if given_service is null then
-            -- What the client has lost while the call waited is the refusal.
-            select
+    if parent.id is not null then
+        select
            services.id, services.slug, organizations.id, organizations.slug, organizations.status = 'active', services.service_type,
            services.id_token_alg, services.access_token_alg, services.jwks,
            exists (select from client_secrets where client_secrets.service_id = services.id),
@@ -1212,6 +1061,19 @@ begin
            ),
            services.jwks_uri, services.jwks_fetched_at, services.assertion_audience, services.is_agent,
            services.dpop_bound_access_tokens, services.profile = 'fapi2'
+, services.oauth_client_id, services.most_sessions, organizations.most_sessions, memberships.role,
+        case services.sign_in_policy
+            when 'anyone' then true
+            when 'assigned' then holds_service_role(code.user_id, services.org_id, services.id)
+            else memberships.role is not null
+        end, case
+               when services.is_agent
+               then agent_acts_until(code.audiences, code.user_id, code.service_id, code.created_at)
+               else 'infinity'::timestamptz
+           end, case when organizations.asks_terms then terms_due(code.user_id, organizations.id) end,
+               coalesce(consents.scopes @> code.scopes, false)
+               and (code.audiences is null or audiences_are_allowed(code.audiences, code.user_id, code.service_id)),
+               services.trusted and memberships.own_since is not null
           into client_service_id,
            client_service_slug,
            client_organization_id,
@@ -1228,17 +1090,77 @@ begin
            client_assertion_audience,
            client_is_agent,
            client_binds_tokens,
-           client_holds_fapi2
-          from (select given_client as client, given_secret as digest) as asked
-     cross join lateral (select * from services where services.oauth_client_id = asked.client limit 1) as services
-     cross join lateral (select * from organizations where organizations.id = services.org_id limit 1) as organizations
-;
-            if not found then
-                return;
-            end if;
+           client_holds_fapi2, oauth_client_id, most_in_service, most, role,
+               admitted, acts_until, due,
+               has_consent,
+               is_spared
+          from (select given_secret as digest) as asked
+         cross join services
+          left join organizations on organizations.id = services.org_id
+          left join memberships on memberships.org_id = services.org_id and memberships.user_id = code.user_id and (
+               users.address_vouched_by is null or memberships.own_since is not null
+            or split_part(users.address_vouched_by, '/', 1) = memberships.org_id::text
+           )
+          left join consents on consents.service_id = services.id and consents.user_id = code.user_id
+         where services.id = code.service_id;
+        -- Members of the organization need no consent for its trusted services. When the membership ends, the code needs consent again,
+        -- also if the code was given a moment before. The use case checks again what a client that shows a secret needs, to tell one
+        -- refusal from another. By then the redemption is committed.
+        would_do := coalesce(admitted and acts_until > given_at and not coalesce(due <= now(), false)
+            and (given_key is not null or not client_binds_tokens)
+            and (has_consent or is_spared)
+            and client_organization_is_active
+            and (given_service is not null
+                 or client_secret is not null and client_service_type <> 'proxy' and not client_holds_fapi2
+                and oauth_client_id = given_client), false);
+        if code.audiences is null then
+            fits := given_resource is null;
+        else
+            apis := case when code.audiences is not null then open_audiences(code.audiences, code.user_id, code.service_id, code.authenticated_by, false) end;
+            fits := audience_fits(apis, code.audiences, given_resource, '{}');
         end if;
-        return query
-        select client_service_id,
+    end if;
+    if would_do and fits then
+        update authorization_codes
+           set redeemed_at = given_at, redeemed_with = given_proof, session_id = given_session
+         where id = code.id and redeemed_at is null;
+    end if;
+    if not (would_do and fits and found) then
+        if given_service is null then
+            select
+           services.id, services.slug, organizations.id, organizations.slug, organizations.status = 'active', services.service_type,
+           services.id_token_alg, services.access_token_alg, services.jwks,
+           exists (select from client_secrets where client_secrets.service_id = services.id),
+           (
+               select client_secrets.id from client_secrets
+                where client_secrets.digest = decode(asked.digest, 'hex') and client_secrets.service_id = services.id
+           ),
+           services.jwks_uri, services.jwks_fetched_at, services.assertion_audience, services.is_agent,
+           services.dpop_bound_access_tokens, services.profile = 'fapi2'
+              into client_service_id,
+           client_service_slug,
+           client_organization_id,
+           client_organization_slug,
+           client_organization_is_active,
+           client_service_type,
+           client_id_token_alg,
+           client_access_token_alg,
+           client_jwks,
+           client_has_secret,
+           client_secret,
+           client_jwks_uri,
+           client_jwks_fetched_at,
+           client_assertion_audience,
+           client_is_agent,
+           client_binds_tokens,
+           client_holds_fapi2
+              from (select given_client as client, given_secret as digest) as asked
+              join services on services.oauth_client_id = asked.client
+              join organizations on organizations.id = services.org_id;
+        end if;
+        if code.id is not null and (found or given_service is not null) then
+            return query
+            select client_service_id,
            client_service_slug,
            client_organization_id,
            client_organization_slug,
@@ -1284,32 +1206,42 @@ begin
            jsonb_array_length(code.audiences),
            apis,
            would_do and not fits;
+        elsif found and given_service is null then
+            return next;
+        end if;
         return;
     end if;
+    -- The new session ends with the browser's session, unless the scopes allow a session of its own. The person has chosen the end of an
+    -- agent's.
+    if not client_is_agent and given_root <> all (code.scopes) then
+        bounds := parent;
+    end if;
+    expires_at := least(given_at + given_idle, given_at + given_lifetime, bounds.expires_at, bounds.ends_at, acts_until);
+    ends_at := least(given_at + given_lifetime, bounds.ends_at, acts_until);
     insert into sessions (id, user_id, device_id, organization_id, service_id, created_at, last_seen_at, expires_at, ends_at,
                           authenticated_by, parent_id, depth, proved_at, second_factor_at, stated_at, scopes, audiences,
                           expires_day, minutes_idle, most, most_in_service, key_thumbprint, factor_through, factor_stated)
-    select given_session, code.user_id, parent.device_id, services.org_id, services.id, given_at, given_at, until.expires_at,
-           least(given_at + given_lifetime, bounds.ends_at, services.acts_until),
-           code.authenticated_by, bounds.id, case when bounds.id is null then 0 else 1 end, code.auth_time,
-           parent.second_factor_at, code.stated_at, code.scopes, code.audiences, (until.expires_at at time zone 'UTC')::date,
-           least(given_minutes_idle, bounds.minutes_idle), services.most, services.most_in_service,
-           given_key, parent.factor_through, parent.factor_stated
-      from (select) as once
-      -- The new session ends with the browser's session, unless the scopes allow a session of its own. The person has chosen the end of an
-      -- agent's.
-      left join (select parent.id, parent.expires_at, parent.ends_at, parent.minutes_idle) as bounds
-             on not services.is_agent and given_root <> all (code.scopes)
-     cross join lateral (
-               select least(given_at + given_idle, given_at + given_lifetime, bounds.expires_at, bounds.ends_at, services.acts_until) as expires_at
-           ) as until
- returning expires_at, ends_at, parent_id, device_id, second_factor_at into opened;
+    values (given_session, code.user_id, parent.device_id, code.organization_id, code.service_id, given_at, given_at, expires_at, ends_at,
+            code.authenticated_by, bounds.id, case when bounds.id is null then 0 else 1 end, code.auth_time,
+            parent.second_factor_at, code.stated_at, code.scopes, code.audiences, (expires_at at time zone 'UTC')::date,
+            least(given_minutes_idle, bounds.minutes_idle), most, most_in_service,
+            given_key, parent.factor_through, parent.factor_stated);
     insert into refresh_tokens (digest, session_id, created_at) values (given_refresh_digest, given_session, given_at);
+    -- What most services and people have none of.
+    select exists (select from siem_configurations where org_id = code.organization_id) as export,
+           exists (select from webhooks where org_id = code.organization_id) as webhooks,
+           exists (select from subscriptions where user_id = code.user_id and service_id = code.service_id) as subscriptions,
+           (
+               exists (select from service_claims where service_claims.service_id = code.service_id offset 0)
+               or exists (select from service_roles where service_roles.service_id = code.service_id offset 0)
+               or exists (select from team_members where team_members.user_id = code.user_id and team_members.org_id = code.organization_id offset 0)
+           ) as more
+      into rare;
     -- Where the log has the sign-in already, the redemption adds nothing to it.
     if code.provider <> '' then
     insert into login_events (id, user_id, organization_id, service_id, device_id, provider, success, reason, address, user_agent,
                               risk_score, risk_factors, flagged, country, city, spot, created_at, request_id, decision)
-    select given_login_id::uuid, code.user_id, services.org_id, services.id, parent.device_id, code.provider, given_login_success::boolean, given_login_reason::text,
+    select given_login_id::uuid, code.user_id, code.organization_id, code.service_id, parent.device_id, code.provider, given_login_success::boolean, given_login_reason::text,
            given_login_address::inet, given_login_user_agent::text, given_login_risk_score::real, given_login_risk_factors::text[],
            given_login_flagged::boolean, given_login_country::text, given_login_city::text,
            given_login_spot::smallint[], given_at::timestamptz,
@@ -1317,24 +1249,21 @@ begin
       from (select) as once
     ;
     insert into events (id, name, organization_id, actor_id, target_type, target_id, details, occurred_at, request_id)
-    select given_event::uuid, given_event_name::text, services.org_id, code.user_id, given_event_target::text, code.user_id::text,
-           given_event_details::jsonb || jsonb_build_object('provider', code.provider, 'service_id', services.id)
-           || jsonb_strip_nulls(jsonb_build_object('agent', case when services.is_agent then services.oauth_client_id end::text)), given_at::timestamptz,
+    select given_event::uuid, given_event_name::text, code.organization_id, code.user_id, given_event_target::text, code.user_id::text,
+           given_event_details::jsonb || jsonb_build_object('provider', code.provider, 'service_id', code.service_id)
+           || jsonb_strip_nulls(jsonb_build_object('agent', case when client_is_agent then oauth_client_id end::text)), given_at::timestamptz,
            given_event_request::uuid
       from (select) as once
  returning id, name, organization_id, target_id, request_id
      into told;
-        select exists (select from siem_configurations where org_id = services.org_id) as export,
-               exists (select from webhooks where org_id = services.org_id) as webhooks
-          into listeners;
-        if listeners.export then
+        if rare.export then
     insert into sign_in_pending (event_id, export_id)
     select given_login_id::uuid, siem_configurations.id
       from (select) as once
-      join siem_configurations on siem_configurations.org_id = services.org_id
+      join siem_configurations on siem_configurations.org_id = code.organization_id
     ;
         end if;
-        if listeners.webhooks then
+        if rare.webhooks then
             with queued as (
     insert into webhook_deliveries (id, webhook_id, event_id, event_name, next_at, created_at, updated_at, request_id)
     select (left(told.id::text, 15) || substr(gen_random_uuid()::text, 16))::uuid, webhooks.id, told.id, told.name, now(), now(), now(),
@@ -1348,10 +1277,10 @@ begin
             select count(*) into rung from queued;
         end if;
     end if;
-    if users.origin_org_id <> services.org_id then
+    if users.origin_org_id <> code.organization_id then
              insert into held_accounts (user_id, held_since)
              select users.id, given_at
-              where users.origin_org_id <> services.org_id
+              where users.origin_org_id <> code.organization_id
                 and (
                         'fed' <> all (code.authenticated_by)
                      or exists (select from identities where user_id = users.id and upstream_provider_id is null)
@@ -1360,13 +1289,52 @@ begin
                  on conflict (user_id) do nothing;
     end if;
     insert into service_users (service_id, user_id, org_id, first_login_at, last_login_at, created_at, own_since)
-    values (services.id, code.user_id, services.org_id, given_at, given_at, given_at, case when services.has_consent then given_at end)
+    values (code.service_id, code.user_id, code.organization_id, given_at, given_at, given_at, case when has_consent then given_at end)
         on conflict (service_id, user_id) do update
        set
                     first_login_at = coalesce(service_users.first_login_at, excluded.first_login_at),
                     last_login_at = greatest(service_users.last_login_at, excluded.last_login_at),
                     own_since = coalesce(service_users.own_since, excluded.own_since)
 ;
+    if rare.subscriptions then
+        select (
+    select jsonb_build_object(
+               'plan', plans.name,
+               'features', plans.features,
+               'status', case
+                             when subscriptions.status = 'active' and not subscriptions.managed and subscriptions.current_period_end <=
+                             now() then 'expired'
+                             else subscriptions.status
+                         end,
+               'current_period_end', subscriptions.current_period_end
+           )
+      from subscriptions
+      join plans on plans.id = subscriptions.plan_id
+     where subscriptions.user_id = users.id and subscriptions.service_id = services.id
+     order by subscriptions.status in ('active', 'past_due') desc, subscriptions.created_at desc, subscriptions.id desc
+     limit 1
+) into subscription from services where services.id = code.service_id;
+    end if;
+    if 'profile' = any (code.scopes) then
+        profile :=
+           case
+               when num_nonnulls(users.name, users.given_name, users.family_name, users.username, users.zoneinfo, users.picture_id,
+                                 users.language, users.profile_updated_at) > 0
+               then jsonb_build_object(
+                        'name', users.name, 'given_name', users.given_name, 'family_name', users.family_name, 'username', users.username,
+                        'zoneinfo', users.zoneinfo, 'picture', users.picture_id, 'language', users.language,
+                        'updated_at', floor(extract(epoch from users.profile_updated_at))::bigint
+                    )
+           end;
+    end if;
+    if 'fed' = any (code.authenticated_by) then
+        directory_context := case when 'fed' = any (code.authenticated_by) then (
+               select directory_sessions.context_class
+                 from directory_sessions
+                 join upstream_providers on upstream_providers.id = directory_sessions.upstream_provider_id
+                where directory_sessions.session_id = parent.id and upstream_providers.org_id = code.organization_id
+           ) end;
+    end if;
     return query
     select client_service_id,
            client_service_slug,
@@ -1398,53 +1366,19 @@ begin
            code.authenticated_by,
            true,
            false,
-           opened.expires_at,
-           opened.ends_at,
-           opened.parent_id,
-           opened.device_id,
-           opened.second_factor_at,
+           expires_at,
+           ends_at,
+           bounds.id,
+           parent.device_id,
+           parent.second_factor_at,
            users.email,
            (users.email_verified_at is not null or coalesce(split_part(users.address_vouched_by, '/', 1) = code.organization_id::text, false)),
            users.is_platform_owner,
-           services.role,
-           (
-    select jsonb_build_object(
-               'plan', plans.name,
-               'features', plans.features,
-               'status', case
-                             when subscriptions.status = 'active' and not subscriptions.managed and subscriptions.current_period_end <=
-                             now() then 'expired'
-                             else subscriptions.status
-                         end,
-               'current_period_end', subscriptions.current_period_end
-           )
-      from subscriptions
-      join plans on plans.id = subscriptions.plan_id
-     where subscriptions.user_id = users.id and subscriptions.service_id = services.id
-     order by subscriptions.status in ('active', 'past_due') desc, subscriptions.created_at desc, subscriptions.id desc
-     limit 1
-),
-           case when 'profile' = any (code.scopes) then
-           case
-               when num_nonnulls(users.name, users.given_name, users.family_name, users.username, users.zoneinfo, users.picture_id,
-                                 users.language, users.profile_updated_at) > 0
-               then jsonb_build_object(
-                        'name', users.name, 'given_name', users.given_name, 'family_name', users.family_name, 'username', users.username,
-                        'zoneinfo', users.zoneinfo, 'picture', users.picture_id, 'language', users.language,
-                        'updated_at', floor(extract(epoch from users.profile_updated_at))::bigint
-                    )
-           end end,
-           case when 'fed' = any (code.authenticated_by) then (
-               select directory_sessions.context_class
-                 from directory_sessions
-                 join upstream_providers on upstream_providers.id = directory_sessions.upstream_provider_id
-                where directory_sessions.session_id = parent.id and upstream_providers.org_id = code.organization_id
-           ) end,
-           (
-               exists (select from service_claims where service_claims.service_id = services.id offset 0)
-               or exists (select from service_roles where service_roles.service_id = services.id offset 0)
-               or exists (select from team_members where team_members.user_id = users.id and team_members.org_id = services.org_id offset 0)
-           ),
+           role,
+           subscription,
+           profile,
+           directory_context,
+           rare.more,
            jsonb_array_length(code.audiences),
            apis,
            false;
