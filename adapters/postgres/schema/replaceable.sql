@@ -1384,7 +1384,7 @@ begin
            false;
 end $$;
 
--- Exchanges a refresh token for its successor.
+-- Exchanges a refresh token for its successor, and says what it is worth.
 create or replace function rotate_refresh_token_10(
         given_digest bytea, given_successor bytea, given_by bytea, given_at timestamptz, given_idle interval, given_service uuid,
         given_scopes text[], given_is_public boolean, given_resource text, given_key text, given_foreign_scopes text[]
@@ -1395,70 +1395,68 @@ create or replace function rotate_refresh_token_10(
         impersonator_id uuid, impersonation_id uuid, email text, is_platform_owner boolean, is_live boolean, is_admitted boolean,
         organization_is_active boolean, rotated boolean, rotated_at timestamptz, rotated_by bytea, scopes text[], proved_at timestamptz,
         second_factor_at timestamptz, stated_at timestamptz, parent_id uuid, email_is_verified boolean, role text, owes_second_factor
-        boolean, owes_terms boolean, client_id text, access_token_alg text, profile jsonb, granted integer, audiences jsonb, is_agent
-        boolean, agents_are_forbidden boolean, stays boolean, subscription jsonb, directory_context text, tells_more boolean
+        boolean, owes_terms boolean, client_id text, access_token_alg text, profile jsonb, granted integer, is_agent boolean,
+        agents_are_forbidden boolean, stays boolean, audiences jsonb, subscription jsonb, directory_context text, tells_more boolean
     )
     language plpgsql volatile security invoker set search_path = public, pg_temp as $$
 #variable_conflict use_column
 declare
-    presented record;
+    token record;
     line uuid[];
-    above uuid;
+    one uuid;
+    owns boolean;
 begin
-    select sessions.id, sessions.parent_id, refresh_tokens.rotated_at is null and sessions.revoked_at is null as may_rotate
-      into presented
-      from refresh_tokens
-      join sessions on sessions.id = refresh_tokens.session_id
-     where refresh_tokens.digest = given_digest and (given_service is null or sessions.scopes is not null and sessions.service_id = given_service) and (
-           sessions.key_thumbprint is null
-        or given_key is not null and (not given_is_public or sessions.key_thumbprint = given_key)
-       );
-    if not found then
-        return;
-    end if;
     rotated := false;
-    if presented.may_rotate then
-        line := array[presented.id];
-        above := presented.parent_id;
-        while above is not null loop
-            line := line || above;
-            select sessions.parent_id into above from sessions where sessions.id = above;
-        end loop;
-        perform from refresh_tokens where digest = given_digest and rotated_at is null for no key update;
+    select session_id into token from refresh_tokens where digest = given_digest and rotated_at is null for no key update;
+    if found then
+        select sessions.id, sessions.parent_id, sessions.depth,
+               sessions.audiences is not null or sessions.impersonator_id is not null or num_nonnulls(organizations.mfa_required_since, organizations.admin_factor, organizations.all_factor) > 0
+            or given_service is null and sessions.scopes is not null as has_rare_parts
+          into token
+          from sessions
+          left join organizations on organizations.id = sessions.organization_id
+         where sessions.id = token.session_id and sessions.revoked_at is null
+           and (given_service is null or sessions.scopes is not null and sessions.service_id = given_service)
+           and (sessions.key_thumbprint is null or given_key is not null and (not given_is_public or sessions.key_thumbprint = given_key));
         if found then
-            perform from sessions where id = any (line) and revoked_at is null order by id for no key update;
-            update refresh_tokens
+            case token.depth
+                when 0 then line := array[token.id];
+                when 1 then line := array[least(token.id, token.parent_id), greatest(token.id, token.parent_id)];
+                else
+                    line := array(
+                        with recursive line as (
+                            select token.id, token.parent_id
+                             union all
+                            select sessions.id, sessions.parent_id from line join sessions on sessions.id = line.parent_id
+                        )
+                        select line.id from line order by line.id
+                    );
+            end case;
+            foreach one in array line loop
+                perform from sessions where id = one and revoked_at is null for no key update;
+            end loop;
+            if token.has_rare_parts then
+                update refresh_tokens
                set rotated_at = case when coalesce(sessions.scopes is not null and services.profile = 'fapi2', false) then null else given_at end,
                    rotated_by = case when coalesce(sessions.scopes is not null and services.profile = 'fapi2', false) then null else given_by end
-              from
-            sessions
-       join users on users.id = sessions.user_id
-       left join organizations on organizations.id = sessions.organization_id
-       left join services on services.id = sessions.service_id
-       left join memberships on memberships.org_id = sessions.organization_id and memberships.user_id = sessions.user_id and (
+              from sessions
+              join users on users.id = sessions.user_id
+              left join organizations on organizations.id = sessions.organization_id
+              left join services on services.id = sessions.service_id
+              left join memberships on memberships.org_id = sessions.organization_id and memberships.user_id = sessions.user_id
+                    and (
                users.address_vouched_by is null or memberships.own_since is not null
             or split_part(users.address_vouched_by, '/', 1) = memberships.org_id::text
            )
-      cross join lateral (select case when sessions.audiences is not null then open_audiences(sessions.audiences, sessions.user_id, sessions.service_id, sessions.authenticated_by, false) end as open) as apis
-      where refresh_tokens.digest = given_digest and sessions.id = refresh_tokens.session_id
-        and (given_service is null or sessions.scopes is not null and sessions.service_id = given_service)
-        and (
-           sessions.key_thumbprint is null
-        or given_key is not null and (not given_is_public or sessions.key_thumbprint = given_key)
-       )
-        and (given_service is not null or sessions.scopes is null or services.id is not null and (
+             cross join lateral (select case when sessions.audiences is not null then open_audiences(sessions.audiences, sessions.user_id, sessions.service_id, sessions.authenticated_by, false) end as open) as apis
+             where refresh_tokens.digest = given_digest and refresh_tokens.rotated_at is null and sessions.id = refresh_tokens.session_id
+               and (given_service is null or sessions.scopes is not null and sessions.service_id = given_service)
+               and (sessions.key_thumbprint is null or given_key is not null and (not given_is_public or sessions.key_thumbprint = given_key))
+               and (given_service is not null or sessions.scopes is null or services.id is not null and (
            services.service_type in ('mobile', 'desktop') or services.jwks_uri is null and not (services.jwks is not null or exists (select from client_secrets where client_secrets.service_id = services.id))))
-        and (sessions.scopes is null or not given_is_public or coalesce(sessions.created_at > services.credential_removed_at + interval '1 minute', true))
-        and (given_key is not null or not coalesce(services.dpop_bound_access_tokens, false))
-               and refresh_tokens.rotated_at is null
-               and
-            case
-                when sessions.audiences is null
-                then given_resource is null and (given_foreign_scopes = '{}' or given_scopes <> '{}')
-                else audience_fits(apis.open, sessions.audiences, given_resource, given_foreign_scopes)
-            end
-               and (
-           sessions.revoked_at is null
+               and (sessions.scopes is null or not given_is_public or coalesce(sessions.created_at > services.credential_removed_at + interval '1 minute', true))
+               and (given_key is not null or not coalesce(services.dpop_bound_access_tokens, false))
+               and sessions.revoked_at is null
        and sessions.expires_at > now()
        and sessions.ends_at > now()
        and (organizations.session_hours is null
@@ -1478,15 +1476,19 @@ begin
                   and impersonators.is_platform_owner
                   and impersonators.deactivated_at is null
            ))
- and case
+               and case
                when services.is_agent then coalesce(case
                when services.is_agent
                then agent_acts_until(sessions.audiences, sessions.user_id, sessions.service_id, sessions.created_at)
                else 'infinity'::timestamptz
            end > now(), false)
                else coalesce(sessions.created_at >= services.agent_since, true)
-           end)
+           end
                and given_scopes <@ coalesce(sessions.scopes, '{}')
+               and case
+                       when sessions.audiences is null then given_resource is null and (given_foreign_scopes = '{}' or given_scopes <> '{}')
+                       else audience_fits(apis.open, sessions.audiences, given_resource, given_foreign_scopes)
+                   end
                and (sessions.organization_id is null
                  or
         case services.sign_in_policy
@@ -1539,39 +1541,39 @@ begin
                end
            ) <= now(), false) and not coalesce(case when organizations.asks_terms and sessions.impersonator_id is null then terms_due(sessions.user_id, organizations.id) end <= now(), false))
          returning sessions.id,
-           sessions.user_id,
-           sessions.device_id,
-           sessions.organization_id,
-           organizations.slug,
-           sessions.service_id,
-           services.slug,
-           sessions.created_at,
-           sessions.last_seen_at,
-           sessions.expires_at,
-           sessions.ends_at,
-           sessions.authenticated_by,
-           sessions.impersonator_id,
-           sessions.impersonation_id,
-           users.email,
-           users.is_platform_owner,
-           true,
-           sessions.organization_id is not null,
-           sessions.organization_id is not null,
-           true,
-           null,
-           null,
-           sessions.scopes,
-           sessions.proved_at,
-           sessions.second_factor_at,
-           sessions.stated_at,
-           sessions.parent_id,
-           (users.email_verified_at is not null or coalesce(split_part(users.address_vouched_by, '/', 1) = sessions.organization_id::text, false)),
-           memberships.role,
-           false,
-           false,
-           case when sessions.scopes is not null then services.oauth_client_id end,
-           services.access_token_alg,
-           case when 'profile' = any (sessions.scopes) then
+                   sessions.user_id,
+                   sessions.device_id,
+                   sessions.organization_id,
+                   organizations.slug,
+                   sessions.service_id,
+                   services.slug,
+                   sessions.created_at,
+                   sessions.last_seen_at,
+                   sessions.expires_at,
+                   sessions.ends_at,
+                   sessions.authenticated_by,
+                   sessions.impersonator_id,
+                   sessions.impersonation_id,
+                   users.email,
+                   users.is_platform_owner,
+                   true,
+                   sessions.organization_id is not null,
+                   sessions.organization_id is not null,
+                   true,
+                   null,
+                   null,
+                   sessions.scopes,
+                   sessions.proved_at,
+                   sessions.second_factor_at,
+                   sessions.stated_at,
+                   sessions.parent_id,
+                   (users.email_verified_at is not null or coalesce(split_part(users.address_vouched_by, '/', 1) = sessions.organization_id::text, false)),
+                   memberships.role,
+                   false,
+                   false,
+                   case when sessions.scopes is not null then services.oauth_client_id end,
+                   services.access_token_alg,
+                   case when 'profile' = any (sessions.scopes) then
            case
                when num_nonnulls(users.name, users.given_name, users.family_name, users.username, users.zoneinfo, users.picture_id,
                                  users.language, users.profile_updated_at) > 0
@@ -1581,62 +1583,150 @@ begin
                         'updated_at', floor(extract(epoch from users.profile_updated_at))::bigint
                     )
            end end,
-           jsonb_array_length(sessions.audiences),
-           apis.open,
-           services.is_agent,
-           coalesce(services.is_agent and organizations.agents = 'forbidden', false),
-           coalesce(sessions.scopes is not null and services.profile = 'fapi2', false),
-           (
-    select jsonb_build_object(
-               'plan', plans.name,
-               'features', plans.features,
-               'status', case
-                             when subscriptions.status = 'active' and not subscriptions.managed and subscriptions.current_period_end <=
-                             now() then 'expired'
-                             else subscriptions.status
-                         end,
-               'current_period_end', subscriptions.current_period_end
+                   jsonb_array_length(sessions.audiences),
+                   services.is_agent,
+                   coalesce(services.is_agent and organizations.agents = 'forbidden', false),
+                   coalesce(sessions.scopes is not null and services.profile = 'fapi2', false),
+                   apis.open
+              into session_id, user_id, device_id, organization_id, organization_slug, service_id, service_slug, created_at, last_seen_at, expires_at, ends_at, authenticated_by, impersonator_id, impersonation_id, email, is_platform_owner, is_live, is_admitted, organization_is_active, rotated, rotated_at, rotated_by, scopes, proved_at, second_factor_at, stated_at, parent_id, email_is_verified, role, owes_second_factor, owes_terms, client_id, access_token_alg, profile, granted, is_agent, agents_are_forbidden, stays, audiences;
+            else
+                update refresh_tokens
+               set rotated_at = case when coalesce(sessions.scopes is not null and services.profile = 'fapi2', false) then null else given_at end,
+                   rotated_by = case when coalesce(sessions.scopes is not null and services.profile = 'fapi2', false) then null else given_by end
+              from sessions
+              join users on users.id = sessions.user_id
+              left join organizations on organizations.id = sessions.organization_id
+              left join services on services.id = sessions.service_id
+              left join memberships on memberships.org_id = sessions.organization_id and memberships.user_id = sessions.user_id
+                    and (
+               users.address_vouched_by is null or memberships.own_since is not null
+            or split_part(users.address_vouched_by, '/', 1) = memberships.org_id::text
            )
-      from subscriptions
-      join plans on plans.id = subscriptions.plan_id
-     where subscriptions.user_id = users.id and subscriptions.service_id = services.id
-     order by subscriptions.status in ('active', 'past_due') desc, subscriptions.created_at desc, subscriptions.id desc
-     limit 1
-),
-           case when 'fed' = any (sessions.authenticated_by) then (
-               select directory_sessions.context_class
-                 from directory_sessions
-                 join upstream_providers on upstream_providers.id = directory_sessions.upstream_provider_id
-                where directory_sessions.session_id = sessions.parent_id and upstream_providers.org_id = sessions.organization_id
-           ) end,
-           (
-               exists (select from service_claims where service_claims.service_id = sessions.service_id offset 0)
-               or exists (select from service_roles where service_roles.service_id = sessions.service_id offset 0)
-               or exists (select from team_members where team_members.user_id = sessions.user_id and team_members.org_id = sessions.organization_id offset 0)
-           )
-              into session_id, user_id, device_id, organization_id, organization_slug, service_id, service_slug, created_at, last_seen_at, expires_at, ends_at, authenticated_by, impersonator_id, impersonation_id, email, is_platform_owner, is_live, is_admitted, organization_is_active, rotated, rotated_at, rotated_by, scopes, proved_at, second_factor_at, stated_at, parent_id, email_is_verified, role, owes_second_factor, owes_terms, client_id, access_token_alg, profile, granted, audiences, is_agent, agents_are_forbidden, stays, subscription, directory_context, tells_more;
+             where refresh_tokens.digest = given_digest and refresh_tokens.rotated_at is null and sessions.id = refresh_tokens.session_id
+               and (given_service is null or sessions.scopes is not null and sessions.service_id = given_service)
+               and (sessions.key_thumbprint is null or given_key is not null and (not given_is_public or sessions.key_thumbprint = given_key))
+               and (given_service is not null or sessions.scopes is null or services.id is not null and (false))
+               and (sessions.scopes is null or not given_is_public or coalesce(sessions.created_at > services.credential_removed_at + interval '1 minute', true))
+               and (given_key is not null or not coalesce(services.dpop_bound_access_tokens, false))
+               and sessions.revoked_at is null
+       and sessions.expires_at > now()
+       and sessions.ends_at > now()
+       and (organizations.session_hours is null
+         or coalesce(sessions.proved_at, sessions.created_at) + organizations.session_hours * interval '1 hour' > now())
+       and (services.session_lifetime_hours is null
+         or coalesce(sessions.proved_at, sessions.created_at) + services.session_lifetime_hours * interval '1 hour' > now())
+       and (organizations.session_idle_minutes is null
+         or sessions.last_seen_at + organizations.session_idle_minutes * interval '1 minute' > now())
+       and (services.session_idle_minutes is null
+         or sessions.last_seen_at + services.session_idle_minutes * interval '1 minute' > now())
+       and users.deactivated_at is null
+       and (sessions.organization_id is null or organizations.id is not null)      -- neither organization nor service is being deleted
+       and (sessions.service_id is null or services.id is not null)
+       and (sessions.impersonator_id is null or false)
+               and case
+               when services.is_agent then coalesce(case
+               when services.is_agent
+               then agent_acts_until(sessions.audiences, sessions.user_id, sessions.service_id, sessions.created_at)
+               else 'infinity'::timestamptz
+           end > now(), false)
+               else coalesce(sessions.created_at >= services.agent_since, true)
+           end
+               and given_scopes <@ coalesce(sessions.scopes, '{}')
+               and sessions.audiences is null and given_resource is null and (given_foreign_scopes = '{}' or given_scopes <> '{}')
+               and (sessions.organization_id is null
+                 or
+        case services.sign_in_policy
+            when 'anyone' then true
+            when 'assigned' then holds_service_role(sessions.user_id, services.org_id, services.id)
+            else memberships.role is not null
+        end and coalesce(organizations.status = 'active', false) and not num_nonnulls(organizations.mfa_required_since, organizations.admin_factor, organizations.all_factor) > 0 and not coalesce(case when organizations.asks_terms and sessions.impersonator_id is null then terms_due(sessions.user_id, organizations.id) end <= now(), false))
+         returning sessions.id,
+                   sessions.user_id,
+                   sessions.device_id,
+                   sessions.organization_id,
+                   organizations.slug,
+                   sessions.service_id,
+                   services.slug,
+                   sessions.created_at,
+                   sessions.last_seen_at,
+                   sessions.expires_at,
+                   sessions.ends_at,
+                   sessions.authenticated_by,
+                   sessions.impersonator_id,
+                   sessions.impersonation_id,
+                   users.email,
+                   users.is_platform_owner,
+                   true,
+                   sessions.organization_id is not null,
+                   sessions.organization_id is not null,
+                   true,
+                   null,
+                   null,
+                   sessions.scopes,
+                   sessions.proved_at,
+                   sessions.second_factor_at,
+                   sessions.stated_at,
+                   sessions.parent_id,
+                   (users.email_verified_at is not null or coalesce(split_part(users.address_vouched_by, '/', 1) = sessions.organization_id::text, false)),
+                   memberships.role,
+                   false,
+                   false,
+                   case when sessions.scopes is not null then services.oauth_client_id end,
+                   services.access_token_alg,
+                   case when 'profile' = any (sessions.scopes) then
+           case
+               when num_nonnulls(users.name, users.given_name, users.family_name, users.username, users.zoneinfo, users.picture_id,
+                                 users.language, users.profile_updated_at) > 0
+               then jsonb_build_object(
+                        'name', users.name, 'given_name', users.given_name, 'family_name', users.family_name, 'username', users.username,
+                        'zoneinfo', users.zoneinfo, 'picture', users.picture_id, 'language', users.language,
+                        'updated_at', floor(extract(epoch from users.profile_updated_at))::bigint
+                    )
+           end end,
+                   jsonb_array_length(sessions.audiences),
+                   services.is_agent,
+                   coalesce(services.is_agent and organizations.agents = 'forbidden', false),
+                   coalesce(sessions.scopes is not null and services.profile = 'fapi2', false),
+                   null
+              into session_id, user_id, device_id, organization_id, organization_slug, service_id, service_slug, created_at, last_seen_at, expires_at, ends_at, authenticated_by, impersonator_id, impersonation_id, email, is_platform_owner, is_live, is_admitted, organization_is_active, rotated, rotated_at, rotated_by, scopes, proved_at, second_factor_at, stated_at, parent_id, email_is_verified, role, owes_second_factor, owes_terms, client_id, access_token_alg, profile, granted, is_agent, agents_are_forbidden, stays, audiences;
+            end if;
             rotated := found;
         end if;
+    else
+        perform from refresh_tokens where digest = given_digest;
+        if not found then
+            return;
+        end if;
     end if;
-    if not rotated then
+    if rotated then
+        if not stays then
+            insert into refresh_tokens (digest, session_id, created_at) values (given_successor, token.id, given_at);
+        end if;
+        foreach one in array line loop
+            update sessions
+               set expires_at = least(given_at + coalesce(sessions.minutes_idle * interval '1 minute', given_idle), sessions.ends_at),
+                   expires_day = (least(given_at + coalesce(sessions.minutes_idle * interval '1 minute', given_idle), sessions.ends_at) at time zone 'UTC')::date,
+                   last_seen_at = greatest(sessions.last_seen_at, given_at)
+             where id = one and revoked_at is null;
+        end loop;
+    else
         select sessions.id,
-           sessions.user_id,
-           sessions.device_id,
-           sessions.organization_id,
-           organizations.slug,
-           sessions.service_id,
-           services.slug,
-           sessions.created_at,
-           sessions.last_seen_at,
-           sessions.expires_at,
-           sessions.ends_at,
-           sessions.authenticated_by,
-           sessions.impersonator_id,
-           sessions.impersonation_id,
-           users.email,
-           users.is_platform_owner,
-           (
-           sessions.revoked_at is null
+               sessions.user_id,
+               sessions.device_id,
+               sessions.organization_id,
+               organizations.slug,
+               sessions.service_id,
+               services.slug,
+               sessions.created_at,
+               sessions.last_seen_at,
+               sessions.expires_at,
+               sessions.ends_at,
+               sessions.authenticated_by,
+               sessions.impersonator_id,
+               sessions.impersonation_id,
+               users.email,
+               users.is_platform_owner,
+               sessions.revoked_at is null
        and sessions.expires_at > now()
        and sessions.ends_at > now()
        and (organizations.session_hours is null
@@ -1655,32 +1745,71 @@ begin
                 where impersonators.id = sessions.impersonator_id
                   and impersonators.is_platform_owner
                   and impersonators.deactivated_at is null
-           ))
- and case
+           )) and case
                when services.is_agent then coalesce(case
                when services.is_agent
                then agent_acts_until(sessions.audiences, sessions.user_id, sessions.service_id, sessions.created_at)
                else 'infinity'::timestamptz
            end > now(), false)
                else coalesce(sessions.created_at >= services.agent_since, true)
-           end),
+           end,
         case services.sign_in_policy
             when 'anyone' then true
             when 'assigned' then holds_service_role(sessions.user_id, services.org_id, services.id)
             else memberships.role is not null
         end,
-           coalesce(organizations.status = 'active', false),
-           false,
-           refresh_tokens.rotated_at,
-           refresh_tokens.rotated_by,
-           sessions.scopes,
-           sessions.proved_at,
-           sessions.second_factor_at,
-           sessions.stated_at,
-           sessions.parent_id,
-           (users.email_verified_at is not null or coalesce(split_part(users.address_vouched_by, '/', 1) = sessions.organization_id::text, false)),
-           memberships.role,
-           coalesce(
+               coalesce(organizations.status = 'active', false),
+               false,
+               refresh_tokens.rotated_at,
+               refresh_tokens.rotated_by,
+               sessions.scopes,
+               sessions.proved_at,
+               sessions.second_factor_at,
+               sessions.stated_at,
+               sessions.parent_id,
+               (users.email_verified_at is not null or coalesce(split_part(users.address_vouched_by, '/', 1) = sessions.organization_id::text, false)),
+               memberships.role,
+               num_nonnulls(organizations.mfa_required_since, organizations.admin_factor, organizations.all_factor) > 0,
+               coalesce(case when organizations.asks_terms and sessions.impersonator_id is null then terms_due(sessions.user_id, organizations.id) end <= now(), false),
+               case when sessions.scopes is not null then services.oauth_client_id end,
+               services.access_token_alg,
+               case when 'profile' = any (sessions.scopes) then
+           case
+               when num_nonnulls(users.name, users.given_name, users.family_name, users.username, users.zoneinfo, users.picture_id,
+                                 users.language, users.profile_updated_at) > 0
+               then jsonb_build_object(
+                        'name', users.name, 'given_name', users.given_name, 'family_name', users.family_name, 'username', users.username,
+                        'zoneinfo', users.zoneinfo, 'picture', users.picture_id, 'language', users.language,
+                        'updated_at', floor(extract(epoch from users.profile_updated_at))::bigint
+                    )
+           end end,
+               jsonb_array_length(sessions.audiences),
+               services.is_agent,
+               coalesce(services.is_agent and organizations.agents = 'forbidden', false),
+               coalesce(sessions.scopes is not null and services.profile = 'fapi2', false)
+          into session_id, user_id, device_id, organization_id, organization_slug, service_id, service_slug, created_at, last_seen_at, expires_at, ends_at, authenticated_by, impersonator_id, impersonation_id, email, is_platform_owner, is_live, is_admitted, organization_is_active, rotated, rotated_at, rotated_by, scopes, proved_at, second_factor_at, stated_at, parent_id, email_is_verified, role, owes_second_factor, owes_terms, client_id, access_token_alg, profile, granted, is_agent, agents_are_forbidden, stays
+          from refresh_tokens
+         cross join sessions
+              join users on users.id = sessions.user_id
+              left join organizations on organizations.id = sessions.organization_id
+              left join services on services.id = sessions.service_id
+              left join memberships on memberships.org_id = sessions.organization_id and memberships.user_id = sessions.user_id
+                    and (
+               users.address_vouched_by is null or memberships.own_since is not null
+            or split_part(users.address_vouched_by, '/', 1) = memberships.org_id::text
+           )
+         where refresh_tokens.digest = given_digest and sessions.id = refresh_tokens.session_id
+               and (given_service is null or sessions.scopes is not null and sessions.service_id = given_service)
+               and (sessions.key_thumbprint is null or given_key is not null and (not given_is_public or sessions.key_thumbprint = given_key))
+               and (given_service is not null or sessions.scopes is null or services.id is not null and (
+           services.service_type in ('mobile', 'desktop') or services.jwks_uri is null and not (services.jwks is not null or exists (select from client_secrets where client_secrets.service_id = services.id))))
+               and (sessions.scopes is null or not given_is_public or coalesce(sessions.created_at > services.credential_removed_at + interval '1 minute', true))
+               and (given_key is not null or not coalesce(services.dpop_bound_access_tokens, false));
+        if not found then
+            return;
+        end if;
+        if owes_second_factor then
+            select coalesce(
            least(
                case
                    when organizations.mfa_required_since is not null and memberships.user_id is not null
@@ -1724,26 +1853,39 @@ begin
                                      coalesce(sessions.impersonator_id, sessions.user_id))
                    then greatest(organizations.all_required_since, memberships.created_at) + organizations.mfa_grace_days * interval '1 day'
                end
-           ) <= now(), false),
-           coalesce(case when organizations.asks_terms and sessions.impersonator_id is null then terms_due(sessions.user_id, organizations.id) end <= now(), false),
-           case when sessions.scopes is not null then services.oauth_client_id end,
-           services.access_token_alg,
-           case when 'profile' = any (sessions.scopes) then
-           case
-               when num_nonnulls(users.name, users.given_name, users.family_name, users.username, users.zoneinfo, users.picture_id,
-                                 users.language, users.profile_updated_at) > 0
-               then jsonb_build_object(
-                        'name', users.name, 'given_name', users.given_name, 'family_name', users.family_name, 'username', users.username,
-                        'zoneinfo', users.zoneinfo, 'picture', users.picture_id, 'language', users.language,
-                        'updated_at', floor(extract(epoch from users.profile_updated_at))::bigint
-                    )
-           end end,
-           jsonb_array_length(sessions.audiences),
-           apis.open,
-           services.is_agent,
-           coalesce(services.is_agent and organizations.agents = 'forbidden', false),
-           coalesce(sessions.scopes is not null and services.profile = 'fapi2', false),
-           (
+           ) <= now(), false) into owes_second_factor from sessions
+              join users on users.id = sessions.user_id
+              left join organizations on organizations.id = sessions.organization_id
+              left join services on services.id = sessions.service_id
+              left join memberships on memberships.org_id = sessions.organization_id and memberships.user_id = sessions.user_id
+                    and (
+               users.address_vouched_by is null or memberships.own_since is not null
+            or split_part(users.address_vouched_by, '/', 1) = memberships.org_id::text
+           ) where sessions.id = rotate_refresh_token_10.session_id;
+        end if;
+        if granted is not null then
+            select case when sessions.audiences is not null then open_audiences(sessions.audiences, sessions.user_id, sessions.service_id, sessions.authenticated_by, false) end into audiences from sessions where sessions.id = rotate_refresh_token_10.session_id;
+        end if;
+    end if;
+    if 'fed' = any (authenticated_by) then
+        directory_context := case when 'fed' = any (authenticated_by) then (
+               select directory_sessions.context_class
+                 from directory_sessions
+                 join upstream_providers on upstream_providers.id = directory_sessions.upstream_provider_id
+                where directory_sessions.session_id = rotate_refresh_token_10.parent_id and upstream_providers.org_id = rotate_refresh_token_10.organization_id
+           ) end;
+    end if;
+    tells_more := false;
+    if organization_id is not null then
+        select (
+               exists (select from service_claims where service_claims.service_id = rotate_refresh_token_10.service_id offset 0)
+               or exists (select from service_roles where service_roles.service_id = rotate_refresh_token_10.service_id offset 0)
+               or exists (select from team_members where team_members.user_id = rotate_refresh_token_10.user_id and team_members.org_id = rotate_refresh_token_10.organization_id offset 0)
+           ),
+               exists (select from subscriptions where subscriptions.user_id = rotate_refresh_token_10.user_id and subscriptions.service_id = rotate_refresh_token_10.service_id)
+          into tells_more, owns;
+        if owns then
+            select (
     select jsonb_build_object(
                'plan', plans.name,
                'features', plans.features,
@@ -1759,53 +1901,8 @@ begin
      where subscriptions.user_id = users.id and subscriptions.service_id = services.id
      order by subscriptions.status in ('active', 'past_due') desc, subscriptions.created_at desc, subscriptions.id desc
      limit 1
-),
-           case when 'fed' = any (sessions.authenticated_by) then (
-               select directory_sessions.context_class
-                 from directory_sessions
-                 join upstream_providers on upstream_providers.id = directory_sessions.upstream_provider_id
-                where directory_sessions.session_id = sessions.parent_id and upstream_providers.org_id = sessions.organization_id
-           ) end,
-           (
-               exists (select from service_claims where service_claims.service_id = sessions.service_id offset 0)
-               or exists (select from service_roles where service_roles.service_id = sessions.service_id offset 0)
-               or exists (select from team_members where team_members.user_id = sessions.user_id and team_members.org_id = sessions.organization_id offset 0)
-           )
-          into session_id, user_id, device_id, organization_id, organization_slug, service_id, service_slug, created_at, last_seen_at, expires_at, ends_at, authenticated_by, impersonator_id, impersonation_id, email, is_platform_owner, is_live, is_admitted, organization_is_active, rotated, rotated_at, rotated_by, scopes, proved_at, second_factor_at, stated_at, parent_id, email_is_verified, role, owes_second_factor, owes_terms, client_id, access_token_alg, profile, granted, audiences, is_agent, agents_are_forbidden, stays, subscription, directory_context, tells_more
-          from refresh_tokens,
-            sessions
-       join users on users.id = sessions.user_id
-       left join organizations on organizations.id = sessions.organization_id
-       left join services on services.id = sessions.service_id
-       left join memberships on memberships.org_id = sessions.organization_id and memberships.user_id = sessions.user_id and (
-               users.address_vouched_by is null or memberships.own_since is not null
-            or split_part(users.address_vouched_by, '/', 1) = memberships.org_id::text
-           )
-      cross join lateral (select case when sessions.audiences is not null then open_audiences(sessions.audiences, sessions.user_id, sessions.service_id, sessions.authenticated_by, false) end as open) as apis
-      where refresh_tokens.digest = given_digest and sessions.id = refresh_tokens.session_id
-        and (given_service is null or sessions.scopes is not null and sessions.service_id = given_service)
-        and (
-           sessions.key_thumbprint is null
-        or given_key is not null and (not given_is_public or sessions.key_thumbprint = given_key)
-       )
-        and (given_service is not null or sessions.scopes is null or services.id is not null and (
-           services.service_type in ('mobile', 'desktop') or services.jwks_uri is null and not (services.jwks is not null or exists (select from client_secrets where client_secrets.service_id = services.id))))
-        and (sessions.scopes is null or not given_is_public or coalesce(sessions.created_at > services.credential_removed_at + interval '1 minute', true))
-        and (given_key is not null or not coalesce(services.dpop_bound_access_tokens, false))
-;
-        if not found then
-            return;
+) into subscription from (select rotate_refresh_token_10.user_id as id) as users, (select rotate_refresh_token_10.service_id as id) as services;
         end if;
-        return next;
-        return;
     end if;
-    if not stays then
-        insert into refresh_tokens (digest, session_id, created_at) values (given_successor, presented.id, given_at);
-    end if;
-    update sessions
-       set expires_at = least(given_at + coalesce(sessions.minutes_idle * interval '1 minute', given_idle), sessions.ends_at),
-           expires_day = (least(given_at + coalesce(sessions.minutes_idle * interval '1 minute', given_idle), sessions.ends_at) at time zone 'UTC')::date,
-           last_seen_at = greatest(sessions.last_seen_at, given_at)
-     where id = any (line) and revoked_at is null;
     return next;
 end $$;

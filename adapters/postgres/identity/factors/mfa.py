@@ -274,6 +274,8 @@ def grace_is_over(due: LiteralString, at: LiteralString = "now()") -> LiteralStr
     return f"coalesce({due} <= {at}, false)"
 
 
+# A condition on `organizations`: it asks somebody for a factor, so `second_factor_due` may have something to say.
+ASKS_FOR_FACTOR: Final = "num_nonnulls(organizations.mfa_required_since, organizations.admin_factor, organizations.all_factor) > 0"
 OWES_SECOND_FACTOR: Final[LiteralString] = grace_is_over(second_factor_due(ACTING, "sessions"))
 
 

@@ -1,12 +1,11 @@
 """The statements that redeemed a code and exchanged a refresh token before functions did, as they stood then.
 
-`test_worlds.py` runs each of them beside its function, and both must leave the same rows and give the same answers. A process of the release
-before sends exactly these statements, and goes on doing so on a new schema. They are made of the parts that other statements share, so a
-changed rule changes both.
+`test_worlds.py` runs each of them beside its function, and both must leave the same rows and give the same answers. A process of the
+release before sends exactly these statements, and goes on doing so on the new schema. They are made of the parts that other statements
+share, so a rule that changes changes in both.
 
-They stay until the file of views and functions has an older edition of one of the functions beside a newer one, and that older edition goes
-(docs/decisions/0173): from then on, an older function is what a newer one is compared with. Nothing here is mended: a difference is a mistake
-of the function, or belongs to the few that `test_worlds.py` names.
+They stay as long as the file of views and functions has no older edition of these functions. When it has one, that one is what a newer one
+is compared with, and this module goes (docs/decisions/0173). Nothing here is mended: a difference is a mistake of the function.
 """
 
 from collections.abc import Mapping
