@@ -126,6 +126,10 @@ class Meeting(Agents):
         await self.set_service(application or self.shop, sign_in_policy="members")
         return await self.plain(application)
 
+    async def of_keyed(self, application: Application | None = None) -> str:
+        """A code for an application that could sign assertions as well."""
+        return await self.plain(self.keyed(application or self.shop, kid="one"))
+
     async def of_listed(self, application: Application | None = None) -> str:
         """The same for somebody whom others have listed as a member."""
         self.tenants.join(self.ada, self.acme, listed=True)
@@ -212,6 +216,10 @@ class Meeting(Agents):
     async def secret_revoked(self) -> None:
         (row,) = self.people.rows("select id from client_secrets where service_id = %s", self.shop.service.id)
         await self.done("DELETE", f"{self.path(self.shop)}/client-secrets/{row['id']}")
+
+    async def fapi2_held(self) -> None:
+        settings = {"profile": "fapi2", "dpop_bound_access_tokens": True, "assertion_audience": "issuer"}
+        await self.set_service(self.shop, **settings)
 
     async def service_deleted(self, application: Application | None = None) -> None:
         await self.done("DELETE", self.path(application or self.shop))

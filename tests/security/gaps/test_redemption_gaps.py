@@ -79,7 +79,7 @@ ENDS: Final[dict[str, End]] = {
         row="update resource_consents set granted_at = granted_at - interval '9 days', expires_at = now() - interval '1 day'",
     ),
     "the service binds its tokens": End(lambda m: m.set_service(m.shop, dpop_bound_access_tokens=True), answer=PROOF),
-    "the service holds FAPI 2.0": End(None, answer=CLIENT, row="update all_services set profile = 'fapi2'"),
+    "the service holds FAPI 2.0": End(Meeting.fapi2_held, Meeting.of_keyed, CLIENT, ends_code=True),
     "a proxy stands before the service": End(None, answer=UNAUTHORIZED, row="update all_services set service_type = 'proxy'"),
     "the account is deactivated": End(Meeting.deactivated, row="update users set deactivated_at = now()", ends_code=True),
     "the provider's word counts no more for a membership that others have listed": End(
@@ -142,6 +142,18 @@ async def test_an_application_with_a_secret_gets_nothing(meeting: Meeting, name:
 async def test_an_application_that_was_met_before_gets_nothing(meeting: Meeting, name: str, lock: str, how: str) -> None:
     """A statement of its own has met the application: it has no secret, or signs assertions."""
     await refused(meeting, meeting.page, OF_PUBLIC[name], lock, how)
+
+
+async def test_a_service_that_changes_its_profile_beside_a_redemption_waits_for_nobody(meeting: Meeting) -> None:
+    """The service's row is held. The request has used its code, and waits for this row to count its first user. So the code is no longer
+    one of those that end with the profile: the request was first.
+    """
+    code = await meeting.of_keyed()
+    answer = await meeting.before_the_end_of(meeting.fapi2_held, partial(meeting.redeem, meeting.shop, code))
+    meeting.kept(answer.ok())
+    (opened,) = meeting.opened()
+    (used,) = meeting.people.rows("select session_id from authorization_codes")
+    assert used["session_id"] == opened["id"]
 
 
 @pytest.mark.parametrize("lock", ["account", "browser"])
