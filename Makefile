@@ -75,7 +75,7 @@ check: $(READY_FOR_ALL)  ## Run all that CI runs: the tests, and beside them lin
 check-all: $(READY_FOR_ALL) chart $(VENV)/ready-bundled $(VENV)/ready-conformance  ## Run all that there is: every room, coverage, the chart in Helm, what is visited a second time, programs that need a bundler, all modules of conformance, mutations, all tests of SQL on the oldest PostgreSQL that is tried
 	$(call BESIDE,$(PYTEST) each --rooms all --coverage --seconds --reached)
 	$(MAKE) --no-print-directory types-darwin middleware
-	POSTERN_TEST_VISITS=every $(PYTEST) worksteal tests/browser
+	POSTERN_TEST_VISITS=every $(PYTEST) worksteal tests/browser tests/adapters/postgres/worlds
 	POSTERN_TEST_CONFORMANCE=every $(PYTEST) loadfile tests/conformance
 	$(BIN)/python -m pytest -q $(BUNDLED)
 	$(BIN)/python -m ops.guides $(TRIED_AT_NIGHT)

@@ -86,7 +86,7 @@ def test_check_all_runs_everything_once_and_again_what_one_visit_or_one_server_d
     assert f"; {EVERY_FILE} --rooms all --coverage --seconds --reached; tests=$?; " in whole
     assert tests == [
         ".venv/bin/python -m pytest -q tests/ops/middleware tests/e2e/relying tests/e2e/mcp",
-        "POSTERN_TEST_VISITS=every .venv/bin/python -m pytest -n 6 --dist worksteal tests/browser",
+        "POSTERN_TEST_VISITS=every .venv/bin/python -m pytest -n 6 --dist worksteal tests/browser tests/adapters/postgres/worlds",
         "POSTERN_TEST_CONFORMANCE=every .venv/bin/python -m pytest -n 6 --dist loadfile tests/conformance",
         f".venv/bin/python -m pytest -q {bundled}",
     ]

@@ -219,9 +219,9 @@ class World:
             case _:
                 pass
         elsewhere = (self.person["address_vouched_by"] or "").startswith(self.other["id"])
-        tied = draw.chance(0.75) or service["sign_in_policy"] == "members"
-        if tied:
-            self.membership = self.tie(own=draw.chance(0.6) or elsewhere)
+        needed = service["sign_in_policy"] == "members"
+        if needed or draw.chance(0.7):
+            self.membership = self.tie(own=draw.chance(0.6) or (needed and elsewhere))
         if service["sign_in_policy"] == "assigned":
             self.assign(self.service_role(service), draw.one("person", "role", "team", "team role"), self.person, self.membership)
         self._agree_to_terms()
@@ -584,6 +584,10 @@ class TokenWorld(World):
             self.organization["agents"] = "forbidden"
         if draw.chance(0.04):
             self.token |= _rotated(self)
+        if draw.chance(0.04):
+            self.organization["status"] = "suspended"
+        if draw.chance(0.04):
+            self.asks["service"] = UUID(self.sibling["id"])
         self._demand()
 
     def belong(self, kind: str) -> None:
@@ -607,10 +611,10 @@ class TokenWorld(World):
             if self.person["address_vouched_by"] is not None:
                 self.membership["own_since"] = self.ago(days=3)
         is_public = kind != "client" or draw.chance(0.4)
-        bound = draw.chance(0.3)
+        bound = draw.chance(0.5)
         key = OURS if bound or service["dpop_bound_access_tokens"] else None
-        self.session["key_thumbprint"] = draw.perhaps(0.7, key)
-        others = self.session["key_thumbprint"] is not None and not is_public and draw.chance(0.5)
+        self.session["key_thumbprint"] = draw.perhaps(0.8, key)
+        others = self.session["key_thumbprint"] is not None and not is_public and draw.chance(0.7)
         self.asks |= {
             "service": UUID(service["id"]) if kind == "client" else None,
             "scopes": draw.some(self.scopes) if kind == "client" and draw.chance(0.3) else [],

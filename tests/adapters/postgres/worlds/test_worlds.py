@@ -15,19 +15,23 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from functools import partial
-from typing import Any, Final, LiteralString, NamedTuple, TypeVar
+from itertools import count
+from typing import Any, Final, Literal, LiteralString, NamedTuple, TypeVar
 from uuid import UUID
 
 import psycopg
+import pytest
 from psycopg.types.json import Jsonb
 
 from adapters.postgres.federation import authorization_codes
 from adapters.postgres.identity.sessions import refresh_tokens
+from core.domain.federation.oauth.authorization_codes import Redeemed, Untargeted
 from core.domain.identity.sessions import PLATFORM
 from tests.adapters.postgres.worlds import faults, former_statements
 from tests.adapters.postgres.worlds.made import CodeWorld, TokenWorld, World
 from tests.adapters.postgres.worlds.parts import OF_EXCHANGE, OF_REDEMPTION, Outcome
 from tests.adapters.postgres.worlds.rows import TABLES
+from tests.patience import PATIENCE
 
 WORLDS: Final = 2000 if os.environ.get("POSTERN_TEST_VISITS") == "every" else 300
 # How often each outcome and each rare part has to be met.
@@ -65,11 +69,15 @@ W = TypeVar("W", bound=World)
 
 
 class Call(NamedTuple):
+    """What is asked of the statement of before and of the function."""
+
     former: LiteralString
     today: LiteralString
     parameters: Mapping[str, Any]
     answer: Callable[[Sequence[str], Sequence[tuple[Any, ...]]], Any]
     """The answer that callers of the store get, of the names of the columns and the rows of either."""
+    has_ended: bool = False
+    """The caller asks for what ended after it had looked: the statement of before did not look again, and the function does."""
 
 
 def by_service(world: CodeWorld) -> Call:
@@ -79,7 +87,9 @@ def by_service(world: CodeWorld) -> Call:
         return authorization_codes._Presented(*rows[0]).found(PLATFORM, opening, world.at, claim.resource) if rows else None
 
     parameters = {"service": UUID(world.asks), **authorization_codes._parameters(claim, opening, world.at)}
-    return Call(former_statements.REDEEM, authorization_codes.REDEEM, parameters, answer)
+    # Whoever has authenticated a client has seen that its organization is active.
+    has_ended = world.organization["status"] != "active" or world.organization["deleted_at"] is not None
+    return Call(former_statements.REDEEM, authorization_codes.REDEEM, parameters, answer, has_ended)
 
 
 def by_secret(world: CodeWorld) -> Call:
@@ -146,6 +156,9 @@ def compare(connection: Connection, world: World, call: Call) -> Outcome:
     before, writes = read(connection), count_writes(connection) if world.number // 2 % _LOOKS == 0 else {}
     former = run(connection, call.former, call)
     today = run(connection, call.today, call)
+    if call.has_ended and former != today:
+        assert isinstance(former[0], Redeemed | Untargeted), f"refused before, too, in {world}"
+        former = None, before
     assert today[0] == former[0], f"the answer in {world}"
     assert today[1] == former[1], f"rows in {world}: {today[1] - former[1]} in place of {former[1] - today[1]}"
     if writes:
@@ -183,6 +196,23 @@ def test_a_refresh_token_is_exchanged_as_before(database_url: str) -> None:
             clear(connection, number)
     assert not {part: met[part] for part in OF_EXCHANGE if met[part] < OFTEN}
     assert met["rotated"] >= WORLDS / 6
+
+
+@pytest.mark.parametrize("which", ["former", "today"])
+def test_both_ring_for_a_webhook(database_url: str, which: Literal["former", "today"]) -> None:
+    """A notification comes with the commit, and the comparison commits nothing."""
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        for number in count(step=2):
+            with filled(connection, partial(_world_of_code, number)) as world:
+                written = compare(connection, world, by_service(world)).written
+            if written["webhook_deliveries"] and not written["jobs"]:
+                break
+        fill(connection, world)
+        connection.execute("listen postern")
+        call = by_service(world)
+        connection.execute(getattr(call, which), call.parameters)
+        (rung,) = connection.notifies(timeout=PATIENCE, stop_after=1)
+    assert (rung.channel, rung.payload) == ("postern", "webhooks")
 
 
 def _world_of_code(number: int, now: datetime) -> CodeWorld:
