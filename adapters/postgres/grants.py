@@ -96,6 +96,7 @@ class _Place(Frozen):
     database: str
     owner: str
     has_parts: bool
+    functions: str
 
 
 async def _role(connection: Connection) -> str:
@@ -126,6 +127,8 @@ async def _rights(connection: Connection, role: str) -> Rights:
 def _needed(one: _Right) -> Sequence[str]:
     if one.table == "schema_migration_steps":
         return ()  # of a migration that is under way; nobody else reads it
+    if one.kind == "f":
+        return ("execute",)
     if one.kind == "v" or one.table == "schema_migrations":
         return ("select",)
     return ("select", "insert") if one.table in APPEND_ONLY else ("select", "insert", "update", "delete")
@@ -142,6 +145,8 @@ async def _script(connection: Connection, role: str) -> Sequence[str]:
         "database": sql.Identifier(place.database),
         "owner": sql.Identifier(place.owner),
         "role": sql.Identifier(role),
+        # The server quotes each name with its arguments.
+        "functions": sql.SQL(place.functions),  # type: ignore[arg-type]
         "append_only": sql.SQL(", ").join(map(sql.Identifier, APPEND_ONLY)),
     }
     script = _SCRIPT + _SCRIPT_FOR_PARTS if place.has_parts else _SCRIPT
@@ -158,8 +163,10 @@ grant connect on database {database} to {role}
 grant usage on schema public to {role}
 grant select, insert, update, delete on all tables in schema public to {role}
 grant usage on all sequences in schema public to {role}
+grant execute on function {functions} to {role}
 alter default privileges for role {owner} in schema public grant select, insert, update, delete on tables to {role}
 alter default privileges for role {owner} in schema public grant usage on sequences to {role}
+alter default privileges for role {owner} in schema public grant execute on functions to {role}
 revoke update, delete, truncate on {append_only} from {role}
 """
 # Requests read parts through their tables. A backup dumps each part by itself.
@@ -167,13 +174,6 @@ _SCRIPT_FOR_PARTS: Final = """\
 grant usage on schema partitions to {role}
 grant select on all tables in schema partitions to {role}
 alter default privileges for role {owner} in schema partitions grant select on tables to {role}
-"""
-
-_PLACE: Final = """
-    select current_database()::text as database, pg_get_userbyid(relowner)::text as owner,
-           to_regnamespace('partitions') is not null as has_parts
-      from pg_class
-     where relnamespace = to_regnamespace('public') and relname = 'schema_migrations'
 """
 
 _STANDING: Final = """
@@ -186,12 +186,36 @@ _STANDING: Final = """
      where rolname = %(role)s
 """
 
-_RIGHTS: Final = """
-    select relname::text as table, relkind::text as kind, rights.name as right,
-           has_table_privilege(%(role)s::name, pg_class.oid, rights.name) as held,
-           rights.name in ('update', 'insert') and has_any_column_privilege(%(role)s::name, pg_class.oid, rights.name) as partly
+# The owner's functions that statements call. One of a trigger runs with the statement that fires it.
+_FUNCTIONS: Final = """
+      from pg_proc
+     where pronamespace = to_regnamespace('public') and prorettype <> 'trigger'::regtype
+       and proowner = (
+               select relowner from pg_class where relnamespace = to_regnamespace('public') and relname = 'schema_migrations'
+           )
+"""
+
+_PLACE: Final = f"""
+    select current_database()::text as database, pg_get_userbyid(relowner)::text as owner,
+           to_regnamespace('partitions') is not null as has_parts,
+           (select string_agg(oid::regprocedure::text, ', ' order by oid::regprocedure::text) {_FUNCTIONS}) as functions
       from pg_class
-     cross join unnest(array['select', 'insert', 'update', 'delete', 'truncate']) with ordinality as rights (name, place)
-     where relnamespace = to_regnamespace('public') and relkind in ('r', 'p', 'v')
-     order by relname, rights.place
+     where relnamespace = to_regnamespace('public') and relname = 'schema_migrations'
+"""
+
+_RIGHTS: Final = f"""
+    select held.table, held.kind, held.right, held.held, held.partly
+      from (
+               select relname::text as table, relkind::text as kind, rights.name as right,
+                      has_table_privilege(%(role)s::name, pg_class.oid, rights.name) as held,
+                      rights.name in ('update', 'insert') and has_any_column_privilege(%(role)s::name, pg_class.oid, rights.name) as partly,
+                      rights.place
+                 from pg_class
+                cross join unnest(array['select', 'insert', 'update', 'delete', 'truncate']) with ordinality as rights (name, place)
+                where relnamespace = to_regnamespace('public') and relkind in ('r', 'p', 'v')
+                union all
+               select proname::text, 'f', 'execute', has_function_privilege(%(role)s::name, pg_proc.oid, 'execute'), false, 1
+               {_FUNCTIONS}
+           ) as held
+     order by held.table, held.place
 """

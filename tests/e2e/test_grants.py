@@ -12,7 +12,12 @@ from psycopg.conninfo import make_conninfo
 
 from adapters.crypto.key_ring import EncryptionKey
 from adapters.postgres import grants
+from adapters.postgres.driver.pool import Pool
 from adapters.postgres.migrate import migrate, shipped_views_and_functions
+from core.domain.record.events import SYSTEM
+from core.domain.services.services import SignInPolicy
+from tests.adapters.postgres.conftest import make_store
+from tests.adapters.postgres.visits import WORLD, Case, arrange, redeem
 from tests.e2e.postern import command
 
 
@@ -188,6 +193,40 @@ def test_views_and_functions_are_replaced_by_the_owner_and_keep_their_rights(sce
     assert scene.rights() == before
     found = scene.doctor()[1]
     assert (found["schema"][0], found["grants"][0]) == ("ok", "ok")
+
+
+def test_functions_are_among_the_rights(scene: UngrantedDatabase) -> None:
+    """An operator may have taken from everybody what PostgreSQL gives everybody."""
+    scene.grant()
+    scene.run(f"revoke execute on function audience_fits(jsonb, jsonb, text, text[]) from public, {scene.app}")
+    status, found = scene.doctor()
+    assert (status, found["grants"]) == (
+        1,
+        ("FAIL", f"The database role {scene.app} may not execute audience_fits: `postern grants` prints what it needs"),
+    )
+    scene.grant()
+    assert scene.doctor()[1]["grants"][0] == "ok"
+
+
+def test_a_code_is_redeemed_with_these_rights_and_no_others(scene: UngrantedDatabase) -> None:
+    """What PostgreSQL gives everybody is taken away, so that the function runs by what `postern grants` gives."""
+    scene.run("revoke execute on all functions in schema public from public")
+    with psycopg.connect(scene.as_role(scene.owner), autocommit=True) as connection:
+        connection.execute(WORLD.encode())
+        arrange(connection, Case(SignInPolicy.ASSIGNED, "own", "person"))
+    refused = scene.doctor()[1]["grants"]
+    assert refused[0] == "FAIL"
+    scene.grant()
+    assert trio.run(is_redeemed, scene.as_role(scene.app))
+
+
+async def is_redeemed(url: str) -> bool:
+    pool = Pool(url, max_size=1)
+    await pool.open()
+    try:
+        return await redeem(make_store(url, pool), SYSTEM)
+    finally:
+        await pool.aclose()
 
 
 def test_grants_for_nobody_and_for_the_owner_are_refused(scene: UngrantedDatabase) -> None:

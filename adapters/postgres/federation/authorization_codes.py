@@ -22,6 +22,7 @@ from adapters.postgres.identity.proofs.login_events import (
 from adapters.postgres.identity.proofs.sign_in_policy import admits
 from adapters.postgres.identity.sessions.parts import (
     PROFILE,
+    PROFILE_COLUMNS,
     SUBSCRIPTION_STATE,
     acts_until,
     allows_audiences,
@@ -351,7 +352,7 @@ REDEEM_CODE: Final = Function(
     {**_OF_CLIENT_BY_NAME, **{name: kind for name, (kind, _, _) in _PRESENTED.items()}},
     {
         "code": "record",
-        "users": "users",
+        "users": "record",
         "parent": "sessions",
         "bounds": "sessions",
         "oauth_client_id": "text",
@@ -388,7 +389,11 @@ REDEEM_CODE: Final = Function(
        and code.expires_at > %(at)s
        and code.redeemed_at is null
     then
-        select * into users from users where id = code.user_id and deactivated_at is null for no key update;
+        select id, email, email_verified_at, address_vouched_by, is_platform_owner, origin_org_id, {PROFILE_COLUMNS}
+          into users
+          from users
+         where id = code.user_id and deactivated_at is null
+           for no key update;
         if found then
             select *
               into parent

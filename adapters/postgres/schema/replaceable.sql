@@ -1003,7 +1003,7 @@ create or replace function redeem_code_10(
 #variable_conflict use_column
 declare
     code record;
-    users users;
+    users record;
     parent sessions;
     bounds sessions;
     oauth_client_id text;
@@ -1038,7 +1038,11 @@ begin
        and code.expires_at > given_at
        and code.redeemed_at is null
     then
-        select * into users from users where id = code.user_id and deactivated_at is null for no key update;
+        select id, email, email_verified_at, address_vouched_by, is_platform_owner, origin_org_id, name, given_name, family_name, username, zoneinfo, picture_id, language, profile_updated_at
+          into users
+          from users
+         where id = code.user_id and deactivated_at is null
+           for no key update;
         if found then
             select *
               into parent
