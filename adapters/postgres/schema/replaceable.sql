@@ -1889,7 +1889,7 @@ begin
                rotate_refresh_token_10.service_slug is not null    -- the service is not being deleted
            and exists (select from subscriptions where subscriptions.user_id = rotate_refresh_token_10.user_id and subscriptions.service_id = rotate_refresh_token_10.service_id)
           into tells_more, owns;
-        if owns then
+        if owns and service_slug is not null then  -- a service that is being deleted has none
             select (
     select jsonb_build_object(
                'plan', plans.name,

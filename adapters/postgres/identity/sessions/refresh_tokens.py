@@ -406,7 +406,7 @@ ROTATE_REFRESH_TOKEN: Final = Function(
                {_NAME}.service_slug is not null    -- the service is not being deleted
            and exists (select from subscriptions where subscriptions.user_id = {_USER} and subscriptions.service_id = {_SERVICE})
           into tells_more, owns;
-        if owns then
+        if owns and service_slug is not null then  -- a service that is being deleted has none
             select {SUBSCRIPTION_STATE} into subscription from (select {_USER} as id) as users, (select {_SERVICE} as id) as services;
         end if;
     end if;
