@@ -16,6 +16,7 @@ from tests.http.federation.relying import CALLBACK, Application, oauth
 from tests.http.federation.resources.agents import READ, Agents
 from tests.http.federation.resources.asking import ORDERS
 from tests.http.locks import Statement
+from tests.http.people import Person
 from tests.http.signing_in import PASSWORD
 from tests.patience import PATIENCE
 
@@ -192,6 +193,11 @@ class Meeting(Agents):
         )
         return plan
 
+    def with_second_factor(self, person: Person) -> None:
+        """The person has a second factor, and has shown it just now."""
+        self.people.give_passkey(person, second_factor=True)
+        self.people.change("update sessions set second_factor_at = now() where user_id = %s", person.user)
+
     async def impersonated(self) -> dict[str, Any]:
         """What a platform owner has been given to act for Ada."""
         body = {"reason": "Ticket 4711: sees an empty list"}
@@ -200,7 +206,7 @@ class Meeting(Agents):
 
     # --- Ends.
 
-    async def done(self, method: str, path: str, body: Any = None, by: Any = None) -> None:
+    async def done(self, method: str, path: str, body: Any = None, by: Person | None = None) -> None:
         answer = await self.request(method, path, body, by=by or self.boss)
         assert answer.status in {200, 201, 202, 204}, answer.body
 

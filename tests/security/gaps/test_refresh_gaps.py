@@ -35,9 +35,8 @@ async def _old(meeting: Meeting, application: Application | None = None) -> str:
 
 async def _with_factor(meeting: Meeting, application: Application | None = None) -> str:
     """Acme requires a second factor of its members, for whom the grace is over, and Ada has a passkey as one."""
-    for person in (meeting.ada, meeting.boss):
-        meeting.people.give_passkey(person, second_factor=True)
-    meeting.people.change("update sessions set second_factor_at = now() where user_id = %s", meeting.boss.user)
+    meeting.people.give_passkey(meeting.ada, second_factor=True)
+    meeting.with_second_factor(meeting.boss)
     await meeting.set_rules(mfa_policy="required", mfa_grace_days=0)
     meeting.tenants.join(meeting.ada, meeting.acme)
     # As if the rule and the membership were older than this request.
@@ -238,3 +237,19 @@ async def test_an_application_that_holds_fapi_2_meanwhile_keeps_its_token(meetin
     answer = await waited(meeting, holds, lock, "row", tokens["refresh_token"], ask)
     assert meeting.kept(answer.ok())["refresh_token"] == tokens["refresh_token"]
     assert is_as_it_was(meeting)
+
+
+@pytest.mark.parametrize("lock", ["token", "session"])
+async def test_a_second_factor_that_is_demanded_meanwhile_counts_from_the_next_look(meeting: Meeting, lock: str) -> None:
+    """A demand counts from its own moment, and this request began before. Some requests look again, and then it counts for them."""
+    meeting.with_second_factor(meeting.boss)
+    meeting.tenants.join(meeting.ada, meeting.acme)
+    token = (await meeting.signed_in(meeting.shop))["refresh_token"]
+    demanded = End(lambda m: m.set_rules(mfa_policy="required", mfa_grace_days=0))
+    answer = await waited(meeting, demanded, lock, "act", token, partial(meeting.refresh, meeting.shop, token))
+    if answer.status == 200:
+        token = meeting.kept(answer.json())["refresh_token"]
+    else:
+        assert outcome(answer) == GRANT
+        assert is_as_it_was(meeting)
+    assert outcome(await meeting.refresh(meeting.shop, token)) == GRANT
