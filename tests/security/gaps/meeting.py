@@ -245,11 +245,12 @@ class Meeting(Agents):
 
     async def _taken_back(self, page: str) -> None:
         tab = await self.browser().tab().open("/ui/applications")
-        (form,) = [number for number, form in enumerate(tab.page.forms) if form.action.endswith(page)] or [None]
-        if form is None:
+        forms = [number for number, form in enumerate(tab.page.forms) if form.action.endswith(page)]
+        if not forms:
             (link,) = [link for link in tab.page.links if link.endswith(page)]
             await tab.open(link)
-            (form,) = [number for number, form in enumerate(tab.page.forms) if form.action.endswith("/revoke")]
+            forms = [number for number, form in enumerate(tab.page.forms) if form.action.endswith("/revoke")]
+        (form,) = forms
         await tab.send(form)
         assert tab.place.startswith("/ui/applications?done="), tab.page.text
 
