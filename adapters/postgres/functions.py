@@ -55,7 +55,8 @@ class Function(NamedTuple):
             f"-- {self.about}\n"
             f"create or replace function {self.name}({arguments})\n"
             f"    returns table ({result})\n"
-            "    language plpgsql volatile security invoker set search_path = public, pg_temp as $$\n"
+            "    language plpgsql volatile security invoker\n"
+            "    set search_path = public, pg_temp set plan_cache_mode = force_generic_plan as $$\n"
             "#variable_conflict use_column\n"
             f"declare\n{variables}begin\n{_of_arguments(self.body, self.arguments)}\nend $$;\n"
         )

@@ -286,7 +286,7 @@ _OF_CLIENT_BY_NAME: Final[Mapping[LiteralString, LiteralString]] = {f"client_{na
 _PRESENTED: Final[Mapping[LiteralString, tuple[LiteralString, LiteralString, LiteralString]]] = {
     "user_id": ("uuid", "code.user_id", "code.user_id"),
     "service_id": ("uuid", "code.service_id", "code.service_id"),
-    "organization_id": ("uuid", "code.organization_id", "code.organization_id"),
+    "organization_id": ("uuid", "its_organization", "its_organization"),
     "redeemed_at": ("timestamptz", "code.redeemed_at", "code.redeemed_at"),
     "redeemed_with": ("bytea", "code.redeemed_with", "code.redeemed_with"),
     "session_id": ("uuid", "code.session_id", "code.session_id"),
@@ -303,13 +303,13 @@ _PRESENTED: Final[Mapping[LiteralString, tuple[LiteralString, LiteralString, Lit
     "device_id": ("uuid", "parent.device_id", "null"),
     "second_factor_at": ("timestamptz", "parent.second_factor_at", "null"),
     "email": ("text", "users.email", "null"),
-    "email_is_verified": ("boolean", is_verified_for("code.organization_id"), "null"),
+    "email_is_verified": ("boolean", is_verified_for("its_organization"), "null"),
     "is_platform_owner": ("boolean", "users.is_platform_owner", "null"),
     "role": ("text", "role", "null"),
     "subscription": ("jsonb", "subscription", "null"),
     "profile": ("jsonb", "profile", "null"),
     "directory_context": ("text", "directory_context", "null"),
-    "tells_more": ("boolean", "rare.more", "false"),
+    "tells_more": ("boolean", "tells_more", "false"),
     "granted": ("integer", "jsonb_array_length(code.audiences)", "jsonb_array_length(code.audiences)"),
     "audiences": ("jsonb", "apis", "apis"),
     "untargeted": ("boolean", "false", "would_do and not fits"),
@@ -323,7 +323,7 @@ _NOT_REDEEMED: Final[LiteralString] = ",\n           ".join(
 # The expressions of the sign-in's log entry and event: the person, the provider, the service and the time.
 _OF_CODE: Final[Mapping[str, LiteralString]] = {
     "user": "code.user_id",
-    "organization": "code.organization_id",
+    "organization": "its_organization",
     "service": "code.service_id",
     "provider": "code.provider",
     "at": "%(at)s::timestamptz",
@@ -331,7 +331,7 @@ _OF_CODE: Final[Mapping[str, LiteralString]] = {
 _ONCE: Final = "(select) as once"
 _AGENT: Final = "case when client_is_agent then oauth_client_id end"
 _LET_HOLD: Final[LiteralString] = holding_by_use(
-    "users.id", "%(at)s", "code.authenticated_by", "where users.origin_org_id <> code.organization_id"
+    "users.id", "%(at)s", "code.authenticated_by", "where users.origin_org_id <> its_organization"
 )
 
 # One call does all of the redemption or nothing, in one round trip: applications wait for the answer while somebody signs in.
@@ -352,6 +352,8 @@ REDEEM_CODE: Final = Function(
     {**_OF_CLIENT_BY_NAME, **{name: kind for name, (kind, _, _) in _PRESENTED.items()}},
     {
         "code": "record",
+        "is_its": "boolean",
+        "its_organization": "uuid",
         "users": "record",
         "parent": "sessions",
         "bounds": "sessions",
@@ -366,29 +368,25 @@ REDEEM_CODE: Final = Function(
         "would_do": "boolean := false",
         "fits": "boolean",
         "apis": "jsonb",
-        "rare": "record",
+        "exports": "boolean",
+        "has_webhooks": "boolean",
+        "has_subscription": "boolean",
         "told": "record",
         "rung": "bigint",
     },
     f"""
-    select codes.*, all_services.org_id as organization_id,
-           codes.service_id = %(service)s or exists (
-               select
-                 from client_secrets
-                where client_secrets.digest = decode(%(secret)s, 'hex') and client_secrets.service_id = codes.service_id
-           ) as is_its
-      into code
-      from authorization_codes as codes
-      join all_services on all_services.id = codes.service_id
-     where codes.digest = %(digest)s;
-
-    if code.is_its
-       and code.redirect_uri = %(redirect_uri)s
+    select * into code from authorization_codes where digest = %(digest)s;
+    if code.redirect_uri = %(redirect_uri)s
        and code.code_challenge is not distinct from %(code_challenge)s
        and (code.key_thumbprint is null or code.key_thumbprint = %(key)s)
        and code.expires_at > %(at)s
        and code.redeemed_at is null
     then
+        is_its := code.service_id = %(service)s or exists (
+            select from client_secrets where digest = decode(%(secret)s, 'hex') and service_id = code.service_id
+        );
+    end if;
+    if is_its then
         select id, email, email_verified_at, address_vouched_by, is_platform_owner, origin_org_id, {PROFILE_COLUMNS}
           into users
           from users
@@ -407,15 +405,20 @@ REDEEM_CODE: Final = Function(
     end if;
 
     if parent.id is not null then
-        select {CLIENT}, services.oauth_client_id, services.most_sessions, organizations.most_sessions, memberships.role,
+        select {CLIENT}, services.org_id, services.oauth_client_id, services.most_sessions, organizations.most_sessions, memberships.role,
                {admits("memberships.role is not null", "code.user_id")}, {acts_until("code")}, {terms_due("code.user_id")},
                coalesce(consents.scopes @> code.scopes, false)
                and {allows_audiences("code.audiences", "code.user_id", "code.service_id")},
-               services.trusted and {IS_OWN_MEMBERSHIP}
-          into {_CLIENT_COLUMNS}, oauth_client_id, most_in_service, most, role,
+               services.trusted and {IS_OWN_MEMBERSHIP},
+               exists (select from siem_configurations where siem_configurations.org_id = services.org_id),
+               exists (select from webhooks where webhooks.org_id = services.org_id),
+               exists (select from subscriptions where subscriptions.user_id = code.user_id and subscriptions.service_id = services.id),
+               {tells_more("services.id", "services.org_id", "code.user_id")}
+          into {_CLIENT_COLUMNS}, its_organization, oauth_client_id, most_in_service, most, role,
                admitted, acts_until, due,
                has_consent,
-               is_spared
+               is_spared,
+               exports, has_webhooks, has_subscription, tells_more
           from (select %(secret)s as digest) as asked
          cross join services
           left join organizations on organizations.id = services.org_id
@@ -453,11 +456,15 @@ REDEEM_CODE: Final = Function(
               join services on services.oauth_client_id = asked.client
               join organizations on organizations.id = services.org_id;
         end if;
-        if code.id is not null and (found or %(service)s is not null) then
+        if not found and %(service)s is null then
+            return;
+        end if;
+        if code.id is not null then
+            select org_id into its_organization from all_services where id = code.service_id;
             return query
             select {_CLIENT_COLUMNS},
            {_NOT_REDEEMED};
-        elsif found and %(service)s is null then
+        elsif %(service)s is null then
             return next;
         end if;
         return;
@@ -473,49 +480,43 @@ REDEEM_CODE: Final = Function(
     insert into sessions (id, user_id, device_id, organization_id, service_id, created_at, last_seen_at, expires_at, ends_at,
                           authenticated_by, parent_id, depth, proved_at, second_factor_at, stated_at, scopes, audiences,
                           expires_day, minutes_idle, most, most_in_service, key_thumbprint, factor_through, factor_stated)
-    values (%(session)s, code.user_id, parent.device_id, code.organization_id, code.service_id, %(at)s, %(at)s, expires_at, ends_at,
+    values (%(session)s, code.user_id, parent.device_id, its_organization, code.service_id, %(at)s, %(at)s, expires_at, ends_at,
             code.authenticated_by, bounds.id, case when bounds.id is null then 0 else 1 end, code.auth_time,
             parent.second_factor_at, code.stated_at, code.scopes, code.audiences, (expires_at at time zone 'UTC')::date,
             least(%(minutes_idle)s, bounds.minutes_idle), most, most_in_service,
             %(key)s, parent.factor_through, parent.factor_stated);
     insert into refresh_tokens (digest, session_id, created_at) values (%(refresh_digest)s, %(session)s, %(at)s);
 
-    -- What most services and people have none of.
-    select exists (select from siem_configurations where org_id = code.organization_id) as export,
-           exists (select from webhooks where org_id = code.organization_id) as webhooks,
-           exists (select from subscriptions where user_id = code.user_id and service_id = code.service_id) as subscriptions,
-           {tells_more("code.service_id", "code.organization_id", "code.user_id")} as more
-      into rare;
     -- Where the log has the sign-in already, the redemption adds nothing to it.
     if code.provider <> '{LOGGED_ALREADY}' then
         {log_login(_ONCE, device="parent.device_id", **_OF_CODE)};
         {tell_login(_ONCE, agent=_AGENT, **_OF_CODE)} into told;
-        if rare.export then
-            {queue_for_export(_ONCE, "%(login_id)s::uuid", "code.organization_id")};
+        if exports then
+            {queue_for_export(_ONCE, "%(login_id)s::uuid", "its_organization")};
         end if;
-        if rare.webhooks then
+        if has_webhooks then
             with queued as (
                      {fan_out("(select told.id, told.name, told.organization_id, told.target_id, told.request_id) as told")}
                  )
             select count(*) into rung from queued;
         end if;
     end if;
-    if users.origin_org_id <> code.organization_id then
+    if users.origin_org_id <> its_organization then
         {_LET_HOLD};
     end if;
     insert into service_users (service_id, user_id, org_id, first_login_at, last_login_at, created_at, own_since)
-    values (code.service_id, code.user_id, code.organization_id, %(at)s, %(at)s, %(at)s, case when has_consent then %(at)s end)
+    values (code.service_id, code.user_id, its_organization, %(at)s, %(at)s, %(at)s, case when has_consent then %(at)s end)
         on conflict (service_id, user_id) do update
        set {ENTERED_AGAIN};
 
-    if rare.subscriptions then
+    if has_subscription then
         select {SUBSCRIPTION_STATE} into subscription from services where services.id = code.service_id;
     end if;
     if 'profile' = any (code.scopes) then
         profile := {PROFILE};
     end if;
     if 'fed' = any (code.authenticated_by) then
-        directory_context := {directory_context("code.authenticated_by", "parent.id", "code.organization_id")};
+        directory_context := {directory_context("code.authenticated_by", "parent.id", "its_organization")};
     end if;
     return query
     select {_CLIENT_COLUMNS},

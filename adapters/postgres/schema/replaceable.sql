@@ -999,10 +999,13 @@ create or replace function redeem_code_10(
         boolean, is_platform_owner boolean, role text, subscription jsonb, profile jsonb, directory_context text, tells_more boolean,
         granted integer, audiences jsonb, untargeted boolean
     )
-    language plpgsql volatile security invoker set search_path = public, pg_temp as $$
+    language plpgsql volatile security invoker
+    set search_path = public, pg_temp set plan_cache_mode = force_generic_plan as $$
 #variable_conflict use_column
 declare
     code record;
+    is_its boolean;
+    its_organization uuid;
     users record;
     parent sessions;
     bounds sessions;
@@ -1017,27 +1020,24 @@ declare
     would_do boolean := false;
     fits boolean;
     apis jsonb;
-    rare record;
+    exports boolean;
+    has_webhooks boolean;
+    has_subscription boolean;
     told record;
     rung bigint;
 begin
-    select codes.*, all_services.org_id as organization_id,
-           codes.service_id = given_service or exists (
-               select
-                 from client_secrets
-                where client_secrets.digest = decode(given_secret, 'hex') and client_secrets.service_id = codes.service_id
-           ) as is_its
-      into code
-      from authorization_codes as codes
-      join all_services on all_services.id = codes.service_id
-     where codes.digest = given_digest;
-    if code.is_its
-       and code.redirect_uri = given_redirect_uri
+    select * into code from authorization_codes where digest = given_digest;
+    if code.redirect_uri = given_redirect_uri
        and code.code_challenge is not distinct from given_code_challenge
        and (code.key_thumbprint is null or code.key_thumbprint = given_key)
        and code.expires_at > given_at
        and code.redeemed_at is null
     then
+        is_its := code.service_id = given_service or exists (
+            select from client_secrets where digest = decode(given_secret, 'hex') and service_id = code.service_id
+        );
+    end if;
+    if is_its then
         select id, email, email_verified_at, address_vouched_by, is_platform_owner, origin_org_id, name, given_name, family_name, username, zoneinfo, picture_id, language, profile_updated_at
           into users
           from users
@@ -1065,7 +1065,7 @@ begin
            ),
            services.jwks_uri, services.jwks_fetched_at, services.assertion_audience, services.is_agent,
            services.dpop_bound_access_tokens, services.profile = 'fapi2'
-, services.oauth_client_id, services.most_sessions, organizations.most_sessions, memberships.role,
+, services.org_id, services.oauth_client_id, services.most_sessions, organizations.most_sessions, memberships.role,
         case services.sign_in_policy
             when 'anyone' then true
             when 'assigned' then holds_service_role(code.user_id, services.org_id, services.id)
@@ -1077,7 +1077,15 @@ begin
            end, case when organizations.asks_terms then terms_due(code.user_id, organizations.id) end,
                coalesce(consents.scopes @> code.scopes, false)
                and (code.audiences is null or audiences_are_allowed(code.audiences, code.user_id, code.service_id)),
-               services.trusted and memberships.own_since is not null
+               services.trusted and memberships.own_since is not null,
+               exists (select from siem_configurations where siem_configurations.org_id = services.org_id),
+               exists (select from webhooks where webhooks.org_id = services.org_id),
+               exists (select from subscriptions where subscriptions.user_id = code.user_id and subscriptions.service_id = services.id),
+               (
+               exists (select from service_claims where service_claims.service_id = services.id offset 0)
+               or exists (select from service_roles where service_roles.service_id = services.id offset 0)
+               or exists (select from team_members where team_members.user_id = code.user_id and team_members.org_id = services.org_id offset 0)
+           )
           into client_service_id,
            client_service_slug,
            client_organization_id,
@@ -1094,10 +1102,11 @@ begin
            client_assertion_audience,
            client_is_agent,
            client_binds_tokens,
-           client_holds_fapi2, oauth_client_id, most_in_service, most, role,
+           client_holds_fapi2, its_organization, oauth_client_id, most_in_service, most, role,
                admitted, acts_until, due,
                has_consent,
-               is_spared
+               is_spared,
+               exports, has_webhooks, has_subscription, tells_more
           from (select given_secret as digest) as asked
          cross join services
           left join organizations on organizations.id = services.org_id
@@ -1162,7 +1171,11 @@ begin
               join services on services.oauth_client_id = asked.client
               join organizations on organizations.id = services.org_id;
         end if;
-        if code.id is not null and (found or given_service is not null) then
+        if not found and given_service is null then
+            return;
+        end if;
+        if code.id is not null then
+            select org_id into its_organization from all_services where id = code.service_id;
             return query
             select client_service_id,
            client_service_slug,
@@ -1183,7 +1196,7 @@ begin
            client_holds_fapi2,
            code.user_id,
            code.service_id,
-           code.organization_id,
+           its_organization,
            code.redeemed_at,
            code.redeemed_with,
            code.session_id,
@@ -1210,7 +1223,7 @@ begin
            jsonb_array_length(code.audiences),
            apis,
            would_do and not fits;
-        elsif found and given_service is null then
+        elsif given_service is null then
             return next;
         end if;
         return;
@@ -1225,27 +1238,17 @@ begin
     insert into sessions (id, user_id, device_id, organization_id, service_id, created_at, last_seen_at, expires_at, ends_at,
                           authenticated_by, parent_id, depth, proved_at, second_factor_at, stated_at, scopes, audiences,
                           expires_day, minutes_idle, most, most_in_service, key_thumbprint, factor_through, factor_stated)
-    values (given_session, code.user_id, parent.device_id, code.organization_id, code.service_id, given_at, given_at, expires_at, ends_at,
+    values (given_session, code.user_id, parent.device_id, its_organization, code.service_id, given_at, given_at, expires_at, ends_at,
             code.authenticated_by, bounds.id, case when bounds.id is null then 0 else 1 end, code.auth_time,
             parent.second_factor_at, code.stated_at, code.scopes, code.audiences, (expires_at at time zone 'UTC')::date,
             least(given_minutes_idle, bounds.minutes_idle), most, most_in_service,
             given_key, parent.factor_through, parent.factor_stated);
     insert into refresh_tokens (digest, session_id, created_at) values (given_refresh_digest, given_session, given_at);
-    -- What most services and people have none of.
-    select exists (select from siem_configurations where org_id = code.organization_id) as export,
-           exists (select from webhooks where org_id = code.organization_id) as webhooks,
-           exists (select from subscriptions where user_id = code.user_id and service_id = code.service_id) as subscriptions,
-           (
-               exists (select from service_claims where service_claims.service_id = code.service_id offset 0)
-               or exists (select from service_roles where service_roles.service_id = code.service_id offset 0)
-               or exists (select from team_members where team_members.user_id = code.user_id and team_members.org_id = code.organization_id offset 0)
-           ) as more
-      into rare;
     -- Where the log has the sign-in already, the redemption adds nothing to it.
     if code.provider <> '' then
     insert into login_events (id, user_id, organization_id, service_id, device_id, provider, success, reason, address, user_agent,
                               risk_score, risk_factors, flagged, country, city, spot, created_at, request_id, decision)
-    select given_login_id::uuid, code.user_id, code.organization_id, code.service_id, parent.device_id, code.provider, given_login_success::boolean, given_login_reason::text,
+    select given_login_id::uuid, code.user_id, its_organization, code.service_id, parent.device_id, code.provider, given_login_success::boolean, given_login_reason::text,
            given_login_address::inet, given_login_user_agent::text, given_login_risk_score::real, given_login_risk_factors::text[],
            given_login_flagged::boolean, given_login_country::text, given_login_city::text,
            given_login_spot::smallint[], given_at::timestamptz,
@@ -1253,21 +1256,21 @@ begin
       from (select) as once
     ;
     insert into events (id, name, organization_id, actor_id, target_type, target_id, details, occurred_at, request_id)
-    select given_event::uuid, given_event_name::text, code.organization_id, code.user_id, given_event_target::text, code.user_id::text,
+    select given_event::uuid, given_event_name::text, its_organization, code.user_id, given_event_target::text, code.user_id::text,
            given_event_details::jsonb || jsonb_build_object('provider', code.provider, 'service_id', code.service_id)
            || jsonb_strip_nulls(jsonb_build_object('agent', case when client_is_agent then oauth_client_id end::text)), given_at::timestamptz,
            given_event_request::uuid
       from (select) as once
  returning id, name, organization_id, target_id, request_id
      into told;
-        if rare.export then
+        if exports then
     insert into sign_in_pending (event_id, export_id)
     select given_login_id::uuid, siem_configurations.id
       from (select) as once
-      join siem_configurations on siem_configurations.org_id = code.organization_id
+      join siem_configurations on siem_configurations.org_id = its_organization
     ;
         end if;
-        if rare.webhooks then
+        if has_webhooks then
             with queued as (
     insert into webhook_deliveries (id, webhook_id, event_id, event_name, next_at, created_at, updated_at, request_id)
     select (left(told.id::text, 15) || substr(gen_random_uuid()::text, 16))::uuid, webhooks.id, told.id, told.name, now(), now(), now(),
@@ -1281,10 +1284,10 @@ begin
             select count(*) into rung from queued;
         end if;
     end if;
-    if users.origin_org_id <> code.organization_id then
+    if users.origin_org_id <> its_organization then
              insert into held_accounts (user_id, held_since)
              select users.id, given_at
-              where users.origin_org_id <> code.organization_id
+              where users.origin_org_id <> its_organization
                 and (
                         'fed' <> all (code.authenticated_by)
                      or exists (select from identities where user_id = users.id and upstream_provider_id is null)
@@ -1293,14 +1296,14 @@ begin
                  on conflict (user_id) do nothing;
     end if;
     insert into service_users (service_id, user_id, org_id, first_login_at, last_login_at, created_at, own_since)
-    values (code.service_id, code.user_id, code.organization_id, given_at, given_at, given_at, case when has_consent then given_at end)
+    values (code.service_id, code.user_id, its_organization, given_at, given_at, given_at, case when has_consent then given_at end)
         on conflict (service_id, user_id) do update
        set
                     first_login_at = coalesce(service_users.first_login_at, excluded.first_login_at),
                     last_login_at = greatest(service_users.last_login_at, excluded.last_login_at),
                     own_since = coalesce(service_users.own_since, excluded.own_since)
 ;
-    if rare.subscriptions then
+    if has_subscription then
         select (
     select jsonb_build_object(
                'plan', plans.name,
@@ -1336,7 +1339,7 @@ begin
                select directory_sessions.context_class
                  from directory_sessions
                  join upstream_providers on upstream_providers.id = directory_sessions.upstream_provider_id
-                where directory_sessions.session_id = parent.id and upstream_providers.org_id = code.organization_id
+                where directory_sessions.session_id = parent.id and upstream_providers.org_id = its_organization
            ) end;
     end if;
     return query
@@ -1359,7 +1362,7 @@ begin
            client_holds_fapi2,
            code.user_id,
            code.service_id,
-           code.organization_id,
+           its_organization,
            code.redeemed_at,
            code.redeemed_with,
            code.session_id,
@@ -1376,13 +1379,13 @@ begin
            parent.device_id,
            parent.second_factor_at,
            users.email,
-           (users.email_verified_at is not null or coalesce(split_part(users.address_vouched_by, '/', 1) = code.organization_id::text, false)),
+           (users.email_verified_at is not null or coalesce(split_part(users.address_vouched_by, '/', 1) = its_organization::text, false)),
            users.is_platform_owner,
            role,
            subscription,
            profile,
            directory_context,
-           rare.more,
+           tells_more,
            jsonb_array_length(code.audiences),
            apis,
            false;
@@ -1402,7 +1405,8 @@ create or replace function rotate_refresh_token_10(
         boolean, owes_terms boolean, client_id text, access_token_alg text, profile jsonb, granted integer, is_agent boolean,
         agents_are_forbidden boolean, stays boolean, audiences jsonb, subscription jsonb, directory_context text, tells_more boolean
     )
-    language plpgsql volatile security invoker set search_path = public, pg_temp as $$
+    language plpgsql volatile security invoker
+    set search_path = public, pg_temp set plan_cache_mode = force_generic_plan as $$
 #variable_conflict use_column
 declare
     token record;
