@@ -1400,341 +1400,81 @@ create or replace function rotate_refresh_token_10(
         session_id uuid, user_id uuid, device_id uuid, organization_id uuid, organization_slug text, service_id uuid, service_slug text,
         created_at timestamptz, last_seen_at timestamptz, expires_at timestamptz, ends_at timestamptz, authenticated_by text[],
         impersonator_id uuid, impersonation_id uuid, email text, is_platform_owner boolean, is_live boolean, is_admitted boolean,
-        organization_is_active boolean, rotated boolean, rotated_at timestamptz, rotated_by bytea, scopes text[], proved_at timestamptz,
-        second_factor_at timestamptz, stated_at timestamptz, parent_id uuid, email_is_verified boolean, role text, owes_second_factor
-        boolean, owes_terms boolean, client_id text, access_token_alg text, profile jsonb, granted integer, is_agent boolean,
-        agents_are_forbidden boolean, stays boolean, audiences jsonb, subscription jsonb, directory_context text, tells_more boolean
+        organization_is_active boolean, rotated_at timestamptz, rotated_by bytea, scopes text[], proved_at timestamptz, second_factor_at
+        timestamptz, stated_at timestamptz, parent_id uuid, email_is_verified boolean, role text, owes_second_factor boolean, owes_terms
+        boolean, client_id text, access_token_alg text, profile jsonb, audiences jsonb, granted integer, is_agent boolean,
+        agents_are_forbidden boolean, stays boolean, subscription jsonb, directory_context text, tells_more boolean, rotated boolean
     )
     language plpgsql volatile security invoker
     set search_path = public, pg_temp set plan_cache_mode = force_generic_plan as $$
 #variable_conflict use_column
 declare
     token record;
-    line uuid[];
+    is_current boolean;
+    held record;
+    line uuid[] := '{}';
     one uuid;
+    kept jsonb;
     owns boolean;
 begin
-    rotated := false;
-    select session_id into token from refresh_tokens where digest = given_digest and rotated_at is null for no key update;
-    if found then
-        select sessions.id, sessions.parent_id, sessions.depth,
-               sessions.audiences is not null or sessions.impersonator_id is not null or num_nonnulls(organizations.mfa_required_since, organizations.admin_factor, organizations.all_factor) > 0
-            or given_service is null and sessions.scopes is not null as has_rare_parts
-          into token
-          from sessions
-          left join organizations on organizations.id = sessions.organization_id
-         where sessions.id = token.session_id and sessions.revoked_at is null
-           and (given_service is null or sessions.scopes is not null and sessions.service_id = given_service)
-           and (sessions.key_thumbprint is null or given_key is not null and (not given_is_public or sessions.key_thumbprint = given_key));
-        if found then
-            case token.depth
-                when 0 then line := array[token.id];
-                when 1 then line := array[least(token.id, token.parent_id), greatest(token.id, token.parent_id)];
-                else
-                    line := array(
-                        with recursive line as (
-                            select token.id, token.parent_id
-                             union all
-                            select sessions.id, sessions.parent_id from line join sessions on sessions.id = line.parent_id
-                        )
-                        select line.id from line order by line.id
-                    );
-            end case;
-            foreach one in array line loop
-                perform from sessions where id = one and revoked_at is null for no key update;
-            end loop;
-            if token.has_rare_parts then
-                update refresh_tokens
-               set rotated_at = case when coalesce(sessions.scopes is not null and services.profile = 'fapi2', false) then null else given_at end,
-                   rotated_by = case when coalesce(sessions.scopes is not null and services.profile = 'fapi2', false) then null else given_by end
-              from sessions
-              join users on users.id = sessions.user_id
-              left join organizations on organizations.id = sessions.organization_id
-              left join services on services.id = sessions.service_id
-              left join memberships on memberships.org_id = sessions.organization_id and memberships.user_id = sessions.user_id
-                    and (
-               users.address_vouched_by is null or memberships.own_since is not null
-            or split_part(users.address_vouched_by, '/', 1) = memberships.org_id::text
-           )
-             cross join lateral (select case when sessions.audiences is not null then open_audiences(sessions.audiences, sessions.user_id, sessions.service_id, sessions.authenticated_by, false) end as open) as apis
-             where refresh_tokens.digest = given_digest and refresh_tokens.rotated_at is null and sessions.id = refresh_tokens.session_id
-               and (given_service is null or sessions.scopes is not null and sessions.service_id = given_service)
-               and (sessions.key_thumbprint is null or given_key is not null and (not given_is_public or sessions.key_thumbprint = given_key))
-               and (given_service is not null or sessions.scopes is null or services.id is not null and (
-           services.service_type in ('mobile', 'desktop') or services.jwks_uri is null and not (services.jwks is not null or exists (select from client_secrets where client_secrets.service_id = services.id))))
-               and (sessions.scopes is null or not given_is_public or coalesce(sessions.created_at > services.credential_removed_at + interval '1 minute', true))
-               and (given_key is not null or not coalesce(services.dpop_bound_access_tokens, false))
-               and sessions.revoked_at is null
-       and sessions.expires_at > now()
-       and sessions.ends_at > now()
-       and (organizations.session_hours is null
-         or coalesce(sessions.proved_at, sessions.created_at) + organizations.session_hours * interval '1 hour' > now())
-       and (services.session_lifetime_hours is null
-         or coalesce(sessions.proved_at, sessions.created_at) + services.session_lifetime_hours * interval '1 hour' > now())
-       and (organizations.session_idle_minutes is null
-         or sessions.last_seen_at + organizations.session_idle_minutes * interval '1 minute' > now())
-       and (services.session_idle_minutes is null
-         or sessions.last_seen_at + services.session_idle_minutes * interval '1 minute' > now())
-       and users.deactivated_at is null
-       and (sessions.organization_id is null or organizations.id is not null)      -- neither organization nor service is being deleted
-       and (sessions.service_id is null or services.id is not null)
-       and (sessions.impersonator_id is null or not users.is_platform_owner and exists (
-               select from users as impersonators
-                where impersonators.id = sessions.impersonator_id
-                  and impersonators.is_platform_owner
-                  and impersonators.deactivated_at is null
-           ))
-               and case
-               when services.is_agent then coalesce(case
-               when services.is_agent
-               then agent_acts_until(sessions.audiences, sessions.user_id, sessions.service_id, sessions.created_at)
-               else 'infinity'::timestamptz
-           end > now(), false)
-               else coalesce(sessions.created_at >= services.agent_since, true)
-           end
-               and given_scopes <@ coalesce(sessions.scopes, '{}')
-               and case
-                       when sessions.audiences is null then given_resource is null and (given_foreign_scopes = '{}' or given_scopes <> '{}')
-                       else audience_fits(apis.open, sessions.audiences, given_resource, given_foreign_scopes)
-                   end
-               and (sessions.organization_id is null
-                 or
-        case services.sign_in_policy
-            when 'anyone' then true
-            when 'assigned' then holds_service_role(sessions.user_id, services.org_id, services.id)
-            else memberships.role is not null
-        end and coalesce(organizations.status = 'active', false) and not coalesce(
-           least(
-               case
-                   when organizations.mfa_required_since is not null and memberships.user_id is not null
-                    and least(
-               (select mfa_secrets.enabled_at from mfa_secrets where mfa_secrets.user_id = coalesce(sessions.impersonator_id, sessions.user_id) limit 1),
-               (select min(passkeys.second_factor_since) from passkeys where passkeys.user_id = coalesce(sessions.impersonator_id, sessions.user_id))
-           ) is null and not (
-               sessions.factor_through is not null
-           and directory_factor_counts(sessions.factor_through, sessions.factor_stated, organizations.id)
-           )
-                   then greatest(organizations.mfa_required_since, memberships.created_at) + organizations.mfa_grace_days * interval '1 day'
-               end,
-               case
-                   when organizations.admin_factor is not null and memberships.user_id is not null and (
-               memberships.role in ('owner', 'admin')
-            or exists (
-                   select
-                     from team_members
-                     join teams on teams.id = team_members.team_id
-                    where team_members.user_id = memberships.user_id and team_members.org_id = memberships.org_id and teams.role = 'admin'
-               )
-           )
-                    and case organizations.admin_factor
-                            when 'passkey' then least(
-               (select mfa_secrets.enabled_at from mfa_secrets where mfa_secrets.user_id = coalesce(sessions.impersonator_id, sessions.user_id) limit 1),
-               (select min(passkeys.second_factor_since) from passkeys where passkeys.user_id = coalesce(sessions.impersonator_id, sessions.user_id))
-           ) is null or not exists (select from passkeys where passkeys.user_id = coalesce(sessions.impersonator_id, sessions.user_id))
-                            else least(
-               (select mfa_secrets.enabled_at from mfa_secrets where mfa_secrets.user_id = coalesce(sessions.impersonator_id, sessions.user_id) limit 1),
-               (select min(passkeys.second_factor_since) from passkeys where passkeys.user_id = coalesce(sessions.impersonator_id, sessions.user_id))
-           ) is null and not (
-               sessions.factor_through is not null
-           and directory_factor_counts(sessions.factor_through, sessions.factor_stated, organizations.id)
-           )
-                        end
-                   then greatest(organizations.admin_required_since, memberships.created_at) + organizations.mfa_grace_days * interval '1 day'
-               end,
-               case
-                   when organizations.all_factor is not null and memberships.user_id is not null
-                    and owes_passkey(organizations.all_factor, organizations.all_factor_role_id, organizations.id, memberships.user_id,
-                                     coalesce(sessions.impersonator_id, sessions.user_id))
-                   then greatest(organizations.all_required_since, memberships.created_at) + organizations.mfa_grace_days * interval '1 day'
-               end
-           ) <= now(), false) and not coalesce(case when organizations.asks_terms and sessions.impersonator_id is null then terms_due(sessions.user_id, organizations.id) end <= now(), false))
-         returning sessions.id,
-                   sessions.user_id,
-                   sessions.device_id,
-                   sessions.organization_id,
-                   organizations.slug,
-                   sessions.service_id,
-                   services.slug,
-                   sessions.created_at,
-                   sessions.last_seen_at,
-                   sessions.expires_at,
-                   sessions.ends_at,
-                   sessions.authenticated_by,
-                   sessions.impersonator_id,
-                   sessions.impersonation_id,
-                   users.email,
-                   users.is_platform_owner,
-                   true,
-                   sessions.organization_id is not null,
-                   sessions.organization_id is not null,
-                   true,
-                   null,
-                   null,
-                   sessions.scopes,
-                   sessions.proved_at,
-                   sessions.second_factor_at,
-                   sessions.stated_at,
-                   sessions.parent_id,
-                   (users.email_verified_at is not null or coalesce(split_part(users.address_vouched_by, '/', 1) = sessions.organization_id::text, false)),
-                   memberships.role,
-                   false,
-                   false,
-                   case when sessions.scopes is not null then services.oauth_client_id end,
-                   services.access_token_alg,
-                   case when 'profile' = any (sessions.scopes) then
-           case
-               when num_nonnulls(users.name, users.given_name, users.family_name, users.username, users.zoneinfo, users.picture_id,
-                                 users.language, users.profile_updated_at) > 0
-               then jsonb_build_object(
-                        'name', users.name, 'given_name', users.given_name, 'family_name', users.family_name, 'username', users.username,
-                        'zoneinfo', users.zoneinfo, 'picture', users.picture_id, 'language', users.language,
-                        'updated_at', floor(extract(epoch from users.profile_updated_at))::bigint
-                    )
-           end end,
-                   jsonb_array_length(sessions.audiences),
-                   services.is_agent,
-                   coalesce(services.is_agent and organizations.agents = 'forbidden', false),
-                   coalesce(sessions.scopes is not null and services.profile = 'fapi2', false),
-                   apis.open
-              into session_id, user_id, device_id, organization_id, organization_slug, service_id, service_slug, created_at, last_seen_at, expires_at, ends_at, authenticated_by, impersonator_id, impersonation_id, email, is_platform_owner, is_live, is_admitted, organization_is_active, rotated, rotated_at, rotated_by, scopes, proved_at, second_factor_at, stated_at, parent_id, email_is_verified, role, owes_second_factor, owes_terms, client_id, access_token_alg, profile, granted, is_agent, agents_are_forbidden, stays, audiences;
-            else
-                update refresh_tokens
-               set rotated_at = case when coalesce(sessions.scopes is not null and services.profile = 'fapi2', false) then null else given_at end,
-                   rotated_by = case when coalesce(sessions.scopes is not null and services.profile = 'fapi2', false) then null else given_by end
-              from sessions
-              join users on users.id = sessions.user_id
-              left join organizations on organizations.id = sessions.organization_id
-              left join services on services.id = sessions.service_id
-              left join memberships on memberships.org_id = sessions.organization_id and memberships.user_id = sessions.user_id
-                    and (
-               users.address_vouched_by is null or memberships.own_since is not null
-            or split_part(users.address_vouched_by, '/', 1) = memberships.org_id::text
-           )
-             where refresh_tokens.digest = given_digest and refresh_tokens.rotated_at is null and sessions.id = refresh_tokens.session_id
-               and (given_service is null or sessions.scopes is not null and sessions.service_id = given_service)
-               and (sessions.key_thumbprint is null or given_key is not null and (not given_is_public or sessions.key_thumbprint = given_key))
-               and (given_service is not null or sessions.scopes is null or services.id is not null and (false))
-               and (sessions.scopes is null or not given_is_public or coalesce(sessions.created_at > services.credential_removed_at + interval '1 minute', true))
-               and (given_key is not null or not coalesce(services.dpop_bound_access_tokens, false))
-               and sessions.revoked_at is null
-       and sessions.expires_at > now()
-       and sessions.ends_at > now()
-       and (organizations.session_hours is null
-         or coalesce(sessions.proved_at, sessions.created_at) + organizations.session_hours * interval '1 hour' > now())
-       and (services.session_lifetime_hours is null
-         or coalesce(sessions.proved_at, sessions.created_at) + services.session_lifetime_hours * interval '1 hour' > now())
-       and (organizations.session_idle_minutes is null
-         or sessions.last_seen_at + organizations.session_idle_minutes * interval '1 minute' > now())
-       and (services.session_idle_minutes is null
-         or sessions.last_seen_at + services.session_idle_minutes * interval '1 minute' > now())
-       and users.deactivated_at is null
-       and (sessions.organization_id is null or organizations.id is not null)      -- neither organization nor service is being deleted
-       and (sessions.service_id is null or services.id is not null)
-       and (sessions.impersonator_id is null or false)
-               and case
-               when services.is_agent then coalesce(case
-               when services.is_agent
-               then agent_acts_until(sessions.audiences, sessions.user_id, sessions.service_id, sessions.created_at)
-               else 'infinity'::timestamptz
-           end > now(), false)
-               else coalesce(sessions.created_at >= services.agent_since, true)
-           end
-               and given_scopes <@ coalesce(sessions.scopes, '{}')
-               and sessions.audiences is null and given_resource is null and (given_foreign_scopes = '{}' or given_scopes <> '{}')
-               and (sessions.organization_id is null
-                 or
-        case services.sign_in_policy
-            when 'anyone' then true
-            when 'assigned' then holds_service_role(sessions.user_id, services.org_id, services.id)
-            else memberships.role is not null
-        end and coalesce(organizations.status = 'active', false) and not num_nonnulls(organizations.mfa_required_since, organizations.admin_factor, organizations.all_factor) > 0 and not coalesce(case when organizations.asks_terms and sessions.impersonator_id is null then terms_due(sessions.user_id, organizations.id) end <= now(), false))
-         returning sessions.id,
-                   sessions.user_id,
-                   sessions.device_id,
-                   sessions.organization_id,
-                   organizations.slug,
-                   sessions.service_id,
-                   services.slug,
-                   sessions.created_at,
-                   sessions.last_seen_at,
-                   sessions.expires_at,
-                   sessions.ends_at,
-                   sessions.authenticated_by,
-                   sessions.impersonator_id,
-                   sessions.impersonation_id,
-                   users.email,
-                   users.is_platform_owner,
-                   true,
-                   sessions.organization_id is not null,
-                   sessions.organization_id is not null,
-                   true,
-                   null,
-                   null,
-                   sessions.scopes,
-                   sessions.proved_at,
-                   sessions.second_factor_at,
-                   sessions.stated_at,
-                   sessions.parent_id,
-                   (users.email_verified_at is not null or coalesce(split_part(users.address_vouched_by, '/', 1) = sessions.organization_id::text, false)),
-                   memberships.role,
-                   false,
-                   false,
-                   case when sessions.scopes is not null then services.oauth_client_id end,
-                   services.access_token_alg,
-                   case when 'profile' = any (sessions.scopes) then
-           case
-               when num_nonnulls(users.name, users.given_name, users.family_name, users.username, users.zoneinfo, users.picture_id,
-                                 users.language, users.profile_updated_at) > 0
-               then jsonb_build_object(
-                        'name', users.name, 'given_name', users.given_name, 'family_name', users.family_name, 'username', users.username,
-                        'zoneinfo', users.zoneinfo, 'picture', users.picture_id, 'language', users.language,
-                        'updated_at', floor(extract(epoch from users.profile_updated_at))::bigint
-                    )
-           end end,
-                   jsonb_array_length(sessions.audiences),
-                   services.is_agent,
-                   coalesce(services.is_agent and organizations.agents = 'forbidden', false),
-                   coalesce(sessions.scopes is not null and services.profile = 'fapi2', false),
-                   null
-              into session_id, user_id, device_id, organization_id, organization_slug, service_id, service_slug, created_at, last_seen_at, expires_at, ends_at, authenticated_by, impersonator_id, impersonation_id, email, is_platform_owner, is_live, is_admitted, organization_is_active, rotated, rotated_at, rotated_by, scopes, proved_at, second_factor_at, stated_at, parent_id, email_is_verified, role, owes_second_factor, owes_terms, client_id, access_token_alg, profile, granted, is_agent, agents_are_forbidden, stays, audiences;
-            end if;
-            rotated := found;
-        end if;
-    else
-        perform from refresh_tokens where digest = given_digest;
+    select session_id, rotated_at, rotated_by
+      into token
+      from refresh_tokens
+     where digest = given_digest and rotated_at is null
+       for no key update;
+    is_current := found;
+    if not is_current then
+        select session_id, rotated_at, rotated_by into token from refresh_tokens where digest = given_digest;
         if not found then
             return;
         end if;
     end if;
-    if rotated then
-        if not stays then
-            insert into refresh_tokens (digest, session_id, created_at) values (given_successor, token.id, given_at);
-        end if;
+    if is_current then
+        select id, parent_id, depth
+          into held
+          from sessions
+         where id = token.session_id and revoked_at is null
+           and (given_service is null or sessions.scopes is not null and sessions.service_id = given_service)
+           and (sessions.key_thumbprint is null or given_key is not null and (not given_is_public or sessions.key_thumbprint = given_key));
+        is_current := found;
+    end if;
+    if is_current then
+        case held.depth
+            when 0 then
+                line := array[held.id];
+            when 1 then
+                line := array[least(held.id, held.parent_id), greatest(held.id, held.parent_id)];
+            else
+                line := array(
+                    with recursive above as (
+                        select held.id, held.parent_id
+                         union all
+                        select sessions.id, sessions.parent_id from above join sessions on sessions.id = above.parent_id
+                    )
+                    select above.id from above order by above.id
+                );
+        end case;
         foreach one in array line loop
-            update sessions
-               set expires_at = least(given_at + coalesce(sessions.minutes_idle * interval '1 minute', given_idle), sessions.ends_at),
-                   expires_day = (least(given_at + coalesce(sessions.minutes_idle * interval '1 minute', given_idle), sessions.ends_at) at time zone 'UTC')::date,
-                   last_seen_at = greatest(sessions.last_seen_at, given_at)
-             where id = one and revoked_at is null;
+            perform from sessions where id = one and revoked_at is null for no key update;
         end loop;
-    else
-        select sessions.id,
-               sessions.user_id,
-               sessions.device_id,
-               sessions.organization_id,
-               organizations.slug,
-               sessions.service_id,
-               services.slug,
-               sessions.created_at,
-               sessions.last_seen_at,
-               sessions.expires_at,
-               sessions.ends_at,
-               sessions.authenticated_by,
-               sessions.impersonator_id,
-               sessions.impersonation_id,
-               users.email,
-               users.is_platform_owner,
-               sessions.revoked_at is null
+    end if;
+    select sessions.id,
+           sessions.user_id,
+           sessions.device_id,
+           sessions.organization_id,
+           organizations.slug,
+           sessions.service_id,
+           services.slug,
+           sessions.created_at,
+           sessions.last_seen_at,
+           sessions.expires_at,
+           sessions.ends_at,
+           sessions.authenticated_by,
+           sessions.impersonator_id,
+           sessions.impersonation_id,
+           users.email,
+           users.is_platform_owner,
+           sessions.revoked_at is null
        and sessions.expires_at > now()
        and sessions.ends_at > now()
        and (organizations.session_hours is null
@@ -1766,22 +1506,21 @@ begin
             when 'assigned' then holds_service_role(sessions.user_id, services.org_id, services.id)
             else memberships.role is not null
         end,
-               coalesce(organizations.status = 'active', false),
-               false,
-               refresh_tokens.rotated_at,
-               refresh_tokens.rotated_by,
-               sessions.scopes,
-               sessions.proved_at,
-               sessions.second_factor_at,
-               sessions.stated_at,
-               sessions.parent_id,
-               (users.email_verified_at is not null or coalesce(split_part(users.address_vouched_by, '/', 1) = sessions.organization_id::text, false)),
-               memberships.role,
-               num_nonnulls(organizations.mfa_required_since, organizations.admin_factor, organizations.all_factor) > 0,
-               coalesce(case when organizations.asks_terms and sessions.impersonator_id is null then terms_due(sessions.user_id, organizations.id) end <= now(), false),
-               case when sessions.scopes is not null then services.oauth_client_id end,
-               services.access_token_alg,
-               case when 'profile' = any (sessions.scopes) then
+           coalesce(organizations.status = 'active', false),
+           token.rotated_at,
+           token.rotated_by,
+           sessions.scopes,
+           sessions.proved_at,
+           sessions.second_factor_at,
+           sessions.stated_at,
+           sessions.parent_id,
+           (users.email_verified_at is not null or coalesce(split_part(users.address_vouched_by, '/', 1) = sessions.organization_id::text, false)),
+           memberships.role,
+           num_nonnulls(organizations.mfa_required_since, organizations.admin_factor, organizations.all_factor) > 0,
+           coalesce(case when organizations.asks_terms and sessions.impersonator_id is null then terms_due(sessions.user_id, organizations.id) end <= now(), false),
+           case when sessions.scopes is not null then services.oauth_client_id end,
+           services.access_token_alg,
+           case when 'profile' = any (sessions.scopes) then
            case
                when num_nonnulls(users.name, users.given_name, users.family_name, users.username, users.zoneinfo, users.picture_id,
                                  users.language, users.profile_updated_at) > 0
@@ -1791,33 +1530,76 @@ begin
                         'updated_at', floor(extract(epoch from users.profile_updated_at))::bigint
                     )
            end end,
-               jsonb_array_length(sessions.audiences),
-               services.is_agent,
-               coalesce(services.is_agent and organizations.agents = 'forbidden', false),
-               coalesce(sessions.scopes is not null and services.profile = 'fapi2', false)
-          into session_id, user_id, device_id, organization_id, organization_slug, service_id, service_slug, created_at, last_seen_at, expires_at, ends_at, authenticated_by, impersonator_id, impersonation_id, email, is_platform_owner, is_live, is_admitted, organization_is_active, rotated, rotated_at, rotated_by, scopes, proved_at, second_factor_at, stated_at, parent_id, email_is_verified, role, owes_second_factor, owes_terms, client_id, access_token_alg, profile, granted, is_agent, agents_are_forbidden, stays
-          from refresh_tokens
-         cross join sessions
-              join users on users.id = sessions.user_id
-              left join organizations on organizations.id = sessions.organization_id
-              left join services on services.id = sessions.service_id
-              left join memberships on memberships.org_id = sessions.organization_id and memberships.user_id = sessions.user_id
-                    and (
+           case when sessions.audiences is not null then open_audiences(sessions.audiences, sessions.user_id, sessions.service_id, sessions.authenticated_by, false) end,
+           jsonb_array_length(sessions.audiences),
+           services.is_agent,
+           coalesce(services.is_agent and organizations.agents = 'forbidden', false),
+           coalesce(sessions.scopes is not null and services.profile = 'fapi2', false),
+           sessions.audiences
+      into session_id,
+           user_id,
+           device_id,
+           organization_id,
+           organization_slug,
+           service_id,
+           service_slug,
+           created_at,
+           last_seen_at,
+           expires_at,
+           ends_at,
+           authenticated_by,
+           impersonator_id,
+           impersonation_id,
+           email,
+           is_platform_owner,
+           is_live,
+           is_admitted,
+           organization_is_active,
+           rotated_at,
+           rotated_by,
+           scopes,
+           proved_at,
+           second_factor_at,
+           stated_at,
+           parent_id,
+           email_is_verified,
+           role,
+           owes_second_factor,
+           owes_terms,
+           client_id,
+           access_token_alg,
+           profile,
+           audiences,
+           granted,
+           is_agent,
+           agents_are_forbidden,
+           stays,
+           kept
+      from sessions
+      join users on users.id = sessions.user_id
+      left join organizations on organizations.id = sessions.organization_id
+      left join services on services.id = sessions.service_id
+      left join memberships on memberships.org_id = sessions.organization_id and memberships.user_id = sessions.user_id and (
                users.address_vouched_by is null or memberships.own_since is not null
             or split_part(users.address_vouched_by, '/', 1) = memberships.org_id::text
            )
-         where refresh_tokens.digest = given_digest and sessions.id = refresh_tokens.session_id
-               and (given_service is null or sessions.scopes is not null and sessions.service_id = given_service)
-               and (sessions.key_thumbprint is null or given_key is not null and (not given_is_public or sessions.key_thumbprint = given_key))
-               and (given_service is not null or sessions.scopes is null or services.id is not null and (
-           services.service_type in ('mobile', 'desktop') or services.jwks_uri is null and not (services.jwks is not null or exists (select from client_secrets where client_secrets.service_id = services.id))))
-               and (sessions.scopes is null or not given_is_public or coalesce(sessions.created_at > services.credential_removed_at + interval '1 minute', true))
-               and (given_key is not null or not coalesce(services.dpop_bound_access_tokens, false));
+     where sessions.id = token.session_id
+       and (given_service is null or sessions.scopes is not null and sessions.service_id = given_service)
+       and (sessions.key_thumbprint is null or given_key is not null and (not given_is_public or sessions.key_thumbprint = given_key))
+       and (sessions.scopes is null or not given_is_public or coalesce(sessions.created_at > services.credential_removed_at + interval '1 minute', true))
+       and (given_key is not null or not coalesce(services.dpop_bound_access_tokens, false));
+    if not found then
+        return;
+    end if;
+    if given_service is null and scopes is not null then
+        perform from services where services.id = rotate_refresh_token_10.service_id and (
+           services.service_type in ('mobile', 'desktop') or services.jwks_uri is null and not (services.jwks is not null or exists (select from client_secrets where client_secrets.service_id = services.id)));
         if not found then
             return;
         end if;
-        if owes_second_factor then
-            select coalesce(
+    end if;
+    if owes_second_factor then
+        select coalesce(
            least(
                case
                    when organizations.mfa_required_since is not null and memberships.user_id is not null
@@ -1862,18 +1644,35 @@ begin
                    then greatest(organizations.all_required_since, memberships.created_at) + organizations.mfa_grace_days * interval '1 day'
                end
            ) <= now(), false) into owes_second_factor from sessions
-              join users on users.id = sessions.user_id
-              left join organizations on organizations.id = sessions.organization_id
-              left join services on services.id = sessions.service_id
-              left join memberships on memberships.org_id = sessions.organization_id and memberships.user_id = sessions.user_id
-                    and (
+      join users on users.id = sessions.user_id
+      left join organizations on organizations.id = sessions.organization_id
+      left join services on services.id = sessions.service_id
+      left join memberships on memberships.org_id = sessions.organization_id and memberships.user_id = sessions.user_id and (
                users.address_vouched_by is null or memberships.own_since is not null
             or split_part(users.address_vouched_by, '/', 1) = memberships.org_id::text
            ) where sessions.id = rotate_refresh_token_10.session_id;
+    end if;
+    rotated := is_current and is_live
+        and given_scopes <@ coalesce(scopes, '{}')
+        and case
+                when kept is null then given_resource is null and (given_foreign_scopes = '{}' or given_scopes <> '{}')
+                else audience_fits(audiences, kept, given_resource, given_foreign_scopes)
+            end
+        and (organization_id is null or is_admitted and organization_is_active and not owes_second_factor and not owes_terms);
+    if rotated then
+        update refresh_tokens
+           set rotated_at = case when stays then null else given_at end, rotated_by = case when stays then null else given_by end
+         where digest = given_digest;
+        if not stays then
+            insert into refresh_tokens (digest, session_id, created_at) values (given_successor, held.id, given_at);
         end if;
-        if granted is not null then
-            select case when sessions.audiences is not null then open_audiences(sessions.audiences, sessions.user_id, sessions.service_id, sessions.authenticated_by, false) end into audiences from sessions where sessions.id = rotate_refresh_token_10.session_id;
-        end if;
+        foreach one in array line loop
+            update sessions
+               set expires_at = least(given_at + coalesce(sessions.minutes_idle * interval '1 minute', given_idle), sessions.ends_at),
+                   expires_day = (least(given_at + coalesce(sessions.minutes_idle * interval '1 minute', given_idle), sessions.ends_at) at time zone 'UTC')::date,
+                   last_seen_at = greatest(sessions.last_seen_at, given_at)
+             where id = one and revoked_at is null;
+        end loop;
     end if;
     if 'fed' = any (authenticated_by) then
         directory_context := case when 'fed' = any (authenticated_by) then (

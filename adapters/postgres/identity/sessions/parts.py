@@ -48,8 +48,7 @@ _IS_IN_USE: Final = """
 
 # A session is live until it ends or exceeds a limit of its organization or service. Its user must be active. If a platform owner acts in
 # the user's name, that platform owner must be active, too, and the user must not be a platform owner, not even one who has become so since.
-def _is_live(is_backed: LiteralString) -> LiteralString:
-    return f"""
+IS_LIVE: Final[LiteralString] = f"""
            sessions.revoked_at is null
        and sessions.expires_at > now()
        and sessions.ends_at > now()
@@ -58,18 +57,13 @@ def _is_live(is_backed: LiteralString) -> LiteralString:
        and users.deactivated_at is null
        and (sessions.organization_id is null or organizations.id is not null)      -- neither organization nor service is being deleted
        and (sessions.service_id is null or services.id is not null)
-       and (sessions.impersonator_id is null or {is_backed})
-"""
-
-
-IS_LIVE: Final[LiteralString] = _is_live("""not users.is_platform_owner and exists (
+       and (sessions.impersonator_id is null or not users.is_platform_owner and exists (
                select from users as impersonators
                 where impersonators.id = sessions.impersonator_id
                   and impersonators.is_platform_owner
                   and impersonators.deactivated_at is null
-           )""")
-# The same, and nobody acts in the user's name.
-LIVES_IN_OWN_NAME: Final[LiteralString] = _is_live("false")
+           ))
+"""
 
 
 # A part of any statement with the parameter `session`, the id of a session.

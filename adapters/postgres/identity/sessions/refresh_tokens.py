@@ -15,7 +15,6 @@ from adapters.postgres.identity.sessions.parts import (
     AUTHENTICATES,
     IDLE,
     IS_LIVE,
-    LIVES_IN_OWN_NAME,
     PROFILE,
     SUBSCRIPTION_STATE,
     audiences,
@@ -174,7 +173,8 @@ _ARGUMENTS: Final[Mapping[LiteralString, LiteralString]] = {
 _SHOWS_NOTHING: Final[LiteralString] = f"""
            services.service_type in ('mobile', 'desktop') or services.jwks_uri is null and not {AUTHENTICATES}"""
 
-# Conditions of whoever presents the token. To others, it is unknown. The first two are of columns of `sessions` that never change.
+# Conditions of whoever presents the token: to others, it is unknown. An application that has not authenticated must show nothing, too. The
+# first two are of columns of `sessions` that never change.
 _IS_OF_HOLDER: Final = "(%(service)s is null or sessions.scopes is not null and sessions.service_id = %(service)s)"
 # A session that began bound stays bound. A public application shows the very key, and another one, which authenticates, any key (RFC 9449
 # section 5): it may have a new one since. A session that began without a key gets none by a refresh: a thief would bind it to theirs, and
@@ -184,193 +184,175 @@ _IS_BOUND_HERE: Final = (
 )
 
 
-def _is_theirs(shows_nothing: LiteralString) -> LiteralString:
-    """Without `%(service)s` it comes from a person's own page, or from an application that shows nothing."""
-    return f"""{_IS_OF_HOLDER}
-               and {_IS_BOUND_HERE}
-               and (%(service)s is not null or sessions.scopes is null or services.id is not null and ({shows_nothing}))
-               and (sessions.scopes is null or not %(is_public)s or {lost_nothing_since("sessions.created_at")})
-               and (%(key)s is not null or not coalesce(services.dpop_bound_access_tokens, false))"""
+_IS_THEIRS: Final[LiteralString] = f"""{_IS_OF_HOLDER}
+       and {_IS_BOUND_HERE}
+       and (sessions.scopes is null or not %(is_public)s or {lost_nothing_since("sessions.created_at")})
+       and (%(key)s is not null or not coalesce(services.dpop_bound_access_tokens, false))"""
 
 
 # What the decision and the answer read.
 _STANDING: Final[LiteralString] = f"""sessions
-              join users on users.id = sessions.user_id
-              left join organizations on organizations.id = sessions.organization_id
-              left join services on services.id = sessions.service_id
-              left join memberships on memberships.org_id = sessions.organization_id and memberships.user_id = sessions.user_id
-                    and {counts_for()}"""
-_IS_ADMITTED: Final[LiteralString] = admits("memberships.role is not null", "sessions.user_id")
-_IS_ACTIVE: Final = "coalesce(organizations.status = 'active', false)"
-_STAYS: Final = "coalesce(sessions.scopes is not null and services.profile = 'fapi2', false)"
+      join users on users.id = sessions.user_id
+      left join organizations on organizations.id = sessions.organization_id
+      left join services on services.id = sessions.service_id
+      left join memberships on memberships.org_id = sessions.organization_id and memberships.user_id = sessions.user_id and {counts_for()}
+"""
 
-# The columns of `_Presented`: the type of each, what it is, and what it is after a rotation where the rotation has decided it.
-_PRESENTED: Final[Mapping[LiteralString, tuple[LiteralString, LiteralString, LiteralString | None]]] = {
-    "session_id": ("uuid", "sessions.id", None),
-    "user_id": ("uuid", "sessions.user_id", None),
-    "device_id": ("uuid", "sessions.device_id", None),
-    "organization_id": ("uuid", "sessions.organization_id", None),
-    "organization_slug": ("text", "organizations.slug", None),
-    "service_id": ("uuid", "sessions.service_id", None),
-    "service_slug": ("text", "services.slug", None),
-    "created_at": ("timestamptz", "sessions.created_at", None),
-    "last_seen_at": ("timestamptz", "sessions.last_seen_at", None),
-    "expires_at": ("timestamptz", "sessions.expires_at", None),
-    "ends_at": ("timestamptz", "sessions.ends_at", None),
-    "authenticated_by": ("text[]", "sessions.authenticated_by", None),
-    "impersonator_id": ("uuid", "sessions.impersonator_id", None),
-    "impersonation_id": ("uuid", "sessions.impersonation_id", None),
-    "email": ("text", "users.email", None),
-    "is_platform_owner": ("boolean", "users.is_platform_owner", None),
-    "is_live": ("boolean", f"{IS_LIVE.strip()} and {may_act('sessions')}", "true"),
-    "is_admitted": ("boolean", _IS_ADMITTED, "sessions.organization_id is not null"),
-    "organization_is_active": ("boolean", _IS_ACTIVE, "sessions.organization_id is not null"),
-    "rotated": ("boolean", "false", "true"),
-    "rotated_at": ("timestamptz", "refresh_tokens.rotated_at", "null"),
-    "rotated_by": ("bytea", "refresh_tokens.rotated_by", "null"),
-    "scopes": ("text[]", "sessions.scopes", None),
-    "proved_at": ("timestamptz", "sessions.proved_at", None),
-    "second_factor_at": ("timestamptz", "sessions.second_factor_at", None),
-    "stated_at": ("timestamptz", "sessions.stated_at", None),
-    "parent_id": ("uuid", "sessions.parent_id", None),
-    "email_is_verified": ("boolean", is_verified_for("sessions.organization_id"), None),
-    "role": ("text", "memberships.role", None),
-    "owes_second_factor": ("boolean", ASKS_FOR_FACTOR, "false"),
-    "owes_terms": ("boolean", OWES_TERMS, "false"),
-    "client_id": ("text", "case when sessions.scopes is not null then services.oauth_client_id end", None),
-    "access_token_alg": ("text", "services.access_token_alg", None),
-    "profile": ("jsonb", f"case when 'profile' = any (sessions.scopes) then {PROFILE} end", None),
-    "granted": ("integer", "jsonb_array_length(sessions.audiences)", None),
-    "is_agent": ("boolean", "services.is_agent", None),
-    "agents_are_forbidden": ("boolean", AGENTS_ARE_FORBIDDEN, None),
-    "stays": ("boolean", _STAYS, None),
+# The columns of `_Presented`: the type of each, and what it is.
+_PRESENTED: Final[Mapping[LiteralString, tuple[LiteralString, LiteralString]]] = {
+    "session_id": ("uuid", "sessions.id"),
+    "user_id": ("uuid", "sessions.user_id"),
+    "device_id": ("uuid", "sessions.device_id"),
+    "organization_id": ("uuid", "sessions.organization_id"),
+    "organization_slug": ("text", "organizations.slug"),
+    "service_id": ("uuid", "sessions.service_id"),
+    "service_slug": ("text", "services.slug"),
+    "created_at": ("timestamptz", "sessions.created_at"),
+    "last_seen_at": ("timestamptz", "sessions.last_seen_at"),
+    "expires_at": ("timestamptz", "sessions.expires_at"),
+    "ends_at": ("timestamptz", "sessions.ends_at"),
+    "authenticated_by": ("text[]", "sessions.authenticated_by"),
+    "impersonator_id": ("uuid", "sessions.impersonator_id"),
+    "impersonation_id": ("uuid", "sessions.impersonation_id"),
+    "email": ("text", "users.email"),
+    "is_platform_owner": ("boolean", "users.is_platform_owner"),
+    "is_live": ("boolean", f"{IS_LIVE.strip()} and {may_act('sessions')}"),
+    "is_admitted": ("boolean", admits("memberships.role is not null", "sessions.user_id")),
+    "organization_is_active": ("boolean", "coalesce(organizations.status = 'active', false)"),
+    "rotated_at": ("timestamptz", "token.rotated_at"),
+    "rotated_by": ("bytea", "token.rotated_by"),
+    "scopes": ("text[]", "sessions.scopes"),
+    "proved_at": ("timestamptz", "sessions.proved_at"),
+    "second_factor_at": ("timestamptz", "sessions.second_factor_at"),
+    "stated_at": ("timestamptz", "sessions.stated_at"),
+    "parent_id": ("uuid", "sessions.parent_id"),
+    "email_is_verified": ("boolean", is_verified_for("sessions.organization_id")),
+    "role": ("text", "memberships.role"),
+    "owes_second_factor": ("boolean", ASKS_FOR_FACTOR),
+    "owes_terms": ("boolean", OWES_TERMS),
+    "client_id": ("text", "case when sessions.scopes is not null then services.oauth_client_id end"),
+    "access_token_alg": ("text", "services.access_token_alg"),
+    "profile": ("jsonb", f"case when 'profile' = any (sessions.scopes) then {PROFILE} end"),
+    "audiences": ("jsonb", open_audiences("sessions")),
+    "granted": ("integer", "jsonb_array_length(sessions.audiences)"),
+    "is_agent": ("boolean", "services.is_agent"),
+    "agents_are_forbidden": ("boolean", AGENTS_ARE_FORBIDDEN),
+    "stays": ("boolean", "coalesce(sessions.scopes is not null and services.profile = 'fapi2', false)"),
 }
-# Further columns of `_Presented`. The function asks for them one by one, and only if they can say something.
-_RARE: Final[Mapping[LiteralString, LiteralString]] = {
-    "audiences": "jsonb",
+# Further columns of `_Presented`, of which most sessions have nothing, and whether this request has rotated the token.
+_FURTHER: Final[Mapping[LiteralString, LiteralString]] = {
     "subscription": "jsonb",
     "directory_context": "text",
     "tells_more": "boolean",
+    "rotated": "boolean",
 }
-_COLUMNS: Final[LiteralString] = ", ".join(_PRESENTED)
-_AS_IT_IS: Final[LiteralString] = ",\n               ".join(value for _, value, _ in _PRESENTED.values())
-_ROTATED: Final[LiteralString] = ",\n                   ".join(value if after is None else after for _, value, after in _PRESENTED.values())
 
-
-def _rotation(
-    standing: LiteralString,
-    apis: LiteralString,
-    *,
-    shows_nothing: LiteralString,
-    lives: LiteralString,
-    fits: LiteralString,
-    owes_second_factor: LiteralString,
-) -> LiteralString:
-    """The exchange, and all that has to hold for it."""
-    return f"""
-            update refresh_tokens
-               set rotated_at = case when {_STAYS} then null else %(at)s end,
-                   rotated_by = case when {_STAYS} then null else %(by)s end
-              from {standing}
-             where refresh_tokens.digest = %(digest)s and refresh_tokens.rotated_at is null and sessions.id = refresh_tokens.session_id
-               and {_is_theirs(shows_nothing)}
-               and {lives.strip()}
-               and {may_act("sessions")}
-               and %(scopes)s <@ coalesce(sessions.scopes, '{{}}')
-               and {fits}
-               and (sessions.organization_id is null
-                 or {_IS_ADMITTED} and {_IS_ACTIVE} and not {owes_second_factor} and not {OWES_TERMS})
-         returning {_ROTATED},
-                   {apis}
-              into {_COLUMNS}, audiences""".strip()
-
-
-_ASKS_FOR_NONE: Final = "%(resource)s is null and (%(foreign_scopes)s = '{}' or %(scopes)s <> '{}')"
-_ROTATION: Final[LiteralString] = _rotation(
-    f"{_STANDING}\n             cross join lateral (select {open_audiences('sessions')} as open) as apis",
-    "apis.open",
-    shows_nothing=_SHOWS_NOTHING,
-    lives=IS_LIVE,
-    fits=f"""case
-                       when sessions.audiences is null then {_ASKS_FOR_NONE}
-                       else audience_fits(apis.open, sessions.audiences, %(resource)s, %(foreign_scopes)s)
-                   end""",
-    owes_second_factor=OWES_SECOND_FACTOR,
-)
-# Where each rare part is the condition that it is not needed. What passes here would pass there.
-_PLAIN_ROTATION: Final[LiteralString] = _rotation(
-    _STANDING,
-    "null",
-    shows_nothing="false",
-    lives=LIVES_IN_OWN_NAME,
-    fits=f"sessions.audiences is null and {_ASKS_FOR_NONE}",
-    owes_second_factor=ASKS_FOR_FACTOR,
-)
-
-# One call makes all changes or none. It locks no account. It waits for the token, which two requests may rotate, then for the sessions of its
-# line, in the order of their ids: a use of a session counts as a use of the sessions from which it was opened. After these waits, one
-# statement asks whether all holds at this moment, and rotates. Of two requests that rotate the same token, the second waits for the first's
-# commit, and finds the token rotated. A session that is revoked at this very moment is not extended, and then `is_live` is false.
-#
-# What is read again after a refusal may say that all holds, since it is from a moment later. Then the request has to look again.
 _NAME: Final = "rotate_refresh_token_10"
 # Columns of the answer, by names that no table has.
+_SESSION: Final[LiteralString] = f"{_NAME}.session_id"
 _USER: Final[LiteralString] = f"{_NAME}.user_id"
 _SERVICE: Final[LiteralString] = f"{_NAME}.service_id"
 _ORGANIZATION: Final[LiteralString] = f"{_NAME}.organization_id"
+_VALUES: Final[LiteralString] = ",\n           ".join(value for _, value in _PRESENTED.values())
+_COLUMNS: Final[LiteralString] = ",\n           ".join(_PRESENTED)
+
+# One call makes all changes or none. It locks no account. It waits for the token, which two requests may rotate, then for the sessions of
+# its line, in the order of their ids: a use of a session counts as a use of the sessions from which it was opened. After these waits it
+# reads what it decides by, and what it writes then waits for nobody. Of two requests that rotate the same token, the second waits for the
+# first's commit, and finds the token rotated. A session that is revoked at this very moment is not extended, and then `is_live` is false.
+#
+# A token that somebody else shows locks no session.
 ROTATE_REFRESH_TOKEN: Final = Function(
     _NAME,
     "Exchanges a refresh token for its successor, and says what it is worth.",
     _ARGUMENTS,
-    {**{name: kind for name, (kind, _, _) in _PRESENTED.items()}, **_RARE},
-    {"token": "record", "line": "uuid[]", "one": "uuid", "owns": "boolean"},
+    {**{name: kind for name, (kind, _) in _PRESENTED.items()}, **_FURTHER},
+    {
+        "token": "record",
+        "is_current": "boolean",
+        "held": "record",
+        "line": "uuid[] := '{}'",
+        "one": "uuid",
+        "kept": "jsonb",
+        "owns": "boolean",
+    },
     f"""
-    rotated := false;
-    select session_id into token from refresh_tokens where digest = %(digest)s and rotated_at is null for no key update;
-    if found then
-        select sessions.id, sessions.parent_id, sessions.depth,
-               sessions.audiences is not null or sessions.impersonator_id is not null or {ASKS_FOR_FACTOR}
-            or %(service)s is null and sessions.scopes is not null as has_rare_parts
-          into token
-          from sessions
-          left join organizations on organizations.id = sessions.organization_id
-         where sessions.id = token.session_id and sessions.revoked_at is null
-           and {_IS_OF_HOLDER}
-           and {_IS_BOUND_HERE};
-        if found then
-            case token.depth
-                when 0 then line := array[token.id];
-                when 1 then line := array[least(token.id, token.parent_id), greatest(token.id, token.parent_id)];
-                else
-                    line := array(
-                        with recursive line as (
-                            select token.id, token.parent_id
-                             union all
-                            select sessions.id, sessions.parent_id from line join sessions on sessions.id = line.parent_id
-                        )
-                        select line.id from line order by line.id
-                    );
-            end case;
-            foreach one in array line loop
-                perform from sessions where id = one and revoked_at is null for no key update;
-            end loop;
-            if token.has_rare_parts then
-                {_ROTATION};
-            else
-                {_PLAIN_ROTATION};
-            end if;
-            rotated := found;
-        end if;
-    else
-        perform from refresh_tokens where digest = %(digest)s;
+    select session_id, rotated_at, rotated_by
+      into token
+      from refresh_tokens
+     where digest = %(digest)s and rotated_at is null
+       for no key update;
+    is_current := found;
+    if not is_current then
+        select session_id, rotated_at, rotated_by into token from refresh_tokens where digest = %(digest)s;
         if not found then
             return;
         end if;
     end if;
 
+    if is_current then
+        select id, parent_id, depth
+          into held
+          from sessions
+         where id = token.session_id and revoked_at is null
+           and {_IS_OF_HOLDER}
+           and {_IS_BOUND_HERE};
+        is_current := found;
+    end if;
+    if is_current then
+        case held.depth
+            when 0 then
+                line := array[held.id];
+            when 1 then
+                line := array[least(held.id, held.parent_id), greatest(held.id, held.parent_id)];
+            else
+                line := array(
+                    with recursive above as (
+                        select held.id, held.parent_id
+                         union all
+                        select sessions.id, sessions.parent_id from above join sessions on sessions.id = above.parent_id
+                    )
+                    select above.id from above order by above.id
+                );
+        end case;
+        foreach one in array line loop
+            perform from sessions where id = one and revoked_at is null for no key update;
+        end loop;
+    end if;
+
+    select {_VALUES},
+           sessions.audiences
+      into {_COLUMNS},
+           kept
+      from {_STANDING.strip()}
+     where sessions.id = token.session_id
+       and {_IS_THEIRS};
+    if not found then
+        return;
+    end if;
+    if %(service)s is null and scopes is not null then
+        perform from services where services.id = {_SERVICE} and ({_SHOWS_NOTHING});
+        if not found then
+            return;
+        end if;
+    end if;
+    if owes_second_factor then
+        select {OWES_SECOND_FACTOR} into owes_second_factor from {_STANDING.strip()} where sessions.id = {_SESSION};
+    end if;
+
+    rotated := is_current and is_live
+        and %(scopes)s <@ coalesce(scopes, '{{}}')
+        and case
+                when kept is null then %(resource)s is null and (%(foreign_scopes)s = '{{}}' or %(scopes)s <> '{{}}')
+                else audience_fits(audiences, kept, %(resource)s, %(foreign_scopes)s)
+            end
+        and (organization_id is null or is_admitted and organization_is_active and not owes_second_factor and not owes_terms);
     if rotated then
+        update refresh_tokens
+           set rotated_at = case when stays then null else %(at)s end, rotated_by = case when stays then null else %(by)s end
+         where digest = %(digest)s;
         if not stays then
-            insert into refresh_tokens (digest, session_id, created_at) values (%(successor)s, token.id, %(at)s);
+            insert into refresh_tokens (digest, session_id, created_at) values (%(successor)s, held.id, %(at)s);
         end if;
         foreach one in array line loop
             update sessions
@@ -379,22 +361,6 @@ ROTATE_REFRESH_TOKEN: Final = Function(
                    last_seen_at = greatest(sessions.last_seen_at, %(at)s)
              where id = one and revoked_at is null;
         end loop;
-    else
-        select {_AS_IT_IS}
-          into {_COLUMNS}
-          from refresh_tokens
-         cross join {_STANDING}
-         where refresh_tokens.digest = %(digest)s and sessions.id = refresh_tokens.session_id
-               and {_is_theirs(_SHOWS_NOTHING)};
-        if not found then
-            return;
-        end if;
-        if owes_second_factor then
-            select {OWES_SECOND_FACTOR} into owes_second_factor from {_STANDING} where sessions.id = {_NAME}.session_id;
-        end if;
-        if granted is not null then
-            select {open_audiences("sessions")} into audiences from sessions where sessions.id = {_NAME}.session_id;
-        end if;
     end if;
 
     if 'fed' = any (authenticated_by) then

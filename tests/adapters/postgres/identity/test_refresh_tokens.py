@@ -7,10 +7,12 @@ import trio
 
 from adapters.postgres.driver.connection import TripCounter, round_trips
 from adapters.postgres.identity.sessions.refresh_tokens import PostgresRefreshTokens
+from core.domain.identifiers import ClientId, ServiceId
 from core.domain.identity.accounts import Account
-from core.domain.identity.refresh_tokens import PresentedRefreshToken
+from core.domain.identity.refresh_tokens import Holder, PresentedRefreshToken
 from core.domain.identity.sessions import IDLE_LIFETIME, NO_SUBSCRIPTION, Session, SubscriptionState
 from tests.adapters.postgres.conftest import Store
+from tests.patience import PATIENCE
 
 FIRST, SECOND, THIRD, FOURTH, BY = (bytes([number]) * 32 for number in range(5))
 LONG = timedelta(days=90)
@@ -158,6 +160,40 @@ async def test_in_a_service_nothing_is_exchanged_once_it_or_its_organization_is_
     presented = await rotate(store)
     assert (presented.rotated, presented.is_live and presented.organization_is_active) == (False, False)
     assert await store.count("refresh_tokens") == 1
+
+
+async def test_it_is_a_use_of_all_sessions_above_and_of_no_other(store: Store) -> None:
+    _, first = await sign_in(store)
+    (columns,) = await store.query(
+        """
+        select string_agg(quote_ident(column_name), ', ') as names
+          from information_schema.columns
+         where table_name = 'sessions' and column_name not in ('id', 'parent_id', 'depth')
+        """
+    )
+    ids = [store.ids.new() for _ in range(3)]
+    for depth, (own, parent) in enumerate(zip(ids, [first.id, *ids], strict=False), 1):
+        await store.query(
+            f"insert into sessions (id, parent_id, depth, {columns['names']})"
+            f" select %(id)s, %(parent)s, %(depth)s, {columns['names']} from sessions where id = %(first)s",
+            {"id": own, "parent": parent, "depth": depth, "first": first.id},
+        )
+    await store.query("update sessions set last_seen_at = created_at - interval '1 hour'")
+    await store.query("update refresh_tokens set session_id = %(id)s", {"id": ids[1]})
+    at = datetime.now(UTC)
+    assert (await rotate(store, at=at)).rotated
+    rows = await store.query("select depth, last_seen_at = %(at)s as used from sessions order by depth", {"at": at})
+    assert [row["used"] for row in rows] == [True, True, True, False]
+
+
+async def test_of_a_token_that_another_shows_nothing_is_locked(store: Store) -> None:
+    """An application shows a token that the person's own page has."""
+    _, session = await sign_in(store)
+    holder = Holder(ClientId(store.ids.new()), ServiceId(store.ids.new()))
+    async with store.unit_of_work() as uow:
+        assert await uow.sessions.revoke(session.id, session.user)
+        with trio.fail_after(PATIENCE):
+            assert await PostgresRefreshTokens(store.pool).rotate(FIRST, SECOND, BY, datetime.now(UTC), holder) is None
 
 
 async def test_it_is_one_round_trip(store: Store) -> None:
