@@ -1689,8 +1689,7 @@ begin
                or exists (select from service_roles where service_roles.service_id = rotate_refresh_token_10.service_id offset 0)
                or exists (select from team_members where team_members.user_id = rotate_refresh_token_10.user_id and team_members.org_id = rotate_refresh_token_10.organization_id offset 0)
            ),
-               rotate_refresh_token_10.service_slug is not null    -- the service is not being deleted
-           and exists (select from subscriptions where subscriptions.user_id = rotate_refresh_token_10.user_id and subscriptions.service_id = rotate_refresh_token_10.service_id)
+               exists (select from subscriptions where subscriptions.user_id = rotate_refresh_token_10.user_id and subscriptions.service_id = rotate_refresh_token_10.service_id)
           into tells_more, owns;
         if owns and service_slug is not null then  -- a service that is being deleted has none
             select (

@@ -369,8 +369,7 @@ ROTATE_REFRESH_TOKEN: Final = Function(
     tells_more := false;
     if organization_id is not null then
         select {tells_more(_SERVICE, _ORGANIZATION, _USER)},
-               {_NAME}.service_slug is not null    -- the service is not being deleted
-           and exists (select from subscriptions where subscriptions.user_id = {_USER} and subscriptions.service_id = {_SERVICE})
+               exists (select from subscriptions where subscriptions.user_id = {_USER} and subscriptions.service_id = {_SERVICE})
           into tells_more, owns;
         if owns and service_slug is not null then  -- a service that is being deleted has none
             select {SUBSCRIPTION_STATE} into subscription from (select {_USER} as id) as users, (select {_SERVICE} as id) as services;

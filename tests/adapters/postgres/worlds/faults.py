@@ -16,6 +16,14 @@ W = TypeVar("W", bound=World)
 Fault = Callable[[W], object]
 
 
+def then(*steps: Fault[W]) -> Fault[W]:
+    def put(world: W) -> None:
+        for step in steps:
+            step(world)
+
+    return put
+
+
 # What the world must be like for a fault to be one.
 
 
@@ -312,12 +320,12 @@ def ended_before_agent(world: World) -> None:
 
 OF_PLACE: Final[Mapping[str, Fault[World]]] = {
     "nothing": lambda _: None,
-    "the organization is suspended": lambda world: (of_organization(world), world.organization.update(status="suspended")),
-    "the organization is pending": lambda world: (of_organization(world), world.organization.update(status="pending")),
-    "the organization is deleted": lambda world: (of_organization(world), world.organization.update(deleted_at=world.ago(minutes=1))),
-    "the service is deleted": lambda world: (of_service(world), world.service.update(deleted_at=world.ago(minutes=1))),
+    "the organization is suspended": then(of_organization, lambda world: world.organization.update(status="suspended")),
+    "the organization is pending": then(of_organization, lambda world: world.organization.update(status="pending")),
+    "the organization is deleted": then(of_organization, lambda world: world.organization.update(deleted_at=world.ago(minutes=1))),
+    "the service is deleted": then(of_service, lambda world: world.service.update(deleted_at=world.ago(minutes=1))),
     "the person is deactivated": lambda world: world.person.update(deactivated_at=world.ago(minutes=1)),
-    "no member": lambda world: (members_only(world), remove_member(world)),
+    "no member": then(members_only, remove_member),
     "a listed member of another's voucher": listed,
     "a listed member of nobody's voucher": listed_by_nobody,
     "no role": assigned_only,
@@ -332,15 +340,16 @@ OF_PLACE: Final[Mapping[str, Fault[World]]] = {
     "terms of a former version": accepted_former,
     "terms of another organization": lambda world: owes_terms(world, world.other["id"]),
     "terms that the row does not ask for": silent_terms,
-    "agents are forbidden": lambda world: (agent(world), world.organization.update(agents="forbidden")),
-    "an agent since": lambda world: (agent(world), world.service.update(agent_since=world.ago(seconds=10))),
-    "an agent since then": lambda world: (agent(world), world.service.update(agent_since=began(world)["created_at"])),
-    "agents since": lambda world: (agent(world), world.organization.update(agents_since=world.ago(seconds=10))),
+    "agents are forbidden": then(agent, lambda world: world.organization.update(agents="forbidden")),
+    "an agent since": then(agent, lambda world: world.service.update(agent_since=world.ago(seconds=10))),
+    "an agent since then": then(agent, lambda world: world.service.update(agent_since=began(world)["created_at"])),
+    "agents since": then(agent, lambda world: world.organization.update(agents_since=world.ago(seconds=10))),
     "an agent whose consent ends now": lambda world: agent(world).update(expires_at=world.now),
     "an agent whose consent ends soon": lambda world: agent(world).update(expires_at=world.on(milliseconds=100)),
     "an agent without the scopes": lambda world: agent(world).update(scopes=[]),
-    "an agent whose consent is old": lambda world: (
-        agent(world).update(granted_at=world.ago(hours=2)), world.service.update(agent_since=world.ago(hours=1, minutes=55)),
+    "an agent whose consent is old": then(
+        lambda world: agent(world).update(granted_at=world.ago(hours=2)),
+        lambda world: world.service.update(agent_since=world.ago(hours=1, minutes=55)),
     ),
     "an agent with two APIs": two_apis,
     "an agent without API": no_api,
@@ -353,7 +362,7 @@ OF_PLACE: Final[Mapping[str, Fault[World]]] = {
     "the API admits others": admits_others,
     "the API is gone": api_is_gone,
     "the API withholds": withheld,
-}  # fmt: skip
+}
 
 
 def without_audience(world: CodeWorld, **columns: Any) -> None:
@@ -395,7 +404,7 @@ OF_CODE: Final[Mapping[str, Fault[CodeWorld]]] = {
     "a consent to the very scopes": lambda world: untrusted(world).update(scopes=[*world.scopes]),
     "trust in a listed member": spared_by_list,
     "trust in nobody": spared_nobody,
-    "no answer about the API": lambda world: (allowed(world), world.allowed.clear()),
+    "no answer about the API": then(allowed, lambda world: world.allowed.clear()),
     "an answer that lacks a scope": lambda world: without_audience(world, scopes=[]),
     "an answer that ends now": lambda world: without_audience(world, expires_at=world.now),
     "an answer that has ended": lambda world: without_audience(world, expires_at=world.ago(minutes=1)),
@@ -406,13 +415,19 @@ OF_CODE: Final[Mapping[str, Fault[CodeWorld]]] = {
     "a code that ends now": lambda world: world.code.update(expires_at=world.at),
     "a code that has ended": lambda world: world.code.update(expires_at=world.ago(minutes=1)),
     "a code that was redeemed": redeemed_before,
-    "a code that was redeemed and has ended": lambda world: (redeemed_before(world), world.code.update(expires_at=world.ago(minutes=1))),
+    "a code that was redeemed and has ended": then(redeemed_before, lambda world: world.code.update(expires_at=world.ago(minutes=1))),
     "a code of another redirect": lambda world: world.claims.update(redirect_uri=f"{URI}/other"),
-    "a code of another challenge": lambda world: (world.code.update(code_challenge=CHALLENGE), world.claims.update(code_challenge="other")),
-    "a code without the challenge": lambda world: (world.code.update(code_challenge=CHALLENGE), world.claims.update(code_challenge=None)),
-    "a challenge without need": lambda world: (world.code.update(code_challenge=None), world.claims.update(code_challenge=CHALLENGE)),
+    "a code of another challenge": then(
+        lambda world: world.code.update(code_challenge=CHALLENGE), lambda world: world.claims.update(code_challenge="other")
+    ),
+    "a code without the challenge": then(
+        lambda world: world.code.update(code_challenge=CHALLENGE), lambda world: world.claims.update(code_challenge=None)
+    ),
+    "a challenge without need": then(
+        lambda world: world.code.update(code_challenge=None), lambda world: world.claims.update(code_challenge=CHALLENGE)
+    ),
     "a code of another service": lambda world: world.code.update(service_id=world.draw.one(world.sibling["id"], world.foreign["id"])),
-    "another service asks": lambda world: (world.ask_as(world.sibling), setattr(world, "shown", world.secret_of_sibling)),
+    "another service asks": then(lambda world: world.ask_as(world.sibling), lambda world: setattr(world, "shown", world.secret_of_sibling)),
     "a service of another organization asks": lambda world: world.ask_as(world.foreign),
     "an unknown code": lambda world: world.claims.update(digest=sha256(b"unknown").digest()),
     "an unknown client": lambda world: setattr(world, "client", world.draw.id()),
@@ -542,51 +557,54 @@ OF_TOKEN: Final[Mapping[str, Fault[TokenWorld]]] = {
     "an unknown token": lambda world: world.asks.update(digest=sha256(b"unknown").digest()),
     "a token that was rotated": lambda world: world.token.update(rotated_at=world.ago(seconds=5), rotated_by=as_hex(b"before")),
     "a token before the last": lambda world: world.asks.update(digest=world.digest("before")),
-    "a token that stays": lambda world: (client(world), world.service.update(profile="fapi2")),
-    "a service of FAPI without client": lambda world: (bare(world), world.service.update(profile="fapi2")),
+    "a token that stays": then(client, lambda world: world.service.update(profile="fapi2")),
+    "a service of FAPI without client": then(bare, lambda world: world.service.update(profile="fapi2")),
     "a session that was revoked": lambda world: world.session.update(revoked_at=world.ago(minutes=1)),
     "a session that rests now": lambda world: world.session.update(expires_at=world.now),
     "a session that ends now": lambda world: world.session.update(ends_at=world.now),
     "a line that was revoked": break_line,
-    "a session whose proof is too old": lambda world: (
-        of_organization(world), young(world, world.organization, "session_hours", hours=4, proved=True),
+    "a session whose proof is too old": then(
+        of_organization, lambda world: young(world, world.organization, "session_hours", hours=4, proved=True)
     ),
-    "a session that is too old": lambda world: (
-        of_organization(world), young(world, world.organization, "session_hours", hours=1, proved=False),
+    "a session that is too old": then(
+        of_organization, lambda world: young(world, world.organization, "session_hours", hours=1, proved=False)
     ),
-    "a session that is just young enough": lambda world: (
-        of_organization(world), young(world, world.organization, "session_hours", hours=4, proved=True, by=_MOMENT),
+    "a session that is just young enough": then(
+        of_organization, lambda world: young(world, world.organization, "session_hours", hours=4, proved=True, by=_MOMENT)
     ),
-    "a session that is too old for the service": lambda world: (
-        of_service(world), young(world, world.service, "session_lifetime_hours", hours=1, proved=world.draw.chance(0.5)),
+    "a session that is too old for the service": then(
+        of_service, lambda world: young(world, world.service, "session_lifetime_hours", hours=1, proved=world.draw.chance(0.5))
     ),
-    "a session that rests too long": lambda world: (of_organization(world), idle(world, world.organization, "session_idle_minutes")),
-    "a session that just does not rest too long": lambda world: (
-        of_organization(world), idle(world, world.organization, "session_idle_minutes", by=_MOMENT),
+    "a session that rests too long": then(of_organization, lambda world: idle(world, world.organization, "session_idle_minutes")),
+    "a session that just does not rest too long": then(
+        of_organization, lambda world: idle(world, world.organization, "session_idle_minutes", by=_MOMENT)
     ),
-    "a session that rests too long for the service": lambda world: (of_service(world), idle(world, world.service, "session_idle_minutes")),
+    "a session that rests too long for the service": then(of_service, lambda world: idle(world, world.service, "session_idle_minutes")),
     "an owner who acts": acted_for,
-    "an owner who acts and is none": lambda world: (acted_for(world), world.owner.update(is_platform_owner=False)),
-    "an owner who acts and is deactivated": lambda world: (acted_for(world), world.owner.update(deactivated_at=world.ago(minutes=1))),
-    "an owner who acts for an owner": lambda world: (acted_for(world), world.person.update(is_platform_owner=True)),
-    "an owner who owes terms": lambda world: (owes_terms(world, world.organization["id"]), acted_for(world)),
-    "terms of a person who is acted for": lambda world: (owes_terms(world, None), acted_for(world)),
-    "a service that was an agent since": lambda world: (
-        of_service(world), world.service.update(is_agent=False, agent_since=world.session["created_at"] + _MOMENT),
+    "an owner who acts and is none": then(acted_for, lambda world: world.owner.update(is_platform_owner=False)),
+    "an owner who acts and is deactivated": then(acted_for, lambda world: world.owner.update(deactivated_at=world.ago(minutes=1))),
+    "an owner who acts for an owner": then(acted_for, lambda world: world.person.update(is_platform_owner=True)),
+    "an owner who owes terms": then(lambda world: owes_terms(world, world.organization["id"]), acted_for),
+    "terms of a person who is acted for": then(lambda world: owes_terms(world, None), acted_for),
+    "a service that was an agent since": then(
+        of_service, lambda world: world.service.update(is_agent=False, agent_since=world.session["created_at"] + _MOMENT)
     ),
-    "a service that was an agent until then": lambda world: (
-        of_service(world), world.service.update(is_agent=False, agent_since=world.session["created_at"]),
+    "a service that was an agent until then": then(
+        of_service, lambda world: world.service.update(is_agent=False, agent_since=world.session["created_at"])
     ),
     "a second factor of all": lambda world: demand(world, **_DEMANDED["all"](world)),
-    "a second factor of all, in an application": lambda world: (client(world), demand(world, **_DEMANDED["all"](world))),
-    "a second factor of one who is no member": lambda world: (
-        demand(world, **_DEMANDED["all"](world)), world.service.update(sign_in_policy="anyone"), of_service(world), remove_member(world),
+    "a second factor of all, in an application": then(client, lambda world: demand(world, **_DEMANDED["all"](world))),
+    "a second factor of one who is no member": then(
+        lambda world: demand(world, **_DEMANDED["all"](world)),
+        lambda world: world.service.update(sign_in_policy="anyone"),
+        of_service,
+        remove_member,
     ),
-    "a second factor of the stranger": lambda world: (demand(world, **_DEMANDED["all"](world)), acted_for(world)),
+    "a second factor of the stranger": then(lambda world: demand(world, **_DEMANDED["all"](world)), acted_for),
     "a second factor after the grace": lambda world: demand(world, mfa_required_since=world.ago(days=7)),
     "a second factor within the grace": lambda world: demand(world, mfa_required_since=world.ago(days=7) + _MOMENT),
-    "a second factor of a new member": lambda world: (
-        demand(world, **_DEMANDED["all"](world)), (world.membership or {}).update(created_at=world.ago(days=6)),
+    "a second factor of a new member": then(
+        lambda world: demand(world, **_DEMANDED["all"](world)), lambda world: (world.membership or {}).update(created_at=world.ago(days=6))
     ),
     "a second factor that the directory has stated": lambda world: demand(world, "here", **_DEMANDED["all"](world)),
     "a second factor that another directory has stated": lambda world: demand(world, "elsewhere", **_DEMANDED["all"](world)),
@@ -605,38 +623,45 @@ OF_TOKEN: Final[Mapping[str, Fault[TokenWorld]]] = {
     "a passkey of a role of others": lambda world: demand_of_role(world, held=False),
     "a secret that was never used": lambda world: proved(world, "unproved secret", **_DEMANDED["all"](world)),
     "a passkey as second factor": lambda world: proved(world, "passkey", **_DEMANDED["all"](world)),
-    "a token of another service": lambda world: (client(world), world.asks.update(service=UUID(world.sibling["id"]))),
-    "a client for the token of an account": lambda world: (
-        world.belong("account"), world.asks.update(service=UUID(world.service["id"])),
+    "a token of another service": then(client, lambda world: world.asks.update(service=UUID(world.sibling["id"]))),
+    "a client for the token of an account": then(
+        lambda world: world.belong("account"), lambda world: world.asks.update(service=UUID(world.service["id"]))
     ),
-    "a client for a bare token": lambda world: (bare(world), world.asks.update(service=UUID(world.service["id"]))),
-    "no client": lambda world: (
-        client(world), become(world, "web"), world.authenticate("secret"), world.asks.update(service=None),
+    "a client for a bare token": then(bare, lambda world: world.asks.update(service=UUID(world.service["id"]))),
+    "no client": then(
+        client,
+        lambda world: become(world, "web"),
+        lambda world: world.authenticate("secret"),
+        lambda world: world.asks.update(service=None),
     ),
-    "no client where there is nothing to show": lambda world: (
-        client(world), world.show_nothing(), world.asks.update(service=None, is_public=True),
+    "no client where there is nothing to show": then(
+        client, lambda world: world.show_nothing(), lambda world: world.asks.update(service=None, is_public=True)
     ),
-    "no client where there is a secret": lambda world: (bare(world), world.authenticate("secret")),
-    "no client where there are keys": lambda world: (bare(world), world.authenticate("keys")),
-    "no client where keys can be fetched": lambda world: (bare(world), world.authenticate("document")),
-    "no client on a phone": lambda world: (bare(world), world.authenticate("secret"), become(world, "mobile")),
+    "no client where there is a secret": then(bare, lambda world: world.authenticate("secret")),
+    "no client where there are keys": then(bare, lambda world: world.authenticate("keys")),
+    "no client where keys can be fetched": then(bare, lambda world: world.authenticate("document")),
+    "no client on a phone": then(bare, lambda world: world.authenticate("secret"), lambda world: become(world, "mobile")),
     "a credential that was lost": lambda world: lost(world, _MINUTE),
     "a credential that was lost long before": lambda world: lost(world, _MINUTE + _MOMENT),
-    "a credential that was lost by one who has another": lambda world: (lost(world, -_MINUTE), world.asks.update(is_public=False)),
+    "a credential that was lost by one who has another": then(
+        lambda world: lost(world, -_MINUTE), lambda world: world.asks.update(is_public=False)
+    ),
     "a token of another key": lambda world: tied(world, THEIRS, is_public=True),
     "a token of a key that is not shown": lambda world: tied(world, None, is_public=False),
     "a token of another key of one who authenticates": lambda world: tied(world, THEIRS, is_public=False),
-    "a service that binds": lambda world: (
-        client(world), world.service.update(dpop_bound_access_tokens=True), world.session.update(key_thumbprint=None),
-        world.asks.update(key=None),
+    "a service that binds": then(
+        client,
+        lambda world: world.service.update(dpop_bound_access_tokens=True),
+        lambda world: world.session.update(key_thumbprint=None),
+        lambda world: world.asks.update(key=None),
     ),
-    "scopes beyond": lambda world: (client(world), world.asks.update(scopes=[*world.scopes, "admin"])),
-    "scopes without client": lambda world: (bare(world), world.asks.update(scopes=["openid"])),
+    "scopes beyond": then(client, lambda world: world.asks.update(scopes=[*world.scopes, "admin"])),
+    "scopes without client": then(bare, lambda world: world.asks.update(scopes=["openid"])),
     "scopes of an API beyond": lambda world: foreign(world, ["read", "none"]),
     "scopes of an API": lambda world: foreign(world, ["read"]),
     "scopes of an API without one": lambda world: foreign_without(world, []),
     "scopes of an API without one, and others": lambda world: foreign_without(world, ["openid"]),
-}  # fmt: skip
+}
 
 
 def put_into(world: W, faults: Mapping[str, Fault[W]]) -> W:

@@ -314,12 +314,12 @@ class World:
                 keeper |= {"metadata_clients": "named", "metadata_hosts": ["further.example", HOST]}
         if one["admits"] == "named":
             self.add("resource_admissions", resource_id=one["id"], service_id=service["id"])
-        keeper = next((each for each in (self.service, self.sibling) if each["id"] == of_service), None)
-        if keeper is not None and draw.chance(0.7):
+        keepers = [each for each in (self.service, self.sibling) if each["id"] == of_service]
+        if keepers and draw.chance(0.7):
             if not any(each["service_id"] == of_service for each in self.further.get("permissions", ())):
                 self.add("permissions", service_id=of_service, key="write.all")
             everybody = draw.chance(0.3)
-            role = self.service_role(keeper, permissions=["write.all"], given_to_everybody=everybody)
+            role = self.service_role(keepers[0], permissions=["write.all"], given_to_everybody=everybody)
             if not everybody and draw.chance(0.7):
                 self.assign(role, draw.one("person", "role", "team"), self.person, self.membership)
         return one

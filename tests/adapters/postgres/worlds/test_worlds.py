@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from functools import partial
-from itertools import count
 from typing import Any, Final, Literal, LiteralString, NamedTuple, TypeVar
 from uuid import UUID
 
@@ -202,17 +201,22 @@ def test_a_refresh_token_is_exchanged_as_before(database_url: str) -> None:
 def test_both_ring_for_a_webhook(database_url: str, which: Literal["former", "today"]) -> None:
     """A notification comes with the commit, and the comparison commits nothing."""
     with psycopg.connect(database_url, autocommit=True) as connection:
-        for number in count(step=2):
-            with filled(connection, partial(_world_of_code, number)) as world:
-                written = compare(connection, world, by_service(world)).written
-            if written["webhook_deliveries"] and not written["jobs"]:
-                break
+        world = _world_with_webhook(connection)
         fill(connection, world)
         connection.execute("listen postern")
         call = by_service(world)
-        connection.execute(getattr(call, which), call.parameters)
+        connection.execute(call.former if which == "former" else call.today, call.parameters)
         (rung,) = connection.notifies(timeout=PATIENCE, stop_after=1)
     assert (rung.channel, rung.payload) == ("postern", "webhooks")
+
+
+def _world_with_webhook(connection: Connection) -> CodeWorld:
+    for number in range(0, WORLDS, 2):
+        with filled(connection, partial(_world_of_code, number)) as world:
+            written = compare(connection, world, by_service(world)).written
+        if written["webhook_deliveries"] and not written["jobs"]:
+            return world
+    pytest.fail("no world has a webhook")
 
 
 def _world_of_code(number: int, now: datetime) -> CodeWorld:
