@@ -156,6 +156,17 @@ async def test_a_service_that_changes_its_profile_beside_a_redemption_waits_for_
     assert used["session_id"] == opened["id"]
 
 
+async def test_a_code_that_ends_with_the_profile_opens_nothing(meeting: Meeting) -> None:
+    """The other order: the endpoint has the code's row. It sends its deletion together with its commit, so here the rows change by
+    themselves. Nobody else takes a code's row without the account.
+    """
+    code = await meeting.plain()
+    held = "select from authorization_codes where service_id = %s for update", meeting.shop.service.id
+    ends = "with held as (update all_services set profile = 'fapi2' where slug = 'shop') delete from authorization_codes"
+    assert outcome(await meeting.behind(held, partial(meeting.redeem, meeting.shop, code), ends)) == CLIENT
+    meeting.left_nothing()
+
+
 @pytest.mark.parametrize("lock", ["account", "browser"])
 async def test_a_permission_that_is_taken_meanwhile_is_no_scope(meeting: Meeting, lock: str) -> None:
     code = await meeting.of_api()
