@@ -223,9 +223,14 @@ _KEEP_CLIENT_ID: Final = """
     update all_services set kept_client_id = %(kept)s where id = %(id)s returning coalesce(kept_client_id, client_id::text) as client_id
 """
 
+# The caller holds the service. Whoever redeems a code holds its row, and waits for the service to count its first user. That request was
+# first, and its code is no longer one of those that end.
 _END_REQUESTS: Final = """
-    with ended as (
-             delete from authorization_codes where service_id = %(id)s and redeemed_at is null
+    with waiting as materialized (
+             select id from authorization_codes where service_id = %(id)s and redeemed_at is null for update skip locked
+         ),
+         ended as (
+             delete from authorization_codes where id = any (array(select id from waiting))
          )
     delete from pushed_requests where service_id = %(id)s
 """

@@ -1,0 +1,133 @@
+"""While a release rolls out, processes of the release before redeem and refresh by their one statement, on the new schema, beside the
+functions. Fifty requests of each bring the same code or token: one wins, nobody deadlocks, and no session is there that neither opened.
+"""
+
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from contextvars import ContextVar
+from functools import partial
+from hashlib import sha256
+from typing import Any, Final
+
+import psycopg
+import pytest
+import trio
+
+from adapters.postgres import statements
+from adapters.postgres.driver.pool import Pool
+from adapters.postgres.federation.authorization_codes import REDEEM, REDEEM_WITH_SECRET
+from adapters.postgres.identity.sessions import refresh_tokens
+from tests.adapters.postgres.worlds import former_statements
+from tests.http.client import Received
+from tests.http.federation.relying import claims_of
+from tests.http.locks import Statement
+from tests.security.gaps.meeting import Meeting, outcome
+
+EACH: Final = 50
+# So many of them wait for the lock in the order in which they began.
+AT_LOCK: Final = 6
+GRANT: Final = (400, "invalid_grant")
+FORMER: Final = {
+    REDEEM: former_statements.REDEEM,
+    REDEEM_WITH_SECRET: former_statements.REDEEM_WITH_SECRET,
+    refresh_tokens._ROTATE: former_statements.ROTATE,
+}
+of_release_before: ContextVar[bool] = ContextVar("of_release_before", default=False)
+
+
+@pytest.fixture(autouse=True)
+def told_apart(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """Lets the requests of the release before send their statements. Counts what is sent, by its beginning."""
+    sent: Counter[str] = Counter()
+
+    def as_sent(statement: Any) -> Any:
+        former = FORMER.get(statement) if of_release_before.get() else None
+        if statement in FORMER:
+            sent["today" if former is None else "before"] += 1
+        return statement if former is None else former
+
+    for module, name in ((statements, "ask_in_order"), (refresh_tokens, "ask")):
+        asks = getattr(module, name)
+
+        async def ask(pool: Pool, row: Any, statement: Any, parameters: Any = None, asks: Any = asks) -> Any:
+            return await asks(pool, row, as_sent(statement), parameters)
+
+        monkeypatch.setattr(module, name, ask)
+    return sent
+
+
+async def of_each(meeting: Meeting, lock: Statement, ask: Callable[[], Awaitable[Received]], *, before_first: bool) -> list[Received]:
+    """The answers to fifty requests of each release, which begin in turn and meet at a lock of somebody else."""
+    answers: list[Received] = []
+
+    async def one(*, before: bool) -> None:
+        of_release_before.set(before)
+        answers.append(await ask())
+
+    with psycopg.connect(meeting.database_url) as other:
+        meeting.hold(other, lock)
+        async with trio.open_nursery() as nursery:
+            for number in range(2 * EACH):
+                nursery.start_soon(partial(one, before=before_first is (number % 2 == 0)))
+                if number < AT_LOCK:
+                    await meeting.people.all_wait(number + 1)
+            other.rollback()
+    return answers
+
+
+@pytest.mark.parametrize("before_first", [False, True])
+@pytest.mark.parametrize("kind", ["shop", "page"])
+async def test_one_code(meeting: Meeting, told_apart: Counter[str], kind: str, *, before_first: bool) -> None:
+    application = meeting.shop if kind == "shop" else meeting.page
+    code = await meeting.plain(application)
+    answers = await of_each(meeting, meeting.account, partial(meeting.redeem, application, code), before_first=before_first)
+    assert Counter(map(outcome, answers)) == {(200, "tokens"): 1, GRANT: 2 * EACH - 1}
+    assert min(told_apart.values()) >= EACH
+    (winner,) = [meeting.kept(answer.json()) for answer in answers if answer.status == 200]
+    (opened,) = meeting.opened()
+    assert (str(opened["id"]), opened["revoked_at"]) == (claims_of(winner["access_token"])["sid"], None)
+    assert len(meeting.people.rows("select from refresh_tokens")) == len(meeting.people.rows("select from login_events")) == 1
+    meeting.kept((await meeting.refresh(application, winner["refresh_token"])).ok())
+
+
+@pytest.mark.parametrize("before_first", [False, True])
+async def test_one_refresh_token(meeting: Meeting, told_apart: Counter[str], *, before_first: bool) -> None:
+    tokens = await meeting.signed_in(meeting.shop)
+    told_apart.clear()
+    row = meeting.token(sha256(tokens["refresh_token"].encode()).digest())
+    answers = await of_each(meeting, row, partial(meeting.refresh, meeting.shop, tokens["refresh_token"]), before_first=before_first)
+    # All of them are one client that repeats itself, and get the same successor.
+    successors = {meeting.kept(answer.ok())["refresh_token"] for answer in answers}
+    assert len(successors) == 1
+    assert min(told_apart.values()) >= EACH
+    (opened,) = meeting.opened()
+    assert opened["revoked_at"] is None
+    assert len(meeting.people.rows("select from refresh_tokens")) == 2
+    meeting.kept((await meeting.refresh(meeting.shop, successors.pop())).ok())
+
+
+@pytest.mark.parametrize("before_first", [False, True])
+async def test_many_codes_and_tokens_of_one_person(meeting: Meeting, told_apart: Counter[str], *, before_first: bool) -> None:
+    """Different codes and tokens take the same account, the same browser's session and the same place in the service."""
+    tokens = [await meeting.signed_in(application) for application in (meeting.shop, meeting.page)]
+    codes = [await meeting.plain(application) for application in (meeting.shop, meeting.page) for _ in range(10)]
+    told_apart.clear()
+    answers: list[Received] = []
+
+    async def one(ask: Callable[[], Awaitable[Received]], *, before: bool) -> None:
+        of_release_before.set(before)
+        answers.append(await ask())
+
+    async with trio.open_nursery() as nursery:
+        for number, code in enumerate(codes):
+            application = meeting.shop if number < len(codes) / 2 else meeting.page
+            before = before_first is (number % 2 == 0)
+            nursery.start_soon(partial(one, partial(meeting.redeem, application, code), before=before))
+            token = tokens[number % 2]["refresh_token"]
+            holder = (meeting.shop, meeting.page)[number % 2]
+            nursery.start_soon(partial(one, partial(meeting.refresh, holder, token), before=number % 4 < 2))
+    assert Counter(map(outcome, answers)) == {(200, "tokens"): 2 * len(codes)}
+    for answer in answers:
+        meeting.kept(answer.json())
+    assert told_apart["before"] >= len(codes)
+    assert [row["revoked_at"] for row in meeting.opened()] == [None] * (len(codes) + 2)
