@@ -46,13 +46,12 @@ def _line(one: Any, place: str, path: Mapping[str, str]) -> FoundLine:
 
 
 def pages_titled(visit: PageVisit, place: ConsolePlace, wanted: str) -> Sequence[FoundLine]:
-    """The pages of the place that the reader may open, and whose title has the text in the reader's language."""
-    entries = [(entry.label, entry.tabs) for _, group in place.groups for entry in group]
+    """The pages of the place that the reader may open, and whose name, title or words have the text in the reader's language."""
     lines = []
-    for label, tabs in (*entries, *((tab.label, (tab,)) for tab in place.others)):
-        for where, tab in offered(tabs, visit.call.caller, visit.path):
-            line = _page(visit.text(label), visit.text(tab.label), where, alone=len(tabs) == 1)
-            if wanted.casefold() in f"{line.name} {line.beside}".casefold():
+    for entry in (entry for _, group in place.groups for entry in group):
+        for where, tab in offered(entry.pages, visit.call.caller, visit.path):
+            line = _page(visit.text(entry.label), visit.text(tab.label), where, alone=len(entry.pages) == 1)
+            if wanted.casefold() in f"{line.name} {line.beside} {visit.text(tab.title)} {visit.text(tab.words)}".casefold():
                 lines.append(line)
     return lines
 
@@ -76,7 +75,8 @@ def show_found(
     page = visit.show(
         "finding/found.html",
         position,
-        Head(title=visit.text("console.search.title")),
+        # The search stands beneath the first page, and in none of its tabs.
+        Head(title=visit.text("console.search.title"), crumbs=((visit.text(position.entry.label), visit.here(position.tab.at)),)),
         sought=sought,
         found=[(visit.text(group.heading), group.lines) for group in found],
         most=SHOWN,
