@@ -46,14 +46,19 @@ def _line(one: Any, place: str, path: Mapping[str, str]) -> FoundLine:
 
 
 def pages_titled(visit: PageVisit, place: ConsolePlace, wanted: str) -> Sequence[FoundLine]:
-    """The pages of the place that the reader may open, and whose name, title or words have the text in the reader's language."""
-    lines = []
+    """The pages of the place that the reader may open, and whose name, title or words have the text in the reader's language. Those that
+    are called so come before those that only may be called so.
+    """
+    sought = wanted.casefold()
+    called, others = [], []
     for entry in (entry for _, group in place.groups for entry in group):
         for where, tab in offered(entry.pages, visit.call.caller, visit.path):
             line = _page(visit.text(entry.label), visit.text(tab.label), where, alone=len(entry.pages) == 1)
-            if wanted.casefold() in f"{line.name} {line.beside} {visit.text(tab.title)} {visit.text(tab.words)}".casefold():
-                lines.append(line)
-    return lines
+            if sought in f"{line.name} {line.beside} {visit.text(tab.title)}".casefold():
+                called.append(line)
+            elif sought in visit.text(tab.words).casefold():
+                others.append(line)
+    return [*called, *others]
 
 
 def _page(entry: str, tab: str, where: str, *, alone: bool) -> FoundLine:
