@@ -237,7 +237,7 @@ async def test_the_content_begins_early_on_a_narrow_page_and_below_the_name(town
     faults: list[str] = []
     await page.show(width=NARROW)
     for at, order in {
-        home: "head",
+        home: "head tabs",
         f"{home}/people": "head tabs",
         f"{home}/people/invitations": "head tabs",
         f"{home}/people/teams/~new": "crumbs head",

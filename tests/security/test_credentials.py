@@ -21,6 +21,7 @@ from entrypoints.http.machinery.answers import EMPTY_OBJECT, Answer, EmptyObject
 from entrypoints.http.machinery.browsers import IN_FLOW, BindsForms, BoundForm, in_browser
 from entrypoints.http.machinery.callers import (
     CLIENT,
+    MEMBER,
     OPENID_SESSION,
     OWNER_IN_PERSON_OF_INACTIVE,
     PLATFORM_OWNER,
@@ -947,8 +948,10 @@ async def test_each_kind_of_credential_opens_what_the_table_says_and_nothing_els
 
 # Pages of the console that stand for no endpoint, with the rule that each states.
 STATED: Final[Mapping[str, CallerRule]] = {
-    # The page leads to two endpoints, and one of them is for an organization that is not active, too.
+    # An earlier address, for those for whom its page was.
     "GET /ui/o/{org_slug}/settings/danger": OWNER_IN_PERSON_OF_INACTIVE,
+    # The page leads to five others, and one of them is for every member.
+    "GET /ui/o/{org_slug}/settings/brand": MEMBER,
     # Forms that change nothing: a check of the log, and the beginning of a sign-in that ends on a page.
     "POST /ui/o/{org_slug}/audit-log/~verify": able(Capability.AUDIT_LOGS_VIEW, impersonated=True),
     "POST /ui/o/{org_slug}/applications/{service_slug}/test-sign-in": able(Capability.SERVICES_MANAGE, impersonated=True),

@@ -79,6 +79,7 @@ async def _(one: CountedClicks) -> None:
 @job("passkeys for administrators", SAFER)
 async def _(one: CountedClicks) -> None:
     await one.press("Signing in")
+    await one.press("Rules")
     await one.press("Change the rules")
     await one.choose("For administrators", "Second factor and passkey")
     await one.press("Continue")
@@ -154,7 +155,7 @@ async def _(one: CountedClicks) -> None:
 @job("a mail domain")
 async def _(one: CountedClicks) -> None:
     await one.press("Directories")
-    await one.press("Mail domains")
+    await one.press("Domains")
     await one.press("Add a domain")
     await one.type("Domain", "new.example")
     await one.press("Add a domain")
@@ -183,6 +184,7 @@ async def _(one: CountedClicks) -> None:
 @job("a logo")
 async def _(one: CountedClicks) -> None:
     await one.press("Settings")
+    await one.press("Brand")
     await one.press("Looks")
     await one.upload("Logo from a file", Path("logo.png").resolve())
     await one.press("Upload the logo")
@@ -227,7 +229,7 @@ async def _(one: CountedClicks) -> None:
 
 @job("a key for machines")
 async def _(one: CountedClicks) -> None:
-    await one.press("API credentials")
+    await one.press("Keys")
     await one.press("Create a key")
     await one.type("Name", "Build")
     await one.pick("See members org.members.view")
@@ -279,8 +281,8 @@ async def _(one: CountedClicks) -> None:
 @job("another owner", SAFER)
 async def _(one: CountedClicks) -> None:
     await one.press("Settings")
-    await one.press("Transfer and delete")
-    await one.press("Choose the new owner")
+    await one.pick("More: the API, the id and what ends it")
+    await one.press("Make another member the owner")
     await one.pick("admin-of-globex@people.example")
     await one.press("Make another member the owner")
     await one.reads("The organization has a new owner")

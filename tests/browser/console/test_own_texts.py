@@ -40,6 +40,7 @@ async def test_title_subject_and_footer_in_two_languages_take_twelve_actions_at_
     await entered(page, scene, HOME)
     owner = CountedKeys(page)
     await owner.press("Settings")
+    await owner.press("Brand")
     await owner.press("Texts")
     await owner.type("Sign-in: Title Sign in", "Welcome to Acme")
     await owner.type("Mail: Invitation: Subject Invitation to {organization}", "{organization} asks you in")

@@ -33,6 +33,8 @@ database_url, postern, people = http.database_url, http.postern, http.people
 _MOMENTS: Final = re.compile(rb'<time[^>]*>[^<]*</time>|\d\d:\d\d Uhr UTC|data:text/html;[^"]*')
 # Words in the addresses of forms that end something, so that they are sent after all others.
 _ENDS: Final = ("/end", "/remove", "/cancel", "/decline", "/danger", "/delete")
+# Where the page of an earlier address stands now.
+_MOVED: Final[Mapping[str, str]] = {"GET /ui/o/{org_slug}/settings/danger": "/settings"}
 _OF_END_USER: Final = "GET /ui/o/{org_slug}/people/users/{user_id}"
 # Forms that no page shows in the state of the world, each with the reason.
 NOT_SHOWN: Final[Mapping[str, str]] = {
@@ -116,8 +118,10 @@ def is_shown(one: Endpoint, answer: Received) -> bool:
 
 
 def leads_on(one: Endpoint, answer: Received) -> bool:
-    """Whether a page of a person as an end user leads to the page of the same person as a member."""
+    """Whether a page of a person as an end user leads to the page of the same person as a member, or an earlier address to its page."""
     location = answer.header("location") or ""
+    if str(one) in _MOVED and answer.status == 303:
+        return location.startswith("/ui/o/") and location.endswith(_MOVED[str(one)])
     return (
         str(one) == _OF_END_USER and answer.status == 303 and re.fullmatch(r"/ui/o/[a-z0-9-]+/people/[0-9a-f-]{36}", location) is not None
     )

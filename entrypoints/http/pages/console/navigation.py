@@ -1,4 +1,5 @@
-"""The places of the console: an organization, and the installation. A place has a side list of entries, and an entry has tabs.
+"""The places of the console: an organization, and the installation. A place has a side list of entries, and an entry has tabs. A tab may
+lead to further pages.
 
 A tab is shown to those whom the rule of its page admits. An entry without a tab is left out.
 """
@@ -20,6 +21,15 @@ class Tab(Frozen):
     """The template of the page's address."""
     rule: CallerRule
     """The rule of the endpoint that the page offers."""
+    title: str = ""
+    """The text key of the page's title. Empty for a tab of a record, which has the record's name."""
+    beneath: tuple["Tab", ...] = ()
+    """Pages that stand in no row of tabs. The page of this tab leads to them."""
+
+    @property
+    def words(self) -> str:
+        """The text key of what people may call the page, and of what it was called. It stands beside the title."""
+        return f"{self.title.removesuffix('title')}words" if self.title.endswith(".title") else f"{self.title}_words"
 
 
 class SideEntry(Frozen):
@@ -35,6 +45,11 @@ class SideEntry(Frozen):
     def drawing(self) -> str:
         return self.icon or self.label.rpartition(".")[2]
 
+    @property
+    def pages(self) -> tuple[Tab, ...]:
+        """The tabs, each with the pages that it leads to."""
+        return tuple(one for tab in self.tabs for one in (tab, *tab.beneath))
+
 
 class ConsolePlace(Frozen):
     groups: tuple[tuple[str, tuple[SideEntry, ...]], ...]
@@ -43,8 +58,6 @@ class ConsolePlace(Frozen):
     """The address of the list of places."""
     search: str
     """The template of the address of the search."""
-    others: tuple[Tab, ...] = ()
-    """Pages that no entry of the side list has. The search finds them."""
 
 
 class PagePosition(Frozen):
@@ -56,6 +69,11 @@ class PagePosition(Frozen):
     tabs: tuple[Tab, ...] = ()
     record: str = ""
     """The template of the address of that record. Its name heads all pages below it."""
+
+    @property
+    def above(self) -> tuple[Tab, ...]:
+        """The tab that leads to the page, where the page is none itself."""
+        return tuple(one for one in self.entry.tabs if self.tab in one.beneath)
 
     @property
     def is_first(self) -> bool:

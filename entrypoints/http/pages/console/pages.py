@@ -7,7 +7,7 @@ from entrypoints.http.pages.console.organization import apis, events, overview, 
 from entrypoints.http.pages.console.organization.applications import pages as applications
 from entrypoints.http.pages.console.organization.connections import connection_pages, keys, providers, scim, setup_links
 from entrypoints.http.pages.console.organization.people import agent_grants, invitations, members, roles, teams
-from entrypoints.http.pages.console.organization.settings import audit_log, credentials, danger, general, looks, words
+from entrypoints.http.pages.console.organization.settings import audit_log, brand, credentials, danger, general, looks, words
 from entrypoints.http.pages.console.platform import pages as platform
 
 CONSOLE: Final = Endpoints(
@@ -32,6 +32,7 @@ CONSOLE: Final = Endpoints(
         *risk.PAGES,
         *credentials.PAGES,
         *audit_log.PAGES,
+        *brand.PAGES,
         *looks.PAGES,
         *words.PAGES,
         *danger.PAGES,

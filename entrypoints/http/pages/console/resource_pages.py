@@ -139,6 +139,11 @@ def _acts(resource: Resource, visit: PageVisit, record: Any) -> tuple[Sequence[A
     endings = [one for one in acts if one.kind == _DANGER]
     if resource.ending is not None and visit.may(resource.ending.endpoint):
         endings.append(ActLink(resource.text(visit, "end"), visit.here(f"{resource.one}/end"), asks=True, kind=_DANGER))
+    endings += [
+        ActLink(visit.text(one.label), visit.here(one.at), asks=True, kind=_DANGER)
+        for one in resource.end_links
+        if visit.may(one.endpoint) and one.shows(record)
+    ]
     return [one for one in acts if one.kind != _DANGER], endings
 
 

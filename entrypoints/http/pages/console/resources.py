@@ -119,6 +119,18 @@ class Ending(Frozen):
     query: Mapping[str, Any] | None = None
 
 
+class EndLink(Frozen):
+    """A line at the end of the menu of a record: an end that has a page of its own elsewhere."""
+
+    label: str
+    """A text key."""
+    at: str
+    """The template of the page's address."""
+    endpoint: Endpoint
+    shows: Callable[[Any], bool] = lambda _record: True
+    """Whether it is of use for this record."""
+
+
 class Bulk(Frozen):
     """An act for several rows that were ticked in the list. It is an act of the record as well, so it shares the texts `act_<name>`,
     `ask_<name>_title` and `ask_<name>_text`; with several rows they are `bulk_<name>_title`, with `{count}`, and `bulk_<name>_text`.
@@ -170,6 +182,7 @@ class Resource(Frozen, kw_only=True):
     sections: tuple[Section, ...] = ()
     acts: tuple[Act, ...] = ()
     ending: Ending | None = None
+    end_links: tuple[EndLink, ...] = ()
     bulks: tuple[Bulk, ...] = ()
     exported: bool = False
     """Whether the list can be stored as a file."""

@@ -173,6 +173,7 @@ class PageVisit:
 
     def show(self, template: str, position: PagePosition, head: Head, **values: Any) -> bytes:
         caller, person = self.call.caller, self.person
+        head = replace(head, crumbs=(*((self.text(one.label), self.here(one.at)) for one in position.above), *head.crumbs))
         tabs = offered(position.beside(head.crumbs), caller, self.path)
         return shipped_pages().page(
             f"console/{template}",

@@ -69,7 +69,7 @@ async def test_the_search_finds_end_users_and_pages_by_their_title_in_the_langua
     assert f"/ui/o/acme/people/users/{zoe.user}" in tab.page.links
     assert "Nothing that" not in tab.page.text
     tab = await console.at("/search?q=settin")
-    assert {"/ui/o/acme/settings", "/ui/o/acme/settings/looks", "/ui/o/acme/settings/danger"} <= set(tab.page.links)
+    assert {"/ui/o/acme/settings", "/ui/o/acme/settings/looks", "/ui/o/acme/settings/danger/delete"} <= set(tab.page.links)
     tab = await console.at("/search?q=ends+soon")
     assert "/ui/o/acme/ends-soon" in tab.page.links
     console.people.change("update users set language = 'de' where id = %s", console.ada.user)
@@ -80,10 +80,10 @@ async def test_the_search_finds_end_users_and_pages_by_their_title_in_the_langua
 async def test_an_empty_search_says_what_can_be_found_and_shows_the_pages(console: ConsoleScene) -> None:
     tab = await console.at("/search?q=%20")
     assert "Type part of a name" in tab.page.text
-    assert {"/ui/o/acme/people/teams", "/ui/o/acme/sign-ins", "/ui/o/acme/settings/danger"} <= set(tab.page.links)
+    assert {"/ui/o/acme/people/teams", "/ui/o/acme/sign-ins", "/ui/o/acme/settings/danger/delete"} <= set(tab.page.links)
     member = console.colleague()
     await member.open("/ui/o/acme/search")
-    assert "/ui/o/acme/settings/danger" not in member.page.links
+    assert "/ui/o/acme/settings/danger/delete" not in member.page.links
 
 
 async def test_a_member_finds_only_what_they_may_list(console: ConsoleScene) -> None:

@@ -46,15 +46,19 @@ def _line(one: Any, place: str, path: Mapping[str, str]) -> FoundLine:
 
 
 def pages_titled(visit: PageVisit, place: ConsolePlace, wanted: str) -> Sequence[FoundLine]:
-    """The pages of the place that the reader may open, and whose title has the text in the reader's language."""
-    entries = [(entry.label, entry.tabs) for _, group in place.groups for entry in group]
-    lines = []
-    for label, tabs in (*entries, *((tab.label, (tab,)) for tab in place.others)):
-        for where, tab in offered(tabs, visit.call.caller, visit.path):
-            line = _page(visit.text(label), visit.text(tab.label), where, alone=len(tabs) == 1)
-            if wanted.casefold() in f"{line.name} {line.beside}".casefold():
-                lines.append(line)
-    return lines
+    """The pages of the place that the reader may open, and whose name, title or words have the text in the reader's language. Those that
+    are called so come before those that only may be called so.
+    """
+    sought = wanted.casefold()
+    called, others = [], []
+    for entry in (entry for _, group in place.groups for entry in group):
+        for where, tab in offered(entry.pages, visit.call.caller, visit.path):
+            line = _page(visit.text(entry.label), visit.text(tab.label), where, alone=len(entry.pages) == 1)
+            if sought in f"{line.name} {line.beside} {visit.text(tab.title)}".casefold():
+                called.append(line)
+            elif sought in visit.text(tab.words).casefold():
+                others.append(line)
+    return [*called, *others]
 
 
 def _page(entry: str, tab: str, where: str, *, alone: bool) -> FoundLine:
@@ -76,7 +80,8 @@ def show_found(
     page = visit.show(
         "finding/found.html",
         position,
-        Head(title=visit.text("console.search.title")),
+        # The search stands beneath the first page, and in none of its tabs.
+        Head(title=visit.text("console.search.title"), crumbs=((visit.text(position.entry.label), visit.here(position.tab.at)),)),
         sought=sought,
         found=[(visit.text(group.heading), group.lines) for group in found],
         most=SHOWN,

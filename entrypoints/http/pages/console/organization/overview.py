@@ -22,6 +22,7 @@ from entrypoints.http.pages.console.organization.organization_tabs import (
     DIRECTORIES,
     EVENTS,
     EXPIRIES,
+    EXPIRIES_TAB,
     HOME,
     KEYS,
     LOOKS_TAB,
@@ -173,13 +174,12 @@ _APPLICATION: Final = linked(
 
 EXPIRIES_OF_ORGANIZATION: Final = Resource(
     name="expiries",
-    position=OVERVIEW,
+    position=position(OVERVIEW_ENTRY, EXPIRIES_TAB),
     at=EXPIRIES,
     listed=list_expiries,
     rows="expiries",
     columns=(linked(NAMED_EXPIRIES, _place), _APPLICATION, *OF_EACH),
     exported=True,
-    crumbs=lambda visit: ((visit.text("console.overview.title"), visit.here(OVERVIEW.tab.at)),),
 )
 
 

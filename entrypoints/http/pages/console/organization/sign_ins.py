@@ -22,8 +22,14 @@ from entrypoints.http.pages.console.forms import Choice
 from entrypoints.http.pages.console.lists import listed, query_of
 from entrypoints.http.pages.console.many import export_page
 from entrypoints.http.pages.console.navigation import address
-from entrypoints.http.pages.console.organization.organization_tabs import APPLICATIONS, PEOPLE, SIGN_INS
-from entrypoints.http.pages.console.organization.overview import OVERVIEW
+from entrypoints.http.pages.console.organization.organization_tabs import (
+    APPLICATIONS,
+    PEOPLE,
+    SIGN_IN_ENTRY,
+    SIGN_INS,
+    SIGN_INS_TAB,
+    position,
+)
 from entrypoints.http.pages.console.resources import Filter, Resource
 from entrypoints.http.pages.console.visit import Head, Page, PageVisit
 from entrypoints.http.routes.platform.sign_ins import (
@@ -37,6 +43,7 @@ from entrypoints.http.routes.services.end_users import get_end_user
 from entrypoints.http.routes.services.services import get_service
 from ports.texts import Text
 
+_POSITION: Final = position(SIGN_IN_ENTRY, SIGN_INS_TAB)
 _WAYS: Final = (
     PASSWORD_PROVIDER,
     PASSKEY_PROVIDER,
@@ -114,7 +121,7 @@ async def _outcomes(visit: PageVisit) -> Sequence[Choice]:
 _APPLICATION_FILTER: Final = Filter("service_id", "console.field.application")
 SIGN_IN_LOG: Final = Resource(
     name="sign_ins",
-    position=OVERVIEW,
+    position=_POSITION,
     at=SIGN_INS,
     listed=list_sign_ins,
     rows="sign_ins",
@@ -129,7 +136,6 @@ SIGN_IN_LOG: Final = Resource(
         Filter("until", "console.field.before", is_moment=True),
     ),
     exported=True,
-    crumbs=lambda visit: ((visit.text("console.overview.title"), visit.here(OVERVIEW.tab.at)),),
 )
 
 
@@ -157,9 +163,9 @@ async def _show(call: Call[None, Any, OrganizationPath, Member], postern: Poster
     if visit.may(list_sign_ins):
         head, values, status = await listed(_among(services), visit, call.query)
     else:
-        head = Head(title=SIGN_IN_LOG.text(visit, "title"), crumbs=SIGN_IN_LOG.crumbs(visit), curl=visit.curl(list_logins_by_service))
+        head = Head(title=SIGN_IN_LOG.text(visit, "title"), curl=visit.curl(list_logins_by_service))
         values, status = {}, 200
-    return Answer(visit.show("organization/sign_ins.html", OVERVIEW, head, figures=figures, sees_log=bool(values), **values), status)
+    return Answer(visit.show("organization/sign_ins.html", _POSITION, head, figures=figures, sees_log=bool(values), **values), status)
 
 
 show_sign_ins: Final = console.get(SIGN_INS, of=list_logins_by_service, also=(list_logins_by_provider, list_sign_ins))(

@@ -14,11 +14,11 @@ from entrypoints.http.pages.console.own_texts import TextPages, name_of
 from entrypoints.http.pages.console.own_texts.place_pages import outdated_pages, place_pages
 from entrypoints.http.pages.console.own_texts.preview_pages import preview_pages
 from entrypoints.http.pages.console.platform.platform_tabs import (
+    BRAND_ENTRY,
     FIELDS,
-    FIELDS_ENTRY,
     FIELDS_TAB,
     ORGANIZATIONS_ENTRY,
-    SETTINGS_ENTRY,
+    PEOPLE_ENTRY,
     TERMS,
     TERMS_TAB,
     TEXT_APPROVALS,
@@ -26,7 +26,6 @@ from entrypoints.http.pages.console.platform.platform_tabs import (
     TEXTS,
     TEXTS_TAB,
     TIERS,
-    TIERS_ENTRY,
     TIERS_TAB,
     position,
 )
@@ -61,7 +60,7 @@ from ports.texts import Text
 
 TIER_LIST: Final = Resource(
     name="tiers",
-    position=position(TIERS_ENTRY, TIERS_TAB),
+    position=position(ORGANIZATIONS_ENTRY, TIERS_TAB),
     at=TIERS,
     listed=list_tiers,
     columns=(
@@ -74,7 +73,7 @@ TIER_LIST: Final = Resource(
 
 PLATFORM_FIELDS: Final = Resource(
     name="platform_fields",
-    position=position(FIELDS_ENTRY, FIELDS_TAB),
+    position=position(PEOPLE_ENTRY, FIELDS_TAB),
     at=FIELDS,
     listed=list_platform_fields,
     columns=FIELD_COLUMNS,
@@ -93,7 +92,7 @@ PLATFORM_FIELDS: Final = Resource(
 
 INSTALLATION_TERMS: Final = Resource(
     name="installation_terms",
-    position=position(SETTINGS_ENTRY, TERMS_TAB),
+    position=position(BRAND_ENTRY, TERMS_TAB),
     at=TERMS,
     is_single=True,
     listed=get_installation_terms,
@@ -108,7 +107,7 @@ INSTALLATION_TERMS: Final = Resource(
 INSTALLATION_TEXTS: Final = TextPages(
     name="installation_texts",
     at=TEXTS,
-    position=position(SETTINGS_ENTRY, TEXTS_TAB),
+    position=position(BRAND_ENTRY, TEXTS_TAB),
     listing=list_installation_texts,
     changing=change_installation_texts,
     preview=preview_installation_texts,
@@ -146,7 +145,7 @@ _FACTS: Final = (
 
 APPROVALS: Final = Resource(
     name="text_approvals",
-    position=position(ORGANIZATIONS_ENTRY, TEXT_APPROVALS_TAB),
+    position=position(BRAND_ENTRY, TEXT_APPROVALS_TAB),
     at=TEXT_APPROVALS,
     listed=list_text_approvals,
     columns=(plain("org_name", "console.text_approvals.organization", beside="org_slug"), state("approved", _STATES), *_FACTS),
@@ -175,7 +174,7 @@ APPROVALS: Final = Resource(
 )
 TEXT_RULES: Final = Resource(
     name="text_rules",
-    position=position(ORGANIZATIONS_ENTRY, TEXT_APPROVALS_TAB),
+    position=position(BRAND_ENTRY, TEXT_APPROVALS_TAB),
     at=f"{TEXT_APPROVALS}/rules",
     is_single=True,
     listed=get_text_rules,

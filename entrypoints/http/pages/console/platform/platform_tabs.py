@@ -31,52 +31,50 @@ TERMS: Final = f"{SETTINGS}/terms"
 TEXTS: Final = f"{SETTINGS}/texts"
 TEXT_APPROVALS: Final = f"{HOME}/texts"
 
-OVERVIEW_TAB: Final = Tab("console.tab.overview", HOME, PLATFORM_OWNER)
-HEALTH_TAB: Final = Tab("console.tab.health", HEALTH, PLATFORM_OWNER)
-JOBS_TAB: Final = Tab("console.tab.jobs", JOBS, PLATFORM_OWNER)
-HELD_BACK_TAB: Final = Tab("console.tab.held_back", HELD_BACK, PLATFORM_OWNER)
-EXPIRIES_TAB: Final = Tab("console.tab.expiries", EXPIRIES, PLATFORM_OWNER)
-ORGANIZATIONS_TAB: Final = Tab("console.tab.organizations", ORGANIZATIONS, PLATFORM_OWNER)
-APPROVALS_TAB: Final = Tab("console.tab.apis", APPROVALS, PLATFORM_OWNER)
-TEXT_APPROVALS_TAB: Final = Tab("console.tab.text_approvals", TEXT_APPROVALS, PLATFORM_OWNER)
-PEOPLE_TAB: Final = Tab("console.tab.people", PEOPLE, PLATFORM_OWNER)
-OWNERS_TAB: Final = Tab("console.tab.owners", OWNERS, PLATFORM_OWNER)
-SECOND_FACTORS_TAB: Final = Tab("console.tab.second_factors", SECOND_FACTORS, PLATFORM_OWNER)
-TIERS_TAB: Final = Tab("console.tab.tiers", TIERS, PLATFORM_OWNER)
-FIELDS_TAB: Final = Tab("console.tab.fields", FIELDS, PLATFORM_OWNER)
-KEYS_TAB: Final = Tab("console.tab.keys", KEYS, PLATFORM_OWNER)
-SIGNING_KEYS_TAB: Final = Tab("console.tab.signing_keys", SIGNING_KEYS, PLATFORM_OWNER)
-PROVIDERS_TAB: Final = Tab("console.tab.platform_providers", PROVIDERS, PLATFORM_OWNER)
-RISK_TAB: Final = Tab("console.tab.risk", RISK, PLATFORM_OWNER)
-AUDIT_LOG_TAB: Final = Tab("console.tab.audit_log", AUDIT_LOG, PLATFORM_OWNER)
-SETTINGS_TAB: Final = Tab("console.tab.settings_in_force", SETTINGS, PLATFORM_OWNER)
-TERMS_TAB: Final = Tab("console.tab.terms", TERMS, PLATFORM_OWNER)
-TEXTS_TAB: Final = Tab("console.tab.texts", TEXTS, PLATFORM_OWNER)
-DOCUMENTS_TAB: Final = Tab("console.tab.documents", DOCUMENTS, PLATFORM_OWNER)
+OVERVIEW_TAB: Final = Tab("console.tab.overview", HOME, PLATFORM_OWNER, "console.installation_at_a_glance.title")
+HEALTH_TAB: Final = Tab("console.tab.health", HEALTH, PLATFORM_OWNER, "console.health.title")
+JOBS_TAB: Final = Tab("console.tab.jobs", JOBS, PLATFORM_OWNER, "console.jobs.title")
+HELD_BACK_TAB: Final = Tab("console.tab.held_back", HELD_BACK, PLATFORM_OWNER, "console.held_back.title")
+EXPIRIES_TAB: Final = Tab("console.tab.expiries", EXPIRIES, PLATFORM_OWNER, "console.expiries.title")
+ORGANIZATIONS_TAB: Final = Tab("console.tab.organizations", ORGANIZATIONS, PLATFORM_OWNER, "console.governed.title")
+APPROVALS_TAB: Final = Tab("console.tab.apis", APPROVALS, PLATFORM_OWNER, "console.api_approvals.title")
+TEXT_APPROVALS_TAB: Final = Tab("console.tab.text_approvals", TEXT_APPROVALS, PLATFORM_OWNER, "console.text_approvals.title")
+PEOPLE_TAB: Final = Tab("console.tab.people", PEOPLE, PLATFORM_OWNER, "console.people.title")
+OWNERS_TAB: Final = Tab("console.tab.owners", OWNERS, PLATFORM_OWNER, "console.people.owners")
+SECOND_FACTORS_TAB: Final = Tab("console.tab.second_factors", SECOND_FACTORS, PLATFORM_OWNER, "console.people.second_factors")
+TIERS_TAB: Final = Tab("console.tab.tiers", TIERS, PLATFORM_OWNER, "console.tiers.title")
+FIELDS_TAB: Final = Tab("console.tab.fields", FIELDS, PLATFORM_OWNER, "console.platform_fields.title")
+KEYS_TAB: Final = Tab("console.tab.keys", KEYS, PLATFORM_OWNER, "console.platform_keys.title")
+SIGNING_KEYS_TAB: Final = Tab("console.tab.signing_keys", SIGNING_KEYS, PLATFORM_OWNER, "console.installation_keys.title")
+PROVIDERS_TAB: Final = Tab("console.tab.platform_providers", PROVIDERS, PLATFORM_OWNER, "console.platform_providers.title")
+RISK_TAB: Final = Tab("console.tab.risk", RISK, PLATFORM_OWNER, "console.risk.title_here")
+AUDIT_LOG_TAB: Final = Tab("console.tab.audit_log", AUDIT_LOG, PLATFORM_OWNER, "console.platform_log.title")
+SETTINGS_TAB: Final = Tab("console.entry.settings", SETTINGS, PLATFORM_OWNER, "console.settings_in_force.title")
+TERMS_TAB: Final = Tab("console.tab.terms", TERMS, PLATFORM_OWNER, "console.installation_terms.title")
+TEXTS_TAB: Final = Tab("console.tab.texts", TEXTS, PLATFORM_OWNER, "console.own_texts.title")
+DOCUMENTS_TAB: Final = Tab("console.tab.documents", DOCUMENTS, PLATFORM_OWNER, "console.documents.title")
 
 OVERVIEW_ENTRY: Final = SideEntry(
-    "console.entry.overview", (OVERVIEW_TAB, HEALTH_TAB, EXPIRIES_TAB, JOBS_TAB, HELD_BACK_TAB), todos=(PlatformTodo.JOBS,)
+    "console.entry.overview", (OVERVIEW_TAB, EXPIRIES_TAB, JOBS_TAB, HELD_BACK_TAB), todos=(PlatformTodo.JOBS,)
 )
 ORGANIZATIONS_ENTRY: Final = SideEntry(
     "console.entry.organizations",
-    (ORGANIZATIONS_TAB, APPROVALS_TAB, TEXT_APPROVALS_TAB),
-    todos=(PlatformTodo.ORGANIZATIONS, PlatformTodo.APPROVALS, PlatformTodo.TEXTS),
+    (ORGANIZATIONS_TAB, APPROVALS_TAB, TIERS_TAB),
+    todos=(PlatformTodo.ORGANIZATIONS, PlatformTodo.APPROVALS),
 )
-PEOPLE_ENTRY: Final = SideEntry("console.entry.people", (PEOPLE_TAB, OWNERS_TAB, SECOND_FACTORS_TAB))
-TIERS_ENTRY: Final = SideEntry("console.entry.tiers", (TIERS_TAB,))
-FIELDS_ENTRY: Final = SideEntry("console.entry.fields", (FIELDS_TAB,))
-KEYS_ENTRY: Final = SideEntry("console.entry.keys", (KEYS_TAB,))
-SIGNING_KEYS_ENTRY: Final = SideEntry("console.entry.signing_keys", (SIGNING_KEYS_TAB,))
+PEOPLE_ENTRY: Final = SideEntry("console.entry.people", (PEOPLE_TAB, OWNERS_TAB, SECOND_FACTORS_TAB, FIELDS_TAB))
 PROVIDERS_ENTRY: Final = SideEntry("console.tab.platform_providers", (PROVIDERS_TAB,), icon="sign_in")
-RISK_ENTRY: Final = SideEntry("console.tab.risk", (RISK_TAB,), icon="sign_in")
+RISK_ENTRY: Final = SideEntry("console.tab.risk", (RISK_TAB,))
+BRAND_ENTRY: Final = SideEntry("console.tab.brand", (TEXTS_TAB, TEXT_APPROVALS_TAB, TERMS_TAB), todos=(PlatformTodo.TEXTS,))
+OPERATION_ENTRY: Final = SideEntry("console.entry.operation", (HEALTH_TAB, SIGNING_KEYS_TAB, KEYS_TAB))
 AUDIT_LOG_ENTRY: Final = SideEntry("console.entry.audit_log", (AUDIT_LOG_TAB,))
-SETTINGS_ENTRY: Final = SideEntry("console.entry.settings", (SETTINGS_TAB, TERMS_TAB, TEXTS_TAB, DOCUMENTS_TAB))
+SETTINGS_ENTRY: Final = SideEntry("console.entry.settings", (SETTINGS_TAB, DOCUMENTS_TAB))
 
 PLATFORM: Final = ConsolePlace(
     (
         ("", (OVERVIEW_ENTRY, ORGANIZATIONS_ENTRY, PEOPLE_ENTRY)),
-        ("console.group.terms", (TIERS_ENTRY, FIELDS_ENTRY, KEYS_ENTRY)),
-        ("console.group.installation", (PROVIDERS_ENTRY, RISK_ENTRY, SIGNING_KEYS_ENTRY, AUDIT_LOG_ENTRY, SETTINGS_ENTRY)),
+        ("console.group.terms", (PROVIDERS_ENTRY, RISK_ENTRY, BRAND_ENTRY)),
+        ("console.group.installation", (OPERATION_ENTRY, AUDIT_LOG_ENTRY, SETTINGS_ENTRY)),
     ),
     change=OWN_ORGANIZATIONS,
     search=SEARCH,

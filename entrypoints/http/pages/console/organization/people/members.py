@@ -42,12 +42,14 @@ from entrypoints.http.pages.console.navigation import address
 from entrypoints.http.pages.console.organization import applications
 from entrypoints.http.pages.console.organization.applications.claims import verdict_of
 from entrypoints.http.pages.console.organization.organization_tabs import (
+    APPLICATIONS_ENTRY,
     AUDIT_LOG,
     END_USERS_TAB,
     FIELDS_TAB,
     MEMBERS_TAB,
     PEOPLE,
     PEOPLE_ENTRY,
+    SETTINGS_ENTRY,
     position,
 )
 from entrypoints.http.pages.console.organization.people import agent_grants
@@ -286,7 +288,7 @@ MEMBERS: Final = Resource(
 
 END_USERS: Final = Resource(
     name="end_users",
-    position=position(PEOPLE_ENTRY, END_USERS_TAB),
+    position=position(APPLICATIONS_ENTRY, END_USERS_TAB),
     at=f"{PEOPLE}/users",
     listed=list_end_users,
     rows="users",
@@ -407,7 +409,7 @@ async def _values(
     may_write = visit.may(change_person_values)
     return visit.show(
         "organization/people/values.html",
-        position(PEOPLE_ENTRY, END_USERS_TAB),
+        position(APPLICATIONS_ENTRY, END_USERS_TAB),
         head,
         action=visit.here(_VALUES),
         fields=[
@@ -465,7 +467,7 @@ async def _factor_person(visit: PageVisit, reason: str = "", wrong: str = "") ->
 
 FIELDS: Final = Resource(
     name="fields",
-    position=position(PEOPLE_ENTRY, FIELDS_TAB),
+    position=position(SETTINGS_ENTRY, FIELDS_TAB),
     at=f"{PEOPLE}/fields",
     listed=list_fields,
     columns=FIELD_COLUMNS,

@@ -65,7 +65,7 @@ def _outcome(applied: Any) -> tuple[bool, str]:
 
 PROPOSALS: Final = Resource(
     name="proposals",
-    position=tabs.position(tabs.SETTINGS_ENTRY, tabs.DOCUMENTS_TAB),
+    position=tabs.position(tabs.SETTINGS_ENTRY, tabs.PROPOSALS_TAB),
     at=tabs.PROPOSALS,
     listed=list_proposals,
     rows="proposals",
@@ -103,7 +103,6 @@ PROPOSALS: Final = Resource(
         ),
     ),
     ending=Ending(delete_proposal),
-    crumbs=lambda visit: ((visit.text("console.documents.title"), visit.here(tabs.DOCUMENTS)),),
     template="organization/proposals/proposal.html",
     more=_plan,
 )

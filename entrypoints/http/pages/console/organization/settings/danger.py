@@ -17,7 +17,17 @@ from entrypoints.http.machinery.errors import status_of
 from entrypoints.http.machinery.fields import OrganizationPath
 from entrypoints.http.pages.account import ORGANIZATIONS
 from entrypoints.http.pages.console.declaring import console
-from entrypoints.http.pages.console.organization.organization_tabs import DANGER_TAB, HOME, SETTINGS, SETTINGS_ENTRY, position
+from entrypoints.http.pages.console.organization.organization_tabs import (
+    DANGER,
+    DELETE,
+    DELETE_TAB,
+    HOME,
+    SETTINGS,
+    SETTINGS_ENTRY,
+    TRANSFER,
+    TRANSFER_TAB,
+    position,
+)
 from entrypoints.http.pages.console.resource_pages import EndingForm
 from entrypoints.http.pages.console.visit import NO_ERRORS, Head, Page, PageVisit, button
 from entrypoints.http.routes.services.end_users import list_end_users
@@ -26,10 +36,6 @@ from entrypoints.http.routes.tenancy.organizations import delete_organization, g
 
 _TRANSFERRED: Final = button("console.danger.transfer")
 
-_AT: Final = f"{SETTINGS}/danger"
-_TRANSFER: Final = f"{_AT}/transfer"
-_DELETE: Final = f"{_AT}/delete"
-_POSITION: Final = position(SETTINGS_ENTRY, DANGER_TAB)
 _OFFERED: Final = 20
 
 
@@ -41,27 +47,19 @@ class HeirQuery(msgspec.Struct, frozen=True):
     search: Annotated[str, msgspec.Meta(max_length=400)] = ""
 
 
-@console.get(_AT, of=OWNER_IN_PERSON_OF_INACTIVE, also=(transfer_ownership, delete_organization, get_organization))
-async def show_danger(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> Page:
-    """See how an organization is handed over, and how it is deleted"""
-    visit = PageVisit(call, postern)
-    page = visit.show(
-        "organization/settings/danger.html",
-        _POSITION,
-        Head(title=visit.text("console.danger.title"), curl=visit.curl(delete_organization)),
-        transfer=visit.here(_TRANSFER) if call.caller.organization_is_active else "",
-        delete="" if await _is_suspended(visit) else visit.here(_DELETE),
-    )
-    return Answer(page, 200)
+@console.get(DANGER, of=OWNER_IN_PERSON_OF_INACTIVE)
+async def leave_for_general(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> Page:
+    """Leave for the page whose menu hands the organization over, and deletes it"""
+    return redirect(PageVisit(call, postern).here(SETTINGS))
 
 
-@console.get(_TRANSFER, of=transfer_ownership, also=(list_members,))
+@console.get(TRANSFER, of=transfer_ownership, also=(list_members,))
 async def ask_for_heir(call: Call[None, HeirQuery, OrganizationPath, Member], postern: Postern) -> Page:
     """Ask which member becomes the owner"""
     return Answer(await _heirs(PageVisit(call, postern), call.query.search.strip()), 200)
 
 
-@console.post(_TRANSFER, of=transfer_ownership, also=(list_members,))
+@console.post(TRANSFER, of=transfer_ownership, also=(list_members,))
 async def send_heir(call: Call[HeirForm, None, OrganizationPath, Member], postern: Postern) -> Page:
     """Make another member the owner"""
     visit = PageVisit(call, postern)
@@ -87,22 +85,21 @@ async def _heirs(visit: PageVisit, search: str, errors: Mapping[str, str] = NO_E
     ]
     return visit.show(
         "organization/settings/transfer.html",
-        _POSITION,
+        position(SETTINGS_ENTRY, TRANSFER_TAB),
         Head(
             title=visit.text("console.danger.transfer"),
-            crumbs=((visit.text("console.danger.title"), visit.here(_AT)),),
             curl=visit.curl(transfer_ownership, body={"new_owner_user_id": "…"}),
             errors=errors,
         ),
         members=members,
         is_more=found.pagination.total > _OFFERED or bool(search),
         sought_member=search,
-        action=visit.here(_TRANSFER),
-        back=visit.here(_AT),
+        action=visit.here(TRANSFER),
+        back=visit.here(SETTINGS),
     )
 
 
-@console.get(_DELETE, of=delete_organization, also=(get_organization, list_end_users))
+@console.get(DELETE, of=delete_organization, also=(get_organization, list_end_users))
 async def ask_to_delete_organization(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> Page:
     """Ask before an organization is deleted, and say what ends with it"""
     visit = PageVisit(call, postern)
@@ -111,7 +108,7 @@ async def ask_to_delete_organization(call: Call[None, None, OrganizationPath, Me
     return Answer(await _question(visit), 200)
 
 
-@console.post(_DELETE, of=delete_organization, also=(get_organization, list_end_users))
+@console.post(DELETE, of=delete_organization, also=(get_organization, list_end_users))
 async def send_deletion_of_organization(call: Call[EndingForm, None, OrganizationPath, Member], postern: Postern) -> Page:
     """Delete an organization and all its data for good"""
     visit = PageVisit(call, postern)
@@ -125,16 +122,15 @@ async def _question(visit: PageVisit, errors: Mapping[str, str] = NO_ERRORS) -> 
     called, slug = visit.call.caller.organization_name, visit.path["org_slug"]
     return visit.show(
         "question.html",
-        _POSITION,
+        position(SETTINGS_ENTRY, DELETE_TAB),
         Head(
             title=visit.text("console.danger.delete_title", called=called),
-            crumbs=((visit.text("console.danger.title"), visit.here(_AT)),),
             curl=visit.curl(delete_organization),
             errors=errors,
         ),
         explained=visit.text("console.danger.delete_text"),
-        action=visit.here(_DELETE),
-        back=visit.here(_AT),
+        action=visit.here(DELETE),
+        back=visit.here(SETTINGS),
         button=visit.text("console.danger.delete"),
         kind="final",
         ends=await _ends(visit),
@@ -157,4 +153,4 @@ async def _ends(visit: PageVisit) -> Sequence[str]:
     return [visit.text(f"console.danger.{name}", count=count) for name, count in counts if count]
 
 
-PAGES: Final = (show_danger, ask_for_heir, send_heir, ask_to_delete_organization, send_deletion_of_organization)
+PAGES: Final = (leave_for_general, ask_for_heir, send_heir, ask_to_delete_organization, send_deletion_of_organization)

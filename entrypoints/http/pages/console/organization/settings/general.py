@@ -8,6 +8,7 @@ from core.domain.identity.passwords import BreachRule
 from core.domain.identity.registering import RegistrationPolicy
 from core.domain.requests import MOST_ROWS_COUNTED
 from core.domain.tenancy.members import Member
+from core.domain.tenancy.organizations import OrganizationStatus
 from core.domain.tenancy.sign_in_rules import AdminFactor, AfarRule, AgentRule, AllFactor, MfaPolicy
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer
@@ -26,21 +27,25 @@ from entrypoints.http.pages.console.organization import apis
 from entrypoints.http.pages.console.organization import organization_tabs as of_organization
 from entrypoints.http.pages.console.organization.organization_tabs import (
     BILLING_TAB,
+    DELETE_TAB,
+    DOCUMENTS_TAB,
     DOMAIN_TAB,
     GENERAL_TAB,
     HELD_BACK_TAB,
     MAIL_SERVER_TAB,
+    PROPOSALS_TAB,
     RULES_TAB,
     SETTINGS,
     SETTINGS_ENTRY,
     SIGN_IN,
     SIGN_IN_ENTRY,
     TERMS_TAB,
+    TRANSFER_TAB,
     position,
 )
 from entrypoints.http.pages.console.platform import platform_tabs as of_platform
 from entrypoints.http.pages.console.resource_pages import pages
-from entrypoints.http.pages.console.resources import Act, Ending, Resource, Section
+from entrypoints.http.pages.console.resources import Act, Ending, EndLink, Resource, Section
 from entrypoints.http.pages.console.undo import Undoable
 from entrypoints.http.pages.console.visit import Head, Page, PageVisit
 from entrypoints.http.routes.configuration.documents import get_organization_configuration, get_platform_configuration
@@ -49,7 +54,8 @@ from entrypoints.http.routes.identity.mail_budgets import get_mail_budget
 from entrypoints.http.routes.services.plans import NewBillingPortal, open_billing_portal
 from entrypoints.http.routes.tenancy.domains import get_domain, remove_domain, set_domain, verify_domain
 from entrypoints.http.routes.tenancy.mail_servers import get_mail_server, remove_mail_server, set_mail_server, test_mail_server
-from entrypoints.http.routes.tenancy.organizations import change_organization, get_organization
+from entrypoints.http.routes.tenancy.members import transfer_ownership
+from entrypoints.http.routes.tenancy.organizations import change_organization, delete_organization, get_organization
 from entrypoints.http.routes.tenancy.sign_in_rules import change_of, change_sign_in_rules, get_sign_in_rules
 from entrypoints.http.routes.tenancy.terms import TermsBody, end_terms, get_terms, set_terms
 
@@ -73,6 +79,15 @@ def _members(found: Any) -> str:
 def _applications(found: Any) -> str:
     own = found.organization.max_services
     return _used(found.service_count, found.tier.default_max_services if own is None else own)
+
+
+def _is_suspended(found: Any) -> bool:
+    return bool(found.organization.status is OrganizationStatus.SUSPENDED)
+
+
+async def _kept(visit: PageVisit, found: Any) -> Mapping[str, Any]:
+    """The owners of the installation alone may delete a suspended organization."""
+    return {"kept_by_others": _is_suspended(found) and visit.may(delete_organization)}
 
 
 GENERAL: Final = Resource(
@@ -101,6 +116,18 @@ GENERAL: Final = Resource(
             ),
         ),
     ),
+    end_links=(
+        EndLink(
+            TRANSFER_TAB.label, TRANSFER_TAB.at, transfer_ownership, lambda found: found.organization.status is OrganizationStatus.ACTIVE
+        ),
+        EndLink(DELETE_TAB.label, DELETE_TAB.at, delete_organization, lambda found: not _is_suspended(found)),
+    ),
+    below=(
+        (DOCUMENTS_TAB.label, DOCUMENTS_TAB.at, get_organization_configuration),
+        (PROPOSALS_TAB.label, PROPOSALS_TAB.at, list_proposals),
+    ),
+    template="organization/settings/general.html",
+    more=_kept,
 )
 
 

@@ -21,10 +21,9 @@ from entrypoints.http.pages.console.declaring import console, stated
 from entrypoints.http.pages.console.forms import Asked, shape
 from entrypoints.http.pages.console.platform.platform_tabs import (
     KEYS,
-    KEYS_ENTRY,
     KEYS_TAB,
+    OPERATION_ENTRY,
     SIGNING_KEYS,
-    SIGNING_KEYS_ENTRY,
     SIGNING_KEYS_TAB,
     position,
 )
@@ -45,7 +44,7 @@ _ADOPTED: Final = {True: ("console.state.adopted", Tone.GOOD), False: ("console.
 
 PLATFORM_KEYS: Final = Resource(
     name="platform_keys",
-    position=position(KEYS_ENTRY, KEYS_TAB),
+    position=position(OPERATION_ENTRY, KEYS_TAB),
     at=KEYS,
     listed=list_platform_keys,
     rows="management_keys",
@@ -92,7 +91,7 @@ PLATFORM_KEYS: Final = Resource(
 
 _ROTATE: Final = f"{SIGNING_KEYS}/rotate"
 _ROTATE_ENCRYPTION: Final = f"{SIGNING_KEYS}/rotate-encryption"
-_POSITION: Final = position(SIGNING_KEYS_ENTRY, SIGNING_KEYS_TAB)
+_POSITION: Final = position(OPERATION_ENTRY, SIGNING_KEYS_TAB)
 _COLUMNS: Final = (
     words("purpose", KeyPurpose),
     state(

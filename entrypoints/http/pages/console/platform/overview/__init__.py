@@ -34,6 +34,7 @@ from entrypoints.http.pages.console.platform.platform_tabs import (
     JOBS,
     JOBS_TAB,
     KEYS,
+    OPERATION_ENTRY,
     ORGANIZATIONS,
     OVERVIEW_ENTRY,
     OVERVIEW_TAB,
@@ -188,7 +189,7 @@ async def _show_health(call: AnyCall, postern: Postern) -> Page:
     fine = [(visit.text(subject_key(subject)), finding) for subject, finding in found if finding.verdict is Verdict.OK]
     page = visit.show(
         "platform/overview/health.html",
-        position(OVERVIEW_ENTRY, HEALTH_TAB),
+        position(OPERATION_ENTRY, HEALTH_TAB),
         Head(title=visit.text("console.health.title")),
         problems=problems,
         in_order=[(subject, finding.text.split("`")) for subject, finding in fine if finding.is_used],
