@@ -267,6 +267,9 @@ class MadeWorld:
                     self.accept(terms, self.person)
         if draw.chance(0.1):
             self.add("terms", organization_id=self.organization["id"], version="former", ended_at=self.ago(days=2))
+        if not self.organization["asks_terms"] and draw.chance(0.1):
+            # The organization's row does not ask for them.
+            self.add("terms", organization_id=self.organization["id"])
 
     def accept(self, terms: Row, person: Row) -> None:
         self.add("terms_acceptances", user_id=person["id"], terms_id=terms["id"], organization_id=terms["organization_id"])
@@ -576,17 +579,17 @@ class TokenWorld(MadeWorld):
             "idle": timedelta(days=30),
         }
         self.belong("client" if service["is_agent"] else draw.one("client", "client", "client", "application", "organization", "account"))
-        if self.kind == "client" and draw.chance(0.15):
+        if self.kind == "client" and draw.chance(0.25):
             service["profile"] = "fapi2"
-        if not service["is_agent"] and draw.chance(0.15):
+        if not service["is_agent"] and draw.chance(0.2):
             self.impersonate()
-        if service["is_agent"] and draw.chance(0.12):
+        if service["is_agent"] and draw.chance(0.2):
             self.organization["agents"] = "forbidden"
-        if draw.chance(0.04):
+        if draw.chance(0.02):
             self.token |= _rotated(self)
         if draw.chance(0.04):
             self.organization["status"] = "suspended"
-        if draw.chance(0.04):
+        if draw.chance(0.02):
             self.asks["service"] = UUID(self.sibling["id"])
         self._demand()
 
@@ -665,7 +668,7 @@ class TokenWorld(MadeWorld):
                 organization["all_factor_role_id"] = role["id"]
                 if not role["given_to_everybody"] and draw.chance(0.7):
                     self.assign(role, draw.one("person", "role"), self.person, self.membership)
-        self.prove(draw.one("both", "both", "passkey", "grace"))
+        self.prove(draw.one("both", "both", "both", "passkey", "grace"))
 
     def prove(self, by: str) -> None:
         person = self.acting["id"]

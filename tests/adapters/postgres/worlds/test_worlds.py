@@ -194,7 +194,8 @@ def test_a_refresh_token_is_exchanged_as_before(database_url: str) -> None:
                 met.update(part for part, is_met in OF_EXCHANGE.items() if is_met(world, outcome))
             clear(connection, number)
     assert not {part: met[part] for part in OF_EXCHANGE if met[part] < OFTEN}
-    assert met["rotated"] >= WORLDS / 6
+    # Three in ten: so many faults are met alone.
+    assert met["rotated"] >= WORLDS * 3 / 20
 
 
 @pytest.mark.parametrize("which", ["former", "today"])
