@@ -3,8 +3,8 @@
 A statement sets up all of its parts at each run, used or not. A function of small statements runs the parts that a call needs. It is a last
 resort, for the few statements that are long and that many requests need (docs/decisions/0229).
 
-The body stands in Python beside the store that calls it, and `python -m ops.functions` writes the function into the file of views and
-functions. So a rule stands in one place for statements and functions, and a test finds a change that nobody has written into the file.
+The body stands in Python beside the store that calls it, and `python -m ops.written.functions` writes the function into the file of views
+and functions. So a rule stands in one place for statements and functions, and a test finds a change that nobody has written into the file.
 
 A part names its parameters as in a statement, `%(at)s`. A part reads `users.id` or `services.is_agent` from a table of this name, or from a
 variable of this name where the small statement has no such table.
@@ -20,7 +20,7 @@ from adapters.postgres.migrating.schema import NotReplaceable
 _PARAMETER: Final = re.compile(r"%\((\w+)\)s|%%")
 _BLANK_LINES: Final = re.compile(r"\n(?:[ \t]*\n)+")
 _WIDTH: Final = 130
-_BEGINS: Final = "-- Written by `python -m ops.functions`: from here on, change the parts in Python that a function is made of.\n"
+_BEGINS: Final = "-- Written by `python -m ops.written.functions`: from here on, change the parts in Python that a function is made of.\n"
 _FUNCTION: Final = re.compile(r"(?:^--[^\n]*\n)*^create or replace function (?P<name>\w+)\(.*?^end \$\$;\n", re.MULTILINE | re.DOTALL)
 
 

@@ -9,7 +9,8 @@ they are in use. Nobody can cause a query more: an id that no key has signed is 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from hashlib import sha256
-from typing import Any, Final, LiteralString, NamedTuple
+from types import UnionType
+from typing import Any, Final, LiteralString, NamedTuple, get_args
 from uuid import UUID
 
 import structlog
@@ -162,25 +163,10 @@ CLIENT: Final = """
            services.dpop_bound_access_tokens, services.profile = 'fapi2'
 """
 
+_TYPES: Final[Mapping[Any, LiteralString]] = {str: "text", bool: "boolean", UUID: "uuid", datetime: "timestamptz", dict[str, Any]: "jsonb"}
 # The types of these columns, by their names in `ClientRow`.
 CLIENT_TYPES: Final[Mapping[LiteralString, LiteralString]] = {
-    "service_id": "uuid",
-    "service_slug": "text",
-    "organization_id": "uuid",
-    "organization_slug": "text",
-    "organization_is_active": "boolean",
-    "service_type": "text",
-    "id_token_alg": "text",
-    "access_token_alg": "text",
-    "jwks": "jsonb",
-    "has_secret": "boolean",
-    "secret": "uuid",
-    "jwks_uri": "text",
-    "jwks_fetched_at": "timestamptz",
-    "assertion_audience": "text",
-    "is_agent": "boolean",
-    "binds_tokens": "boolean",
-    "holds_fapi2": "boolean",
+    name: _TYPES[get_args(kind)[0] if isinstance(kind, UnionType) else kind] for name, kind in ClientRow.__annotations__.items()
 }
 
 # Joins the service with the client id `asked.client`, and the service's organization.

@@ -976,7 +976,7 @@ begin
     );
 end $$;
 
--- Written by `python -m ops.functions`: from here on, change the parts in Python that a function is made of.
+-- Written by `python -m ops.written.functions`: from here on, change the parts in Python that a function is made of.
 
 -- Redeems an authorization code: for an authenticated service, or for a client that shows a secret.
 create or replace function redeem_code_10(

@@ -16,7 +16,7 @@ import msgspec
 from msgspec import inspect
 
 from core.frozen import Frozen
-from entrypoints.cli.verbs.offering import Verb, VerbOption
+from entrypoints.cli.verbs.offering import VerbOption, VerbWords
 from entrypoints.cli.verbs.values import json_value, number, one_or_several, secret, text, yes_or_no
 from entrypoints.http.description.field_texts import texts_of
 from entrypoints.http.machinery.accepts import Json, RawXml
@@ -113,7 +113,7 @@ def all_verbs() -> Verbs:
     return verbs_of(ROUTES)
 
 
-def table_of(verbs: Verbs) -> Iterator[Verb]:
+def table_of(verbs: Verbs) -> Iterator[VerbWords]:
     """The lines of the table."""
     for noun, of_noun in verbs.items():
         item = of_noun.get("show") or of_noun.get("set") or of_noun.get("delete")

@@ -1,5 +1,5 @@
 """Adds verbs to the parser of the command line, from the table `verbs.jsonl`, which has a line for each verb. So neither help nor a wrong
-word loads the routes. `python -m ops.verbs` writes the table from the declarations, and a test compares it.
+word loads the routes. `python -m ops.written.verbs` writes the table from the declarations, and a test compares it.
 """
 
 import argparse
@@ -34,7 +34,7 @@ class VerbOption(TypedDict, total=False):
     help: str
 
 
-class Verb(TypedDict):
+class VerbWords(TypedDict):
     noun: str
     verb: str
     help: str
@@ -44,11 +44,11 @@ class Verb(TypedDict):
 
 
 @cache
-def table() -> Mapping[str, Mapping[str, Verb]]:
+def table() -> Mapping[str, Mapping[str, VerbWords]]:
     """The verbs by noun and word."""
-    verbs: dict[str, dict[str, Verb]] = defaultdict(dict)
+    verbs: dict[str, dict[str, VerbWords]] = defaultdict(dict)
     for line in TABLE.read_text(encoding="utf-8").splitlines():
-        one: Verb = json.loads(line)
+        one: VerbWords = json.loads(line)
         verbs[one["noun"]][one["verb"]] = one
     return dict(verbs)
 
@@ -70,7 +70,7 @@ def subcommands(parser: argparse.ArgumentParser) -> Commands:
     return next(one for one in parser._actions if isinstance(one, argparse._SubParsersAction))  # noqa: SLF001 - as above
 
 
-def _offer_verbs(commands: Commands, verbs: Mapping[str, Verb]) -> None:
+def _offer_verbs(commands: Commands, verbs: Mapping[str, VerbWords]) -> None:
     for word, verb in verbs.items():
         if word in commands.choices:
             continue

@@ -97,7 +97,7 @@ async def test_after_a_lost_connection_everybody_looks_for_work(store: Store) ->
         nursery.cancel_scope.cancel()
 
 
-class Heard:
+class OtherProcess:
     """What another process hears of a topic, with the times."""
 
     def __init__(self, store: Store, *topics: str) -> None:
@@ -112,9 +112,9 @@ class Heard:
 
 
 @asynccontextmanager
-async def two_processes(store: Store, *topics: str) -> AsyncIterator[tuple[Store, Heard]]:
+async def two_processes(store: Store, *topics: str) -> AsyncIterator[tuple[Store, OtherProcess]]:
     """The first serves, and its doorbell tells the other process, which listens."""
-    serving, other = PostgresDoorbell(store.url, store.pool), Heard(store, *topics)
+    serving, other = PostgresDoorbell(store.url, store.pool), OtherProcess(store, *topics)
     first = replace(store, doorbell=serving, unit_of_work=unit_of_work(store.pool, store.ids, store.clock, store.keyring, serving))
     async with trio.open_nursery() as nursery:
         await nursery.start(other.doorbell.run)
@@ -147,7 +147,7 @@ async def test_a_crowd_of_commits_rings_in_the_other_processes_five_times_a_seco
 
 
 async def test_what_was_rung_for_last_is_told_also_by_a_process_that_ends(store: Store) -> None:
-    other = Heard(store, "mail")
+    other = OtherProcess(store, "mail")
     async with trio.open_nursery() as nursery:
         await nursery.start(other.doorbell.run)
         await other.count(1)
@@ -208,7 +208,7 @@ async def test_entries_of_the_log_ring_in_the_process_that_wrote_them(store: Sto
 
 
 async def test_entries_of_a_command_ring_in_the_processes_that_serve(store: Store) -> None:
-    other = Heard(store, AUDIT_TOPIC)
+    other = OtherProcess(store, AUDIT_TOPIC)
     async with trio.open_nursery() as nursery:
         await nursery.start(other.doorbell.run)
         await other.count(1)

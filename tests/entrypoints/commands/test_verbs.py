@@ -38,7 +38,7 @@ from entrypoints.http.machinery.fields import SECRET
 from entrypoints.http.routes import ROUTES
 from entrypoints.http.routes.configuration.registry import KINDS
 from entrypoints.settings import Settings, read
-from ops.verbs import lines
+from ops.written.verbs import lines
 from tests.e2e.postern import command
 
 _Secret = Annotated[str, SECRET]
@@ -117,7 +117,7 @@ class TestTheWordsOfAVerb:
         ] == []
 
     def test_the_table_is_what_the_declarations_say(self) -> None:
-        assert [*lines()] == TABLE.read_text(encoding="utf-8").splitlines(), "python -m ops.verbs writes it"
+        assert [*lines()] == TABLE.read_text(encoding="utf-8").splitlines(), "python -m ops.written.verbs writes it"
 
     @pytest.mark.parametrize(
         ("words", "meant"),

@@ -32,7 +32,7 @@ def outcome(answer: Received) -> tuple[int, str]:
 
 
 @dataclass
-class Meeting(Agents):
+class GapScene(Agents):
     """`boss` owns acme, and `governor` the platform. Ada uses acme's applications."""
 
     database_url: str = ""

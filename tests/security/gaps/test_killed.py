@@ -20,7 +20,7 @@ from tests.http.federation.relying import CALLBACK, VERIFIER
 from tests.http.people import BASE_URL
 from tests.patience import PATIENCE
 from tests.places import ROOT
-from tests.security.gaps.meeting import Meeting, outcome
+from tests.security.gaps.meeting import GapScene, outcome
 
 GRANT: Final = (400, "invalid_grant")
 WAITING: Final = "select pid from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
@@ -29,7 +29,7 @@ AT_WORK: Final = "select from pg_stat_activity where datname = current_database(
 TABLES: Final = ("authorization_codes", "sessions", "refresh_tokens", "login_events", "events", "service_users")
 
 
-async def test_a_killed_server_leaves_all_or_nothing(meeting: Meeting, tmp_path: Path) -> None:
+async def test_a_killed_server_leaves_all_or_nothing(meeting: GapScene, tmp_path: Path) -> None:
     """PostgreSQL does not look for a client that is gone, so it does all of what it was asked for."""
     tokens = await meeting.signed_in(meeting.shop)
     code = await meeting.plain(meeting.shop)
@@ -71,7 +71,7 @@ async def test_a_killed_server_leaves_all_or_nothing(meeting: Meeting, tmp_path:
     assert outcome(await meeting.redeem(meeting.shop, code)) == GRANT
 
 
-async def test_a_killed_backend_leaves_nothing(meeting: Meeting) -> None:
+async def test_a_killed_backend_leaves_nothing(meeting: GapScene) -> None:
     tokens = await meeting.signed_in(meeting.shop)
     code = await meeting.plain(meeting.shop)
     before = {table: meeting.people.rows(f"select * from {table} order by 1") for table in TABLES}

@@ -20,7 +20,7 @@ from tests.http.client import Received
 from tests.http.federation.relying import Application, claims_of
 from tests.http.federation.resources.agents import READ
 from tests.http.signing_in import PASSWORD
-from tests.security.gaps.meeting import APPROVE, Meeting, outcome
+from tests.security.gaps.meeting import APPROVE, GapScene, outcome
 
 GRANT: Final = (400, "invalid_grant")
 CLIENT: Final = (401, "invalid_client")
@@ -29,78 +29,78 @@ TARGET: Final = (400, "invalid_target")
 UNAUTHORIZED: Final = (400, "unauthorized_client")
 PROOF: Final = (400, "invalid_dpop_proof")
 
-World = Callable[[Meeting, Application | None], Awaitable[str]]
+World = Callable[[GapScene, Application | None], Awaitable[str]]
 
 
 @dataclass(frozen=True)
-class End:
+class EndOfRedemption:
     """How a fact ends, in which world, and what the application is answered. `row` ends it where the endpoint locks the account itself,
     and where time does.
     """
 
-    act: Callable[[Meeting], Awaitable[object]] | None
-    world: World = Meeting.plain
+    act: Callable[[GapScene], Awaitable[object]] | None
+    world: World = GapScene.plain
     answer: tuple[int, str] = GRANT
     row: LiteralString = ""
     ends_code: bool = False
 
 
-ENDS: Final[dict[str, End]] = {
-    "the secret is revoked": End(Meeting.secret_revoked, answer=CLIENT),
-    "the service is deleted": End(Meeting.service_deleted, answer=CLIENT),
-    "the organization is suspended": End(Meeting.suspended, answer=CLOSED),
-    "the organization is deleted": End(Meeting.organization_deleted, answer=CLIENT),
-    "the consent is taken back": End(Meeting.consent_taken_back, row="delete from consents", ends_code=True),
-    "the membership ends, for which nobody was asked": End(
-        Meeting.membership_ended, Meeting.of_trusted, row="delete from memberships where role = 'member'", ends_code=True
+ENDS: Final[dict[str, EndOfRedemption]] = {
+    "the secret is revoked": EndOfRedemption(GapScene.secret_revoked, answer=CLIENT),
+    "the service is deleted": EndOfRedemption(GapScene.service_deleted, answer=CLIENT),
+    "the organization is suspended": EndOfRedemption(GapScene.suspended, answer=CLOSED),
+    "the organization is deleted": EndOfRedemption(GapScene.organization_deleted, answer=CLIENT),
+    "the consent is taken back": EndOfRedemption(GapScene.consent_taken_back, row="delete from consents", ends_code=True),
+    "the membership ends, for which nobody was asked": EndOfRedemption(
+        GapScene.membership_ended, GapScene.of_trusted, row="delete from memberships where role = 'member'", ends_code=True
     ),
-    "the membership ends, which the application asks for": End(
-        Meeting.membership_ended, Meeting.of_member, row="delete from memberships where role = 'member'", ends_code=True
+    "the membership ends, which the application asks for": EndOfRedemption(
+        GapScene.membership_ended, GapScene.of_member, row="delete from memberships where role = 'member'", ends_code=True
     ),
-    "the service wants members alone": End(lambda m: m.set_service(m.shop, sign_in_policy="members")),
-    "the service is trusted no longer": End(lambda m: m.set_service(m.shop, trusted=False), Meeting.of_trusted),
-    "the role is taken": End(
-        Meeting.role_taken, Meeting.of_holder, row="delete from relations where service_id is not null", ends_code=True
+    "the service wants members alone": EndOfRedemption(lambda m: m.set_service(m.shop, sign_in_policy="members")),
+    "the service is trusted no longer": EndOfRedemption(lambda m: m.set_service(m.shop, trusted=False), GapScene.of_trusted),
+    "the role is taken": EndOfRedemption(
+        GapScene.role_taken, GapScene.of_holder, row="delete from relations where service_id is not null", ends_code=True
     ),
-    "the API ends": End(Meeting.api_ended, Meeting.of_api, TARGET),
-    "the API admits others": End(lambda m: m.set_api(admits="named", admitted_services=[]), Meeting.of_api, TARGET),
-    "the consent at the API is taken back": End(
-        Meeting.api_taken_back, Meeting.of_api, row="delete from resource_consents", ends_code=True
+    "the API ends": EndOfRedemption(GapScene.api_ended, GapScene.of_api, TARGET),
+    "the API admits others": EndOfRedemption(lambda m: m.set_api(admits="named", admitted_services=[]), GapScene.of_api, TARGET),
+    "the consent at the API is taken back": EndOfRedemption(
+        GapScene.api_taken_back, GapScene.of_api, row="delete from resource_consents", ends_code=True
     ),
-    "a scope at the API is refused": End(
-        None, Meeting.of_api, row=f"update resource_consents set scopes = '{{{READ}}}', withheld = '{{{APPROVE}}}'"
+    "a scope at the API is refused": EndOfRedemption(
+        None, GapScene.of_api, row=f"update resource_consents set scopes = '{{{READ}}}', withheld = '{{{APPROVE}}}'"
     ),
-    "terms are due": End(Meeting.terms_due),
-    "the service becomes an agent": End(lambda m: m.set_service(m.shop, is_agent=True), Meeting.of_api),
-    "agents are forbidden": End(lambda m: m.set_rules(agents="forbidden"), Meeting.of_agent),
-    "the agent's consent has come to its end": End(
+    "terms are due": EndOfRedemption(GapScene.terms_due),
+    "the service becomes an agent": EndOfRedemption(lambda m: m.set_service(m.shop, is_agent=True), GapScene.of_api),
+    "agents are forbidden": EndOfRedemption(lambda m: m.set_rules(agents="forbidden"), GapScene.of_agent),
+    "the agent's consent has come to its end": EndOfRedemption(
         None,
-        Meeting.of_agent,
+        GapScene.of_agent,
         row="update resource_consents set granted_at = granted_at - interval '9 days', expires_at = now() - interval '1 day'",
     ),
-    "the service binds its tokens": End(lambda m: m.set_service(m.shop, dpop_bound_access_tokens=True), answer=PROOF),
-    "the service holds FAPI 2.0": End(Meeting.fapi2_held, Meeting.of_keyed, CLIENT, ends_code=True),
-    "a proxy stands before the service": End(None, answer=UNAUTHORIZED, row="update all_services set service_type = 'proxy'"),
-    "the account is deactivated": End(Meeting.deactivated, row="update users set deactivated_at = now()", ends_code=True),
-    "the provider's word counts no more for a membership that others have listed": End(
-        None, Meeting.of_listed, row="update users set address_vouched_by = 'another/provider' where email = 'ada@example.org'"
+    "the service binds its tokens": EndOfRedemption(lambda m: m.set_service(m.shop, dpop_bound_access_tokens=True), answer=PROOF),
+    "the service holds FAPI 2.0": EndOfRedemption(GapScene.fapi2_held, GapScene.of_keyed, CLIENT, ends_code=True),
+    "a proxy stands before the service": EndOfRedemption(None, answer=UNAUTHORIZED, row="update all_services set service_type = 'proxy'"),
+    "the account is deactivated": EndOfRedemption(GapScene.deactivated, row="update users set deactivated_at = now()", ends_code=True),
+    "the provider's word counts no more for a membership that others have listed": EndOfRedemption(
+        None, GapScene.of_listed, row="update users set address_vouched_by = 'another/provider' where email = 'ada@example.org'"
     ),
-    "the browser's session has come to its end": End(None, row="update sessions set ends_at = now() - interval '1 hour'"),
-    "the browser's session has rested too long": End(None, row="update sessions set expires_at = now() - interval '1 hour'"),
-    "the person signs out": End(Meeting.signed_out, row="update sessions set revoked_at = now()"),
-    "the password is changed": End(Meeting.password_changed, row="delete from authorization_codes", ends_code=True),
+    "the browser's session has come to its end": EndOfRedemption(None, row="update sessions set ends_at = now() - interval '1 hour'"),
+    "the browser's session has rested too long": EndOfRedemption(None, row="update sessions set expires_at = now() - interval '1 hour'"),
+    "the person signs out": EndOfRedemption(GapScene.signed_out, row="update sessions set revoked_at = now()"),
+    "the password is changed": EndOfRedemption(GapScene.password_changed, row="delete from authorization_codes", ends_code=True),
 }
-OF_PUBLIC: Final[dict[str, End]] = {
-    "the service is deleted": End(lambda m: m.service_deleted(m.page)),
-    "the organization is suspended": End(Meeting.suspended),
-    "the organization is deleted": End(Meeting.organization_deleted),
-    "the service binds its tokens": End(lambda m: m.set_service(m.page, dpop_bound_access_tokens=True)),
-    "the service wants members alone": End(lambda m: m.set_service(m.page, sign_in_policy="members")),
-    "the consent is taken back": End(lambda m: m.consent_taken_back(m.page), row="delete from consents", ends_code=True),
+OF_PUBLIC: Final[dict[str, EndOfRedemption]] = {
+    "the service is deleted": EndOfRedemption(lambda m: m.service_deleted(m.page)),
+    "the organization is suspended": EndOfRedemption(GapScene.suspended),
+    "the organization is deleted": EndOfRedemption(GapScene.organization_deleted),
+    "the service binds its tokens": EndOfRedemption(lambda m: m.set_service(m.page, dpop_bound_access_tokens=True)),
+    "the service wants members alone": EndOfRedemption(lambda m: m.set_service(m.page, sign_in_policy="members")),
+    "the consent is taken back": EndOfRedemption(lambda m: m.consent_taken_back(m.page), row="delete from consents", ends_code=True),
 }
 
 
-def gaps(ends: dict[str, End]) -> list[tuple[str, str, str]]:
+def gaps(ends: dict[str, EndOfRedemption]) -> list[tuple[str, str, str]]:
     """Each fact with each lock, and how it ends: by an act beside the lock, by one that locks the account, or by its row."""
     found = []
     for name, end in ends.items():
@@ -113,7 +113,7 @@ def gaps(ends: dict[str, End]) -> list[tuple[str, str, str]]:
     return found
 
 
-async def refused(meeting: Meeting, application: Application, end: End, lock: str, how: str) -> None:
+async def refused(meeting: GapScene, application: Application, end: EndOfRedemption, lock: str, how: str) -> None:
     hashed = await meeting.postern.identity.passwords.hash(Password(PASSWORD))
     meeting.people.change("update users set password_hash = %s where id = %s", hashed, meeting.ada.user)
     code = await end.world(meeting, application)
@@ -133,18 +133,18 @@ async def refused(meeting: Meeting, application: Application, end: End, lock: st
 
 
 @pytest.mark.parametrize(("name", "lock", "how"), gaps(ENDS))
-async def test_an_application_with_a_secret_gets_nothing(meeting: Meeting, name: str, lock: str, how: str) -> None:
+async def test_an_application_with_a_secret_gets_nothing(meeting: GapScene, name: str, lock: str, how: str) -> None:
     end = ENDS[name]
-    await refused(meeting, meeting.helper if end.world is Meeting.of_agent else meeting.shop, end, lock, how)
+    await refused(meeting, meeting.helper if end.world is GapScene.of_agent else meeting.shop, end, lock, how)
 
 
 @pytest.mark.parametrize(("name", "lock", "how"), gaps(OF_PUBLIC))
-async def test_an_application_that_was_met_before_gets_nothing(meeting: Meeting, name: str, lock: str, how: str) -> None:
+async def test_an_application_that_was_met_before_gets_nothing(meeting: GapScene, name: str, lock: str, how: str) -> None:
     """A statement of its own has met the application: it has no secret, or signs assertions."""
     await refused(meeting, meeting.page, OF_PUBLIC[name], lock, how)
 
 
-async def test_a_service_that_changes_its_profile_beside_a_redemption_waits_for_nobody(meeting: Meeting) -> None:
+async def test_a_service_that_changes_its_profile_beside_a_redemption_waits_for_nobody(meeting: GapScene) -> None:
     """The service's row is held. The request has used its code, and waits for this row to count its first user. So the code is no longer
     one of those that end with the profile: the request was first.
     """
@@ -156,7 +156,7 @@ async def test_a_service_that_changes_its_profile_beside_a_redemption_waits_for_
     assert used["session_id"] == opened["id"]
 
 
-async def test_a_code_that_ends_with_the_profile_opens_nothing(meeting: Meeting) -> None:
+async def test_a_code_that_ends_with_the_profile_opens_nothing(meeting: GapScene) -> None:
     """The other order: the endpoint has the code's row. It sends its deletion together with its commit, so here the rows change by
     themselves. Nobody else takes a code's row without the account.
     """
@@ -168,7 +168,7 @@ async def test_a_code_that_ends_with_the_profile_opens_nothing(meeting: Meeting)
 
 
 @pytest.mark.parametrize("lock", ["account", "browser"])
-async def test_a_permission_that_is_taken_meanwhile_is_no_scope(meeting: Meeting, lock: str) -> None:
+async def test_a_permission_that_is_taken_meanwhile_is_no_scope(meeting: GapScene, lock: str) -> None:
     code = await meeting.of_api()
     meeting.log.remember(code)
     held = meeting.browsers if lock == "browser" else meeting.account
@@ -177,7 +177,7 @@ async def test_a_permission_that_is_taken_meanwhile_is_no_scope(meeting: Meeting
 
 
 @pytest.mark.parametrize("lock", ["account", "browser"])
-async def test_bounds_of_sessions_that_are_set_meanwhile_bound_this_one(meeting: Meeting, lock: str) -> None:
+async def test_bounds_of_sessions_that_are_set_meanwhile_bound_this_one(meeting: GapScene, lock: str) -> None:
     """The numbers stand in the new session's row, and the hours count from the sign-in, which is two hours old."""
     code = await meeting.code(meeting.shop, auth_time=meeting.postern.foundation.clock.now() - timedelta(hours=2))
 
@@ -194,7 +194,7 @@ async def test_bounds_of_sessions_that_are_set_meanwhile_bound_this_one(meeting:
 
 
 @pytest.mark.parametrize("lock", ["account", "browser"])
-async def test_what_is_told_is_told_as_it_is_by_then(meeting: Meeting, lock: str) -> None:
+async def test_what_is_told_is_told_as_it_is_by_then(meeting: GapScene, lock: str) -> None:
     """Her role is what it is when the application gets it. Her name is the account's, which a request that waits for the browser holds."""
     meeting.tenants.join(meeting.ada, meeting.acme, "admin")
     code = await meeting.code(meeting.shop, scopes="openid profile organization")
@@ -211,7 +211,7 @@ async def test_what_is_told_is_told_as_it_is_by_then(meeting: Meeting, lock: str
 
 
 @pytest.mark.parametrize("lock", ["account", "browser"])
-async def test_what_she_has_bought_is_told_as_it_is_by_then(meeting: Meeting, lock: str) -> None:
+async def test_what_she_has_bought_is_told_as_it_is_by_then(meeting: GapScene, lock: str) -> None:
     plan = meeting.subscribed()
     code = await meeting.plain()
     held = meeting.browsers if lock == "browser" else meeting.account
@@ -220,7 +220,7 @@ async def test_what_she_has_bought_is_told_as_it_is_by_then(meeting: Meeting, lo
     assert claims_of(meeting.kept(answer.ok())["access_token"])["plan"] == "Gold"
 
 
-async def test_the_second_factor_of_the_browsers_session_is_that_of_the_last_moment(meeting: Meeting) -> None:
+async def test_the_second_factor_of_the_browsers_session_is_that_of_the_last_moment(meeting: GapScene) -> None:
     """The endpoint of the proof locks the account."""
     code = await meeting.plain()
     proved = "update sessions set second_factor_at = '2026-01-02 03:04+00'"
@@ -229,7 +229,7 @@ async def test_the_second_factor_of_the_browsers_session_is_that_of_the_last_mom
     assert row["is_that"]
 
 
-async def test_of_two_that_bring_the_code_the_one_that_holds_the_account_wins(meeting: Meeting) -> None:
+async def test_of_two_that_bring_the_code_the_one_that_holds_the_account_wins(meeting: GapScene) -> None:
     """The first waits for the browser's session and the second for the first."""
     code = await meeting.plain()
     answers: list[Received] = []

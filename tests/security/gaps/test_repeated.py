@@ -9,14 +9,14 @@ import pytest
 from core.domain.identity.refresh_tokens import GRACE
 from tests.http.cast import all_at_once
 from tests.http.federation.relying import CHALLENGE, claims_of
-from tests.security.gaps.meeting import Meeting, outcome
+from tests.security.gaps.meeting import GapScene, outcome
 
 AT_ONCE: Final = 50
 GRANT: Final = (400, "invalid_grant")
 
 
 @pytest.mark.parametrize("kind", ["shop", "page"])
-async def test_of_fifty_that_bring_one_code_one_is_let_in(meeting: Meeting, kind: str) -> None:
+async def test_of_fifty_that_bring_one_code_one_is_let_in(meeting: GapScene, kind: str) -> None:
     application = meeting.shop if kind == "shop" else meeting.page
     code = await meeting.plain(application)
     answers = await all_at_once(*[partial(meeting.redeem, application, code)] * AT_ONCE)
@@ -29,7 +29,7 @@ async def test_of_fifty_that_bring_one_code_one_is_let_in(meeting: Meeting, kind
 
 
 @pytest.mark.parametrize("kind", ["shop", "page"])
-async def test_a_code_that_comes_back_ends_its_session(meeting: Meeting, kind: str) -> None:
+async def test_a_code_that_comes_back_ends_its_session(meeting: GapScene, kind: str) -> None:
     """Fifty bring it with another proof. One of them finds a session to end, and reports the theft."""
     application = meeting.shop if kind == "shop" else meeting.page
     code = await meeting.plain(application)
@@ -42,14 +42,14 @@ async def test_a_code_that_comes_back_ends_its_session(meeting: Meeting, kind: s
     assert outcome(await meeting.refresh(application, tokens["refresh_token"])) == GRANT
 
 
-async def test_fifty_that_bring_one_token_get_one_successor(meeting: Meeting) -> None:
+async def test_fifty_that_bring_one_token_get_one_successor(meeting: GapScene) -> None:
     tokens = await meeting.signed_in(meeting.shop)
     answers = await all_at_once(*[partial(meeting.refresh, meeting.shop, tokens["refresh_token"])] * AT_ONCE)
     assert len({meeting.kept(answer.ok())["refresh_token"] for answer in answers}) == 1
     assert len(meeting.people.rows("select from refresh_tokens")) == 2
 
 
-async def test_a_token_that_comes_back_ends_its_session(meeting: Meeting) -> None:
+async def test_a_token_that_comes_back_ends_its_session(meeting: GapScene) -> None:
     tokens = await meeting.signed_in(meeting.shop)
     again = meeting.kept((await meeting.refresh(meeting.shop, tokens["refresh_token"])).ok())
     meeting.people.change("update refresh_tokens set rotated_at = rotated_at - %s where rotated_at is not null", 2 * GRACE)

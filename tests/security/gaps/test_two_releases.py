@@ -21,7 +21,7 @@ from tests.adapters.postgres.worlds import former_statements
 from tests.http.client import Received
 from tests.http.federation.relying import claims_of
 from tests.http.locks import Statement
-from tests.security.gaps.meeting import Meeting, outcome
+from tests.security.gaps.meeting import GapScene, outcome
 
 EACH: Final = 50
 # So many of them wait for the lock in the order in which they began.
@@ -56,7 +56,7 @@ def told_apart(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     return sent
 
 
-async def of_each(meeting: Meeting, lock: Statement, ask: Callable[[], Awaitable[Received]], *, before_first: bool) -> list[Received]:
+async def of_each(meeting: GapScene, lock: Statement, ask: Callable[[], Awaitable[Received]], *, before_first: bool) -> list[Received]:
     """The answers to fifty requests of each release, which begin in turn and meet at a lock of somebody else."""
     answers: list[Received] = []
 
@@ -77,7 +77,7 @@ async def of_each(meeting: Meeting, lock: Statement, ask: Callable[[], Awaitable
 
 @pytest.mark.parametrize("before_first", [False, True])
 @pytest.mark.parametrize("kind", ["shop", "page"])
-async def test_one_code(meeting: Meeting, told_apart: Counter[str], kind: str, *, before_first: bool) -> None:
+async def test_one_code(meeting: GapScene, told_apart: Counter[str], kind: str, *, before_first: bool) -> None:
     application = meeting.shop if kind == "shop" else meeting.page
     code = await meeting.plain(application)
     answers = await of_each(meeting, meeting.account, partial(meeting.redeem, application, code), before_first=before_first)
@@ -91,7 +91,7 @@ async def test_one_code(meeting: Meeting, told_apart: Counter[str], kind: str, *
 
 
 @pytest.mark.parametrize("before_first", [False, True])
-async def test_one_refresh_token(meeting: Meeting, told_apart: Counter[str], *, before_first: bool) -> None:
+async def test_one_refresh_token(meeting: GapScene, told_apart: Counter[str], *, before_first: bool) -> None:
     tokens = await meeting.signed_in(meeting.shop)
     told_apart.clear()
     row = meeting.token(sha256(tokens["refresh_token"].encode()).digest())
@@ -107,7 +107,7 @@ async def test_one_refresh_token(meeting: Meeting, told_apart: Counter[str], *, 
 
 
 @pytest.mark.parametrize("before_first", [False, True])
-async def test_many_codes_and_tokens_of_one_person(meeting: Meeting, told_apart: Counter[str], *, before_first: bool) -> None:
+async def test_many_codes_and_tokens_of_one_person(meeting: GapScene, told_apart: Counter[str], *, before_first: bool) -> None:
     """Different codes and tokens take the same account, the same browser's session and the same place in the service."""
     tokens = [await meeting.signed_in(application) for application in (meeting.shop, meeting.page)]
     codes = [await meeting.plain(application) for application in (meeting.shop, meeting.page) for _ in range(10)]

@@ -7,7 +7,7 @@ import pytest
 
 from adapters.postgres.functions import Function, written
 from adapters.postgres.migrating.schema import NotReplaceable
-from ops.functions import FILE, FUNCTIONS
+from ops.written.functions import FILE, FUNCTIONS
 from tests.adapters.postgres.migrating.test_replaceable import EDITIONS
 from tests.adapters.postgres.migrating.test_replaceable import written as editions
 
@@ -22,7 +22,7 @@ def test_the_file_has_the_functions_as_their_parts_are_now() -> None:
     file = FILE.read_text(encoding="utf-8")
     assert written(file, *FUNCTIONS) == file, (
         "parts of a function have changed: name it by the next edition, raise the number in the first line of the file, "
-        "and run: .venv/bin/python -m ops.functions"
+        "and run: .venv/bin/python -m ops.written.functions"
     )
 
 

@@ -1,6 +1,6 @@
 """Writes entrypoints/cli/verbs/verbs.jsonl: the words, the help and the options of the verbs, as the endpoints declare them.
 
-    .venv/bin/python -m ops.verbs
+    .venv/bin/python -m ops.written.verbs
 
 Run it after you have changed the declaration of an endpoint of an organization.
 """
