@@ -43,3 +43,24 @@ def test_the_columns_of_a_redemption_are_in_the_order_in_which_they_are_read(
     with psycopg.connect(database_url) as connection:
         cursor = connection.execute(statement, PARAMETERS)
         assert tuple(column.name for column in cursor.description or ()) == columns
+
+
+# What a call has looked at in its transaction, in tables or their indexes.
+LOOKED_AT: Final = """
+    select relname::text, coalesce(seq_scan, 0) + coalesce(idx_scan, 0) as looks
+      from pg_stat_xact_user_tables
+     where coalesce(seq_scan, 0) + coalesce(idx_scan, 0) > 0
+     order by relname
+"""
+
+
+def test_a_redemption_by_nobody_looks_for_client_and_code_alone(database_url: str) -> None:
+    with psycopg.connect(database_url) as connection:
+        assert connection.execute(REDEEM_WITH_SECRET, PARAMETERS).fetchall() == []
+        assert connection.execute(LOOKED_AT).fetchall() == [("all_services", 1), ("authorization_codes", 1)]
+
+
+def test_a_redemption_of_an_unknown_code_looks_for_the_code_alone(database_url: str) -> None:
+    with psycopg.connect(database_url) as connection:
+        assert connection.execute(REDEEM, PARAMETERS).fetchall() == []
+        assert connection.execute(LOOKED_AT).fetchall() == [("authorization_codes", 1)]

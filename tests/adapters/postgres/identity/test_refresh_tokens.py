@@ -1,17 +1,20 @@
 """The exchange of refresh tokens: one statement, one round trip, one winner."""
 
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 
+import psycopg
 import pytest
 import trio
 
 from adapters.postgres.driver.connection import TripCounter, round_trips
-from adapters.postgres.identity.sessions.refresh_tokens import PostgresRefreshTokens
+from adapters.postgres.identity.sessions.refresh_tokens import _ROTATE, PostgresRefreshTokens
 from core.domain.identifiers import ClientId, ServiceId
 from core.domain.identity.accounts import Account
 from core.domain.identity.refresh_tokens import Holder, PresentedRefreshToken
 from core.domain.identity.sessions import IDLE_LIFETIME, NO_SUBSCRIPTION, Session, SubscriptionState
 from tests.adapters.postgres.conftest import Store
+from tests.adapters.postgres.federation.test_authorization_codes import LOOKED_AT
 from tests.patience import PATIENCE
 
 FIRST, SECOND, THIRD, FOURTH, BY = (bytes([number]) * 32 for number in range(5))
@@ -54,6 +57,21 @@ async def test_one_that_was_exchanged_stays_so_and_says_when_and_by_whom(store: 
 async def test_an_unknown_one_is_nobodys(store: Store) -> None:
     await sign_in(store)
     assert await PostgresRefreshTokens(store.pool).rotate(SECOND, THIRD, BY, datetime.now(UTC)) is None
+
+
+def test_for_an_unknown_one_nothing_else_is_looked_at(database_url: str) -> None:
+    parameters: Mapping[str, object] = {
+        **dict.fromkeys(("digest", "successor", "by"), b"none"),
+        **dict.fromkeys(("service", "resource", "key")),
+        "scopes": [],
+        "foreign_scopes": [],
+        "at": datetime.now(UTC),
+        "idle": IDLE_LIFETIME,
+        "is_public": True,
+    }
+    with psycopg.connect(database_url) as connection:
+        assert connection.execute(_ROTATE, parameters).fetchall() == []
+        assert {name for name, _ in connection.execute(LOOKED_AT).fetchall()} == {"refresh_tokens"}
 
 
 async def test_it_moves_the_end_of_the_session_but_never_beyond_its_last(store: Store) -> None:
