@@ -301,11 +301,11 @@ async def test_the_doorbell_rings_in_this_process_at_the_commit_and_not_before(s
     assert rung
 
 
-async def test_a_job_for_later_rings_nobody(store: Store) -> None:
+async def test_a_job_for_later_rings_too(store: Store) -> None:
+    """Whoever waits must know until when."""
     rung: list[float] = []
     store.doorbell.connect(lambda: rung.append(trio.current_time()), "mail")
     async with store.unit_of_work() as uow:
         await uow.jobs.add(NewJob("mail", {}, run_at=store.clock.now() + timedelta(hours=1)))
         await uow.commit()
-    await trio.sleep(0.02)
-    assert rung == []
+    assert rung
