@@ -34,6 +34,8 @@ Item = TypeVar("Item")
 
 # After `from` may come a function. After `into` comes a table, often with its columns.
 _TABLE: Final = re.compile(r"\b(?:(?:into|update)\s+|from\s+(?!\w+\s*\())(?:only\s+)?([a-z_]\w*)")
+# A statement that only calls a function of ours.
+_FUNCTION: Final = re.compile(r"\s*select [^(]*? from ([a-z_]\w*)\(")
 _OPERATION: Final = re.compile(r"\s*([a-z]+)")
 _CLIENT: Final = SpanKind.CLIENT
 _SYSTEM: Final = ("db.system.name", "postgresql")
@@ -84,7 +86,7 @@ class TransactionSpans:
 def _named(statement: str) -> tuple[str, Attributes]:
     """The name of a span and its attributes. Runs once for each statement, because statements are constants."""
     text = statement.lower()
-    operation, table = _OPERATION.match(text), _TABLE.search(text)
+    operation, table = _OPERATION.match(text), _TABLE.search(text) or _FUNCTION.match(text)
     summary = " ".join(part for part in (operation and operation[1].upper(), table and table[1]) if part) or "statement"
     return summary, (_SYSTEM, ("db.query.summary", summary))
 

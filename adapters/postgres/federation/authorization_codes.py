@@ -378,6 +378,11 @@ REDEEM_CODE: Final = Function(
         "rung": "bigint",
     },
     f"""
+    -- What a server does not have that takes no writes may be there on the one that does.
+    if current_setting('transaction_read_only')::boolean then
+        raise read_only_sql_transaction using message = 'cannot redeem a code in a read-only transaction';
+    end if;
+
     select * into code from authorization_codes where digest = %(digest)s;
     if code.redirect_uri = %(redirect_uri)s
        and code.code_challenge is not distinct from %(code_challenge)s
@@ -451,7 +456,7 @@ REDEEM_CODE: Final = Function(
            set redeemed_at = %(at)s, redeemed_with = %(proof)s, session_id = %(session)s
          where id = code.id and redeemed_at is null;
     end if;
-    if not (would_do and fits and found) then
+    if (would_do and fits and found) is not true then
         if %(service)s is null then
             select {CLIENT}
               into {_CLIENT_COLUMNS}

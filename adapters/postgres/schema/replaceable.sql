@@ -1026,6 +1026,10 @@ declare
     told record;
     rung bigint;
 begin
+    -- What a server does not have that takes no writes may be there on the one that does.
+    if current_setting('transaction_read_only')::boolean then
+        raise read_only_sql_transaction using message = 'cannot redeem a code in a read-only transaction';
+    end if;
     select * into code from authorization_codes where digest = given_digest;
     if code.redirect_uri = given_redirect_uri
        and code.code_challenge is not distinct from given_code_challenge
@@ -1138,7 +1142,7 @@ begin
            set redeemed_at = given_at, redeemed_with = given_proof, session_id = given_session
          where id = code.id and redeemed_at is null;
     end if;
-    if not (would_do and fits and found) then
+    if (would_do and fits and found) is not true then
         if given_service is null then
             select
            services.id, services.slug, organizations.id, organizations.slug, organizations.status = 'active', services.service_type,
@@ -1433,7 +1437,9 @@ begin
         select id, parent_id, depth
           into held
           from sessions
-         where id = token.session_id and revoked_at is null
+         where id = token.session_id and revoked_at is null and expires_at > now() and ends_at > now()
+           and (organization_id is null or exists (select from organizations where organizations.id = sessions.organization_id))
+           and (service_id is null or exists (select from services where services.id = sessions.service_id))
            and (given_service is null or sessions.scopes is not null and sessions.service_id = given_service)
            and (sessions.key_thumbprint is null or given_key is not null and (not given_is_public or sessions.key_thumbprint = given_key));
         is_current := found;

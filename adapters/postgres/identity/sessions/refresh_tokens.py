@@ -294,7 +294,9 @@ ROTATE_REFRESH_TOKEN: Final = Function(
         select id, parent_id, depth
           into held
           from sessions
-         where id = token.session_id and revoked_at is null
+         where id = token.session_id and revoked_at is null and expires_at > now() and ends_at > now()
+           and (organization_id is null or exists (select from organizations where organizations.id = sessions.organization_id))
+           and (service_id is null or exists (select from services where services.id = sessions.service_id))
            and {_IS_OF_HOLDER}
            and {_IS_BOUND_HERE};
         is_current := found;
