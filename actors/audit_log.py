@@ -124,7 +124,8 @@ class SiemForwarder:
                             self._free[failing] -= 1
                             nursery.start_soon(self._forward, forwarding, failing)
                 if not await self._mailbox.wait(self._poll * (1 - self._spread() / 5)):
-                    await self._outage.until_due(self._mailbox, self._export.due_in)
+                    # What waits for its first try has no due time.
+                    await self._outage.until_due(self._mailbox, self._export.due_in, sees_all=False)
 
     async def _number(self) -> None:
         while True:

@@ -46,20 +46,24 @@ class BillingTurns:
         if self._mailbox.is_full():
             # News come faster than turns can apply them. The reconciler applies all news of a subscription together.
             return
-        with trio.move_on_after(self._patience):
-            await self._turns.acquire()
-            try:
-                # News whose application has begun are applied to the end.
-                with trio.CancelScope(shield=True):
-                    applied = await self._billing.apply(news.subject or "", is_customer=news.is_about_customer)
-                if not applied:
-                    self._mailbox.post()
-            except (Unavailable, Overloaded) as error:
-                log.warning("billing_event_left", event_id=news.id, detail=error.detail)
-                self._mailbox.post()
-            finally:
-                self._turns.release()
-            return
+        applied = False
+        try:
+            with trio.move_on_after(self._patience):
+                await self._turns.acquire()
+                try:
+                    # News whose application has begun are applied to the end.
+                    with trio.CancelScope(shield=True):
+                        applied = await self._billing.apply(news.subject or "", is_customer=news.is_about_customer)
+                except (Unavailable, Overloaded) as error:
+                    log.warning("billing_event_left", event_id=news.id, detail=error.detail)
+                finally:
+                    self._turns.release()
+        finally:
+            if not applied:
+                self.leave()
+
+    def leave(self) -> None:
+        """There may be news that nobody has applied."""
         self._mailbox.post()
 
 

@@ -217,10 +217,13 @@ class Outage:
         shortest: float = 0.0,
         longest: float = LONGEST_SILENCE,
         part: str = "",
+        sees_all: bool = True,
     ) -> bool:
-        """Waits for a message, or for the time at which something is due. Returns whether there was a message. `due_in` tells the seconds
-        until then, and None when nothing waits. It is asked right after a look that took all there was, so what is due already was not to
-        be had: then the wait takes `shortest`.
+        """Waits for a message, or for the time at which something is due. Returns whether there was a message.
+
+        `due_in` tells the seconds until something is due, and None when nothing waits. It is asked right after a look that took all there
+        was, so what is due already was not to be had: then the wait takes `shortest`. It is asked again after `longest`, since a message
+        may have been lost. Where it does not see all that a look finds (`sees_all`), the actor looks then.
         """
         while True:
             due = await self.wait_out(due_in)
@@ -231,5 +234,5 @@ class Outage:
             turned(pause=wait, part=part)
             if await mailbox.wait(wait):
                 return True
-            if due is not None and due <= wait:
+            if not sees_all or (due is not None and due <= wait):
                 return False

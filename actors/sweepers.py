@@ -48,6 +48,10 @@ Doubt = Callable[[], Awaitable[str | None]]
 _SHORTEST_BREATH: Final = 0.005
 
 
+# A ring is often the first of many, so a sweep that it wakes waits for others, in seconds.
+GATHERING: Final = 1.0
+
+
 class DueClock(Frozen):
     """`due_in` tells the seconds until something is due, and None when nothing waits. `mailbox` gets a message when that changes."""
 
@@ -93,7 +97,8 @@ class DueSweeper:
         while True:
             swept = await self.sweep()
             if self._clock is not None:
-                await self._outage.until_due(self._clock.mailbox, self._clock.due_in, shortest=self._interval)
+                if await self._outage.until_due(self._clock.mailbox, self._clock.due_in, shortest=self._interval):
+                    await trio.sleep(GATHERING)
                 continue
             interval = self._interval if swept else self._quiet
             turned(pause=interval * 1.2)

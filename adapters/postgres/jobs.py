@@ -60,8 +60,9 @@ class LostClaims:
             raise
 
 
-# A notification without a topic means that the listener has connected or reconnected, and may have missed other notifications.
-_ANYTHING: Final = ""
+# A notification without a topic means that there may be work of every kind: the listener has connected or reconnected, a process has
+# ended, or a command has let held work go.
+ANYTHING: Final = ""
 
 
 # In seconds. The other processes hear of a topic from this process at most once in this time.
@@ -107,16 +108,20 @@ class PostgresDoorbell:
 
     def ring(self, topic: str) -> None:
         self.ring_here(topic)
-        if self.reaches_others:
+        if self.reaches_others and topic not in self._untold:
             self._untold[topic] = None
             self._rung.set()
+
+    def ring_in_others(self) -> None:
+        """For the end of the actors: what they have left, also of what rings in this process alone, is the others'."""
+        self.ring(ANYTHING)
 
     def ring_here(self, topic: str) -> None:
         for post in self._posts.get(topic, ()):
             post()
 
     def _notified(self, _channel: str, topic: str) -> None:
-        for rung in self._posts if topic == _ANYTHING else [topic]:
+        for rung in self._posts if topic == ANYTHING else [topic]:
             self.ring_here(rung)
 
     async def _tell_others(self, pool: Pool) -> None:

@@ -219,7 +219,7 @@ async def _uses(server: Server, sinks: _Sinks, tenants: Sequence[Tenant]) -> Seq
     leaving = [await _leaving(server, provider, slugs[of]) for provider, of in zip(providers, organizations, strict=True)]
     return [
         _Use("webhooks", partial(_run, [_RESTED, _FORGIVEN, QUEUE, "notify postern, 'webhooks'"], _parameters(tenants))),
-        _Use("SIEM", partial(_run, [_SIGN_INS, _HASTENED], {})),
+        _Use("SIEM", partial(_run, [_SIGN_INS, _HASTENED, "notify postern"], {})),
         _Use("logout notices", partial(_run, [_NOTICES_RESTED, _RECEIVERS_FORGIVEN, _NOTICES, "notify postern, 'logouts'"], {})),
         _Use("published keys", partial(_run, [_MOVED_KEYS], {"url": sinks.url("")}), asserting),
         _Use("providers", partial(_run, [], {}), leaving),

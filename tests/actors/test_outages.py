@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 import trio
 
-from actors.foundation import Outage
+from actors.foundation import LONGEST_SILENCE, Mailbox, Outage
 from core.domain.errors import Overloaded, Unavailable
 from tests.conftest import CapturedLog
 
@@ -34,3 +34,17 @@ async def test_it_goes_on_within_two_seconds(
     # The actor does not try too often meanwhile.
     assert tries <= lasting * 2 + 2
     assert len(log.events("actor_waits")) == len(log.events("actor_goes_on")) == 1
+
+
+@pytest.mark.parametrize(("sees_all", "looks"), [(True, 0), (False, 30)])
+async def test_an_actor_whose_due_times_do_not_see_all_looks_by_itself(sees_all: bool, looks: int) -> None:
+    outage, mailbox, looked = Outage("worker", lambda: 0.0), Mailbox(), list[bool]()
+
+    async def due_in() -> float | None:
+        await trio.lowlevel.checkpoint()
+        return None
+
+    with trio.move_on_after(30 * LONGEST_SILENCE + 1):
+        while True:
+            looked.append(await outage.until_due(mailbox, due_in, sees_all=sees_all))
+    assert looked == [False] * looks

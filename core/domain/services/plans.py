@@ -26,10 +26,10 @@ from core.domain.requests import UNCHANGED, Checks, RecordChange, Unchanged, che
 from core.domain.tenancy.teams import free_slug, slug_stem
 from core.frozen import Frozen, names_of, replace
 
-# The limit for one service. A list shows all of its plans at once.
 SUBSCRIPTION_TOPIC: Final = "subscriptions"
 """The doorbell's topic for periods that end at another time than before."""
 
+# The limit for one service. A list shows all of its plans at once.
 MOST_PLANS: Final = 100
 LONGEST_NAME: Final = 100
 LONGEST_FEATURE: Final = 100

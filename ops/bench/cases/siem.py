@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from functools import partial
 from hashlib import sha256
-from typing import Any, Final
+from typing import Any, Final, LiteralString
 from uuid import UUID, uuid4
 
 import h11
@@ -137,6 +137,10 @@ async def exported(_options: Options) -> Sequence[Figure]:
     ]
 
 
+# For all processes: there may be work of every kind.
+_RING: Final[LiteralString] = "notify postern"
+
+
 def _configure(database_url: str, organization: UUID, url: str) -> None:
     export = uuid4()
     with psycopg.connect(database_url) as connection:
@@ -151,14 +155,17 @@ def _configure(database_url: str, organization: UUID, url: str) -> None:
             " insert into sign_in_pending (event_id, export_id) select id, %s from logged",
             (organization, SIGN_INS, export),
         )
+        connection.execute(_RING)
 
 
 def _hasten(database_url: str) -> None:
     with psycopg.connect(database_url) as connection:
         connection.execute("update siem_configurations set next_at = now() where failures > 0 and lease is null")
+        connection.execute(_RING)
 
 
 def _given_back(database_url: str) -> None:
     """The lease of the process that was killed would run out by itself, in a minute."""
     with psycopg.connect(database_url) as connection:
         connection.execute("update siem_configurations set leased_until = now() where leased_until > now()")
+        connection.execute(_RING)

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, LiteralString
 from uuid import uuid4
 
 import trio
@@ -184,11 +184,13 @@ async def mail_away(site: Site) -> AsyncIterator[None]:
 
     async def hurry() -> None:
         await site.do("update jobs set run_at = now() where kind = 'mail' and state = 'waiting' and id in (select id from jobs limit 20)")
+        await site.do(_RING)
 
     async with beside(again(hurry, 2)):
         yield
     site.mail.obey()
     await site.do("update jobs set run_at = now() where kind = 'mail' and state = 'waiting'")
+    await site.do(_RING)
 
 
 @asynccontextmanager
@@ -197,6 +199,10 @@ async def work_broken(site: Site) -> AsyncIterator[None]:
     await site.do("alter function partitions_in_the_way(text, integer) rename to lost")
     yield
     await site.do("alter function lost(text, integer) rename to partitions_in_the_way")
+
+
+# For all processes: there may be work of every kind.
+_RING: Final[LiteralString] = "notify postern"
 
 
 async def _queue(site: Site, count: int, late: float = 0.0) -> None:
@@ -208,6 +214,7 @@ async def _queue(site: Site, count: int, late: float = 0.0) -> None:
         " select uuidv7(), %s, id, 'user.login.success', now() - make_interval(secs => %s), now(), now() from event",
         [site.tenants[0].organization, count, site.tenants[0].webhooks[0], late],
     )
+    await site.do(_RING)
 
 
 @asynccontextmanager
@@ -245,6 +252,7 @@ async def siem_held(site: Site) -> AsyncIterator[None]:
             " insert into sign_in_pending (event_id, export_id) select id, %s from logged",
             [site.tenants[0].organization, export],
         )
+        await site.do(_RING)
 
     async def hold() -> None:
         while True:
@@ -298,6 +306,7 @@ async def provider_away(site: Site) -> AsyncIterator[None]:
 async def jobs_held(site: Site) -> AsyncIterator[None]:
     """A session that somebody forgot keeps the workers from taking jobs."""
     await site.do("insert into jobs (id, kind, payload, run_at) values (uuidv7(), 'mail', '{}', now() + interval '2 seconds')")
+    await site.do(_RING)
     async with site.holding("lock table jobs in share mode") as session:
         yield
         await trio.to_thread.run_sync(session.execute, "delete from jobs where payload::text = '{}'")

@@ -128,3 +128,12 @@ async def test_a_doubted_clock_expires_nothing_and_a_believed_one_all_of_it() ->
         assert await expirer.sweep() == 0
     assert due.asked == []
     assert await expirer.sweep() == 25
+
+
+async def test_many_rings_wake_it_once_in_a_second() -> None:
+    due = DueSubscriptions(0)
+    async with at_work(due):
+        for _ in range(6_000):
+            due.mailbox.post()
+            await trio.sleep(0.01)
+    assert len(due.asked) <= 60

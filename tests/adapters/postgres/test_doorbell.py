@@ -11,6 +11,7 @@ import trio
 
 from actors.foundation import Mailbox
 from adapters.postgres import jobs, statements
+from adapters.postgres.backups.restored import release
 from adapters.postgres.jobs import HEARD_EVERY, PostgresDoorbell, PostgresJobQueue
 from adapters.postgres.statements import Transaction
 from adapters.postgres.unit_of_work import unit_of_work
@@ -213,5 +214,22 @@ async def test_entries_of_a_command_ring_in_the_processes_that_serve(store: Stor
         await nursery.start(other.doorbell.run)
         await other.count(1)
         await record(store)
+        await other.count(2)
+        nursery.cancel_scope.cancel()
+
+
+async def test_a_process_whose_actors_have_ended_rings_for_everything_in_the_others(store: Store) -> None:
+    async with two_processes(store, AUDIT_TOPIC) as (serving, other):
+        heard = len(other.at)
+        serving.doorbell.ring_in_others()
+        await other.count(heard + 1)
+
+
+async def test_work_that_a_command_lets_go_rings_for_everything(store: Store) -> None:
+    other = OtherProcess(store, "mail")
+    async with trio.open_nursery() as nursery:
+        await nursery.start(other.doorbell.run)
+        await other.count(1)
+        await release(store.url, [])
         await other.count(2)
         nursery.cancel_scope.cancel()

@@ -188,7 +188,7 @@ def _questions() -> Iterator[tuple[str, Sequence[str]]]:
         for verb, endpoint in verbs.items():
             one = subcommands(subcommands(parser).choices[noun]).choices[verb]
             required = [action.option_strings[0] if action.option_strings else action.dest for action in one._actions if action.required]
-            if endpoint.method == "GET" and one.get_default("endpoint") is endpoint and named.keys() >= set(required):
+            if endpoint.method == "GET" and one.get_default("module") == "verbs.running" and named.keys() >= set(required):
                 yield f"{noun} {verb}", [word for option in required for word in (option, named[option])]
 
 

@@ -270,9 +270,18 @@ async def receive_billing_event(call: Call[bytes], postern: Postern) -> BillingE
     and have no effect.
     """
     signature = next((stated for header in _SIGNATURES if (stated := call.request.says(header)) is not None), None)
-    news = await postern.services.billing.take(signature, call.body)
+    try:
+        news = await postern.services.billing.take(signature, call.body)
+    except (BadRequest, Unauthorized):
+        raise
+    except BaseException:
+        # They may be stored all the same, and then the provider's next try finds them there.
+        postern.services.billing_turns.leave()
+        raise
     if news is not None:
         await postern.services.billing_turns.apply(news)
+    else:
+        postern.services.billing_turns.leave()
     return BillingEventReceived()
 
 

@@ -383,3 +383,12 @@ async def test_a_payment_that_failed_in_the_second_of_the_description_is_asked_a
     assert [row["status"] for row in counter.records(ada)] == ["past_due"]
     # The answer is newer than both, so nothing is open.
     assert not await services.billing_reconciliation.check_one()
+
+
+async def test_news_that_come_again_wake_the_reconciler(counter: Counter) -> None:
+    """The first time they may have been stored, and the answer lost."""
+    turns, ada, now = counter.postern.services.billing_turns, counter.user(), int(time())
+    event = await counter.tell(UPDATED, counter.bought(ada, created=now - 100), now - 100)
+    turns._mailbox.empty()
+    assert (await counter.send(event)).status == 200
+    assert turns._mailbox.is_full()
