@@ -352,8 +352,8 @@ class Subscriber(Frozen):
 
 
 class SubscriptionStore(Protocol):
-    """Outside a unit of work, `list`, `current` and `own` are one statement and one round trip each. The other methods need a unit of
-    work.
+    """Outside a unit of work, `list`, `current`, `own` and `due_in` are one statement and one round trip each. The other methods need a
+    unit of work.
     """
 
     async def list(self, service: ServiceId, status: SubscriptionStatus | None, limit: int, offset: int) -> Listed[Subscription]:
