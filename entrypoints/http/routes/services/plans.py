@@ -275,13 +275,11 @@ async def receive_billing_event(call: Call[bytes], postern: Postern) -> BillingE
     except (BadRequest, Unauthorized):
         raise
     except BaseException:
-        # They may be stored all the same, and then the provider's next try finds them there.
+        # They may be stored all the same, and then the provider's next try finds that they came before.
         postern.services.billing_turns.leave()
         raise
     if news is not None:
         await postern.services.billing_turns.apply(news)
-    else:
-        postern.services.billing_turns.leave()
     return BillingEventReceived()
 
 

@@ -12,7 +12,9 @@ import pytest
 import trio
 
 from actors.billing import BillingReconciler
+from adapters.postgres.services.billing import PostgresBillingInbox
 from adapters.postgres.upkeep.purging import PostgresDeletedServices, PostgresForgottenPeople
+from core.domain.errors import Unavailable
 from core.domain.identifiers import UserId
 from core.domain.identity.privacy import PrivacyRequester, forget_job
 from core.domain.record.events import SYSTEM
@@ -385,10 +387,18 @@ async def test_a_payment_that_failed_in_the_second_of_the_description_is_asked_a
     assert not await services.billing_reconciliation.check_one()
 
 
-async def test_news_that_come_again_wake_the_reconciler(counter: Counter) -> None:
-    """The first time they may have been stored, and the answer lost."""
-    turns, ada, now = counter.postern.services.billing_turns, counter.user(), int(time())
-    event = await counter.tell(UPDATED, counter.bought(ada, created=now - 100), now - 100)
-    turns._mailbox.empty()
-    assert (await counter.send(event)).status == 200
+async def test_news_of_which_nobody_knows_whether_they_are_stored_wake_the_reconciler(
+    counter: Counter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The provider sends them again, and then they came before."""
+    take, turns, now = PostgresBillingInbox.take, counter.postern.services.billing_turns, int(time())
+
+    async def lost(*given: Any) -> bool:
+        await take(*given)
+        raise Unavailable(retry_after=1)
+
+    event = counter.provider.event(UPDATED, counter.bought(counter.user(), created=now - 100), now - 100)
+    with monkeypatch.context() as patched:
+        patched.setattr(PostgresBillingInbox, "take", lost)
+        assert (await counter.send(event)).status == 503
     assert turns._mailbox.is_full()
