@@ -127,7 +127,11 @@ async def _doorbell(postern: Postern) -> AsyncIterator[None]:
     async with trio.open_nursery() as nursery:
         # Started without waiting: while the database is down, the doorbell tries again to connect, and each actor looks by itself.
         nursery.start_soon(postern.foundation.doorbell.run, name="doorbell")
-        yield
+        try:
+            yield
+        finally:
+            # The actors have ended by now.
+            postern.foundation.doorbell.ring_in_others()
         nursery.cancel_scope.cancel()
 
 
@@ -152,7 +156,6 @@ async def _actors(postern: Postern, stopping: Stopping) -> AsyncIterator[None]:
             yield
             overlap.cancel_scope.cancel()
         supervisor.stop()
-    postern.foundation.doorbell.ring_in_others()
     if failure is not None:
         raise StartFailed(str(failure)) from failure
 
