@@ -59,14 +59,19 @@ class AuditLinker:
                 self._doorbell.ring(SIEM_TOPIC)
             if linked == LINKED_AT_ONCE:
                 await trio.lowlevel.checkpoint()
-                continue
-            if linked is not None:
-                turned(pause=LONGEST_SILENCE)
-                await self._mailbox.wait(LONGEST_SILENCE * (1 - self._spread() / 5))
-                turned(pause=self._interval * 1.2)
-            # Entries gather meanwhile. Another process that is at work may have looked before our last entry was there. The spread keeps
-            # the processes from asking in step.
-            await trio.sleep(self._interval * (1 + self._spread() / 5))
+            else:
+                await _until_rung(self._mailbox, self._interval, self._spread, others_work=linked is None)
+
+
+async def _until_rung(mailbox: Mailbox, interval: float, spread: Callable[[], float], *, others_work: bool, part: str = "") -> None:
+    """Waits for a message, and then while more gathers. Another process that is at work may have looked before our last row was there, so
+    whoever found it at work asks again without a message. The spread keeps the processes from asking in step.
+    """
+    if not others_work:
+        turned(pause=LONGEST_SILENCE, part=part)
+        await mailbox.wait(LONGEST_SILENCE * (1 - spread() / 5))
+        turned(pause=interval * 1.2, part=part)
+    await trio.sleep(interval * (1 + spread() / 5))
 
 
 # Organizations served at once: in this process, and for those whose last attempt failed. Each hand serves one organization and holds one
@@ -134,15 +139,8 @@ class SiemForwarder:
             numbered = await self._outage.wait_out(self._export.number)
             if numbered:
                 self._doorbell.ring(SIEM_TOPIC)
-            if numbered == NUMBERED_AT_ONCE:
-                continue
-            if numbered is not None:
-                turned(pause=LONGEST_SILENCE, part="numbering")
-                await self._sign_ins.wait(LONGEST_SILENCE * (1 - self._spread() / 5))
-                turned(pause=self._numbering * 1.2, part="numbering")
-            # Sign-ins gather meanwhile. Another process that is at work may have looked before our last one was there. The spread keeps the
-            # processes from asking in step.
-            await trio.sleep(self._numbering * (1 + self._spread() / 5))
+            if numbered != NUMBERED_AT_ONCE:
+                await _until_rung(self._sign_ins, self._numbering, self._spread, others_work=numbered is None, part="numbering")
 
     async def _forward(self, forwarding: Forwarding, failing: bool) -> None:  # noqa: FBT001 - a nursery passes no keywords
         began = trio.current_time()

@@ -46,10 +46,8 @@ SweepDue = Callable[[datetime | None, int], Awaitable[tuple[int, datetime | None
 Doubt = Callable[[], Awaitable[str | None]]
 
 _SHORTEST_BREATH: Final = 0.005
-
-
 # A ring is often the first of many, so a sweep that it wakes waits for others, in seconds.
-GATHERING: Final = 1.0
+_GATHERING: Final = 1.0
 
 
 class DueClock(Frozen):
@@ -98,7 +96,7 @@ class DueSweeper:
             swept = await self.sweep()
             if self._clock is not None:
                 if await self._outage.until_due(self._clock.mailbox, self._clock.due_in, shortest=self._interval):
-                    await trio.sleep(GATHERING)
+                    await trio.sleep(_GATHERING)
                 continue
             interval = self._interval if swept else self._quiet
             turned(pause=interval * 1.2)

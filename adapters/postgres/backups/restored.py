@@ -23,7 +23,7 @@ from adapters.postgres.driver.connection import Connection
 from adapters.postgres.jobs import ANYTHING
 from adapters.postgres.migrate import shipped, shipped_views_and_functions
 from adapters.postgres.migrating.schema import MARK
-from adapters.postgres.statements import CHANNEL
+from adapters.postgres.statements import CHANNEL, NOTIFY
 from core.domain.identity.account_mails import ACCOUNT_MAIL_JOB
 from core.domain.mail import MAIL_JOB
 from core.domain.tenancy.mail_servers import ORGANIZATION_MAIL_JOB
@@ -100,7 +100,7 @@ async def release(conninfo: str, kinds: Collection[OutgoingWork]) -> Mapping[Out
             for statement in _OF[kind].release:
                 await connection.execute(statement, _PARAMETERS)
         # The processes that serve sleep until what they believe to be due.
-        await connection.execute("select pg_notify(%s, %s)", [CHANNEL, ANYTHING])
+        await connection.execute(NOTIFY, {"channel": CHANNEL, "topics": [ANYTHING]})
     return {kind: before[kind].held for kind in kinds}
 
 

@@ -9,6 +9,7 @@ import argparse
 import re
 from collections import defaultdict
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -109,6 +110,7 @@ class Option(Frozen):
     nullable: bool = False
 
 
+@cache
 def all_verbs() -> Verbs:
     return verbs_of(ROUTES)
 
