@@ -32,7 +32,7 @@ from ops.bench.filling.fill import Person, fill
 from ops.bench.harness import Server, directory, serving
 from ops.bench.inside import hashed
 from ops.bench.load import Broken, Client, Target
-from ops.migration_effects import FILE
+from ops.written.migration_effects import FILE
 
 LONGEST_STALL: Final = 1.2
 PASSWORD: Final = "correct-horse-battery"  # noqa: S105 - of made-up people

@@ -1,6 +1,6 @@
 """Writes adapters/postgres/migrations/effects.toml: what each migration does to tables that are there, as PostgreSQL itself shows it.
 
-    .venv/bin/python -m ops.migration_effects
+    .venv/bin/python -m ops.written.migration_effects
 
 Run it after you have written a migration.
 """
@@ -19,7 +19,7 @@ from adapters.postgres.migrate import EFFECTS, Migration, migrate, remember, shi
 from adapters.postgres.migrating.forecast import Effect, written_effects
 from adapters.postgres.migrating.observation import observed
 
-FILE: Final = Path(__file__).resolve().parent.parent / "adapters" / "postgres" / "migrations" / EFFECTS
+FILE: Final = Path(__file__).resolve().parents[2] / "adapters" / "postgres" / "migrations" / EFFECTS
 
 
 async def effects_of(url: str, migrations: Sequence[Migration]) -> Mapping[str, Sequence[Effect]]:

@@ -92,7 +92,7 @@ def _effect(table: str, words: Mapping[str, Any]) -> Effect:
 
 def written_effects(effects: Mapping[str, Sequence[Effect]]) -> str:
     """The text that `read` reads."""
-    lines = ["# What each migration does to tables that are there before it. `.venv/bin/python -m ops.migration_effects` writes this file."]
+    lines = ["# What each migration does to tables that are there before it. `python -m ops.written.migration_effects` writes this file."]
     for name, of_one in effects.items():
         lines += ["", f"[{name}]", *(_line(effect) for effect in of_one)]
     return "\n".join(lines) + "\n"

@@ -9,7 +9,7 @@ from adapters.postgres.driver.connection import Connection
 from adapters.postgres.migrate import shipped
 from adapters.postgres.migrating.forecast import Effect, LockMode, forecast, read_effects, written_effects
 from adapters.postgres.migrating.observation import observed
-from ops.migration_effects import FILE, effects_of
+from ops.written.migration_effects import FILE, effects_of
 
 # The rows of an installation with a hundred million sign-ins. A table that is not listed may be as large as these.
 EVERY_OTHER_TABLE: Final = 100_000_000
@@ -34,7 +34,7 @@ async def test_the_file_says_what_postgresql_does(empty_database_url: str) -> No
         if connection.info.server_version // 10_000 != 18:
             pytest.skip("another PostgreSQL may take other locks; the file is about the embedded one")
     found = await effects_of(empty_database_url, shipped())
-    assert written_effects(found) == FILE.read_text(encoding="utf-8"), "run: .venv/bin/python -m ops.migration_effects"
+    assert written_effects(found) == FILE.read_text(encoding="utf-8"), "run: .venv/bin/python -m ops.written.migration_effects"
     assert read_effects(written_effects(found)) == {name: tuple(effects) for name, effects in found.items()}
 
 
