@@ -34,8 +34,8 @@ Item = TypeVar("Item")
 
 # After `from` may come a function. After `into` comes a table, often with its columns.
 _TABLE: Final = re.compile(r"\b(?:(?:into|update)\s+|from\s+(?!\w+\s*\())(?:only\s+)?([a-z_]\w*)")
-# A statement that only calls a function of ours.
-_FUNCTION: Final = re.compile(r"\s*select [^(]*? from ([a-z_]\w*)\(")
+# A statement that only calls a function of ours, which has its edition in its name.
+_FUNCTION: Final = re.compile(r"\s*select [^(]*? from ([a-z_]+_\d+)\(")
 _OPERATION: Final = re.compile(r"\s*([a-z]+)")
 _CLIENT: Final = SpanKind.CLIENT
 _SYSTEM: Final = ("db.system.name", "postgresql")
