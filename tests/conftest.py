@@ -207,6 +207,10 @@ _FILLED_BY_TESTS: Final = """
 """
 
 
+# Of the log, the newest entries are shown of a case that fails.
+_SHOWN: Final = 20
+
+
 class CapturedLog:
     """Everything logged during the test. `allow` names the ERROR events that the test provokes. `remember` names secrets that must not
     appear in the log.
@@ -254,3 +258,13 @@ def log() -> Iterator[CapturedLog]:
     structlog.contextvars.clear_contextvars()
     structlog.reset_defaults()
     captured.verify()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """A case that fails shows what was logged: an answer of 503 says no reason, and the log does."""
+    report = yield
+    captured = getattr(item, "funcargs", {}).get("log")
+    if report.failed and isinstance(captured, CapturedLog) and captured.entries:
+        report.sections.append(("Log", "\n".join(map(repr, captured.entries[-_SHOWN:]))))
+    return report

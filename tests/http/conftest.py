@@ -24,7 +24,8 @@ from tests.kept_metrics import keep_metrics
 from tests.patience import PATIENCE
 from tests.signing import current_key
 
-SETTINGS = HttpSettings(base_url=BASE_URL, frontend_url=f"{BASE_URL}/ui", version="1.2.3")
+# A busy machine may keep a request waiting for longer than people do.
+SETTINGS = HttpSettings(base_url=BASE_URL, frontend_url=f"{BASE_URL}/ui", version="1.2.3", request_deadline=PATIENCE)
 # Nothing listens at this address. For tests of what happens before Postern asks the database, or while the database is away.
 NOWHERE = "postgresql://nobody@127.0.0.1:1/nothing"
 # Once: an application describes its endpoints, for 250 ms and more, and keeps the description by this object.
