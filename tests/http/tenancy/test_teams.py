@@ -260,6 +260,7 @@ async def test_teams_of_a_neighbour_are_out_of_reach(scene: TeamScene) -> None:
     await scene.made()
     other = (await scene.request("POST", "/api/organizations/globex/teams", {"slug": "theirs", "name": "Theirs"}, by=theirs)).ok(201)
     assert refused(await scene.ask("GET", by=theirs)) == FORBIDDEN
+    assert [team["slug"] for team in (await scene.ask("GET")).json()] == ["watch"]
     assert refused(await scene.ask("GET", "/theirs")) == NOT_FOUND
     assert refused(await scene.ask("GET", f"/{other['id']}")) == NOT_FOUND
     # A person of another organization comes into no team, and a role of another organization is no role here.

@@ -428,6 +428,15 @@ async def test_once_somebody_else_holds_it_the_maker_ends_its_own(empty: LockSce
     assert home.audited("security.account.locked") == []
 
 
+async def test_nobody_locks_their_own_account_as_an_organization(empty: LockScene) -> None:
+    home = await made(empty, by_directory)
+    owner = home.owners["acme"]
+    for kind in ("members", "users"):
+        answer = await home.request("POST", f"/api/organizations/acme/{kind}/{owner.user}/lock", by=owner)
+        assert (answer.status, answer.error_code) == (400, "BAD_REQUEST")
+    assert not home.is_locked(owner)
+
+
 async def test_a_tenant_that_lists_somebody_locks_nobody(empty: LockScene) -> None:
     home = await made(empty, by_directory)
     await listed_elsewhere(home)
