@@ -24,6 +24,7 @@ from ops.bench import processes
 from ops.bench.load import Summary, Target, fetch
 from ops.bench.report import ROOT, Figure
 from ops.free_ports import free_port
+from ops.patience import PATIENCE
 
 COMMAND: Final = Path(sys.executable).parent / "postern"
 READY: Final = "/health/ready"
@@ -184,7 +185,7 @@ async def serving(
     arguments: Sequence[str] = (),
     database_url: str | None = None,
     path: str = READY,
-    patience: float = 60.0,
+    patience: float = PATIENCE,
     stop: bool = True,
     tree: Path | None = None,
 ) -> AsyncIterator[Server]:

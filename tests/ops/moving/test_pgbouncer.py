@@ -14,6 +14,7 @@ from entrypoints.settings import read
 from ops.bench.harness import serving
 from ops.free_ports import free_port
 from tests.ops.moving import programs
+from tests.patience import PATIENCE
 from tests.places import ROOT, open_directory
 from tests.tools import needs, place_of
 
@@ -60,7 +61,7 @@ async def test_postern_serves_through_it(database_url: str, tmp_path: Path) -> N
     async with AsyncExitStack() as stack:
         address = await started(stack, database_url, written("pool_mode"))
         async with serving(tmp_path, database_url=address) as server:
-            assert await server.status("/health/ready") == 200
+            assert await server.status("/health/ready", PATIENCE) == 200
 
 
 def test_it_has_sessions_for_the_processes_that_its_comment_names() -> None:
