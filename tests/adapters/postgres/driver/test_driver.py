@@ -12,6 +12,7 @@ from adapters.postgres.driver.connection import Connection, TripCounter, round_t
 from tests.adapters.postgres.questions import one, open_descriptors
 from tests.adapters.postgres.wire import Wire
 from tests.conftest import _fresh
+from tests.patience import PATIENCE
 
 IDLE = psycopg.pq.TransactionStatus.IDLE
 
@@ -90,7 +91,7 @@ async def test_copy_streams_and_notifications_work_as_in_psycopg(bare_url: str) 
             assert sum([row[0] async for row in cursor.stream("select number from numbers")]) == 49_995_000
         await connection.execute("listen bell")
         await connection.execute("notify bell, 'ring'")
-        assert [notification.payload async for notification in connection.notifies(timeout=1, stop_after=1)] == ["ring"]
+        assert [notification.payload async for notification in connection.notifies(timeout=PATIENCE, stop_after=1)] == ["ring"]
         assert [notification async for notification in connection.notifies(timeout=0.01)] == []
         assert connection.usable()
 
