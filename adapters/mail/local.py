@@ -149,6 +149,10 @@ class MailFolder:
             if mail is not None and mail.fits(to, subject):
                 yield mail
 
+    def newest(self) -> str:
+        """The id of the newest mail, or nothing. Raises `FolderUnreadable`."""
+        return next(iter(self._names()), "")
+
     def find(self, id: str) -> KeptMail | None:  # noqa: A002 - the noun's own word
         """None when no mail has the id. Only files that the directory lists are opened, so an id cannot lead out of the directory. Raises
         `FolderUnreadable`.

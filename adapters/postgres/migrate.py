@@ -269,9 +269,12 @@ async def migrate(
     migrations: Sequence[Migration] | None = None,
     progress: ProgressDisplay = unseen,
     replaceable: Replaceable | None = None,
+    *,
+    of_new: Report | None = None,
 ) -> list[Migration]:
     """Bring the database to the end state; returns the applied migrations. May be repeated, and may run in several processes at once: one
-    process does the work, the others wait for that process and find the work done.
+    process does the work, the others wait for that process and find the work done. `of_new` hears of each migration of a new database, in
+    place of `report`.
     """
     known = _carried(migrations, replaceable)
     done: list[Migration] = []
@@ -283,6 +286,8 @@ async def migrate(
         plan = await _plan_here(connection, known, report)
         # Nobody uses the tables of a new database.
         in_use = bool(plan.applied)
+        if of_new is not None and not in_use:
+            report = of_new
         for migration in plan.pending:
             report(f"Applying {migration} …")
             started = trio.current_time()

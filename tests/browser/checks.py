@@ -16,7 +16,7 @@ from ops.browser.page import Page
 AXE: Final = Path(sys.prefix) / "axe" / "axe_playwright_python" / "axe.min.js"
 _RULES: Final[Mapping[str, Any]] = {
     "runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"],
-    "rules": {"target-size": {"enabled": True}},
+    "rules": {"target-size": {"enabled": True}, "label-content-name-mismatch": {"enabled": True}},
     "resultTypes": ["violations", "incomplete"],
 }
 

@@ -8,13 +8,17 @@ from pathlib import Path
 
 import pytest
 
+from adapters.crypto.key_ring import EncryptionKey
+from adapters.postgres.migrate import shipped
 from core.domain.secrets import Password, Secret
 from entrypoints.assembly import configured
 from entrypoints.bootstrap import open_postern
 from entrypoints.cli import config, serve
 from entrypoints.failures import StartFailed
 from entrypoints.first_start import FirstOwner, announce, complete
+from entrypoints.installation import bring_up_to_date
 from entrypoints.settings import Settings, SettingsError, read
+from tests.conftest import CapturedLog
 from tests.e2e.postern import environment
 from tests.e2e.warm.processes import COMMAND
 from tests.places import ROOT
@@ -111,3 +115,18 @@ def test_where_mail_can_be_read_is_told_where_there_is_such_a_page() -> None:
     out = io.StringIO()
     announce(settings, owner, out, shows_mail=True)
     assert re.search(r"^  Mail +http://127\.0\.0\.1:8000/dev/mail$", out.getvalue(), re.MULTILINE)
+
+
+async def test_a_new_database_is_one_line_whatever_the_number_of_its_migrations(
+    empty_database_url: str, tmp_path: Path, log: CapturedLog
+) -> None:
+    keys = EncryptionKey("test", b"k" * 32).line()
+    settings = read({"POSTERN_DATABASE_URL": empty_database_url, "POSTERN_DATA_DIR": str(tmp_path), "POSTERN_ENCRYPTION_KEYS": keys})
+    await bring_up_to_date(settings)
+    (told,) = [entry for entry in log.entries if entry["level"] == "info"]
+    migrations = shipped()
+    assert (told["event"], told["count"], told["newest"]) == ("migrations_applied", len(migrations), str(migrations[-1]))
+    said = [entry["progress"] for entry in log.events("migration")]
+    assert all(any(line.startswith(f"Applied {migration} in ") for line in said) for migration in migrations)
+    await bring_up_to_date(settings)
+    assert log.events("migrations_applied") == [told]

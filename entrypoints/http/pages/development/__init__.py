@@ -5,12 +5,12 @@ checks the settings, and `comes_from_this_machine` checks each request. To every
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from ipaddress import ip_address
-from itertools import islice
+from itertools import islice, takewhile
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final, Self, TypeVar
 from urllib.parse import urlsplit
 
 import msgspec
@@ -33,6 +33,9 @@ T = TypeVar("T")
 
 _LIST: Final = "/dev/mail"
 _MOST: Final = 100
+# The page of who was invited waits so long for the mails.
+_ARRIVE_WITHIN: Final = 2.0
+_LOOKS_EVERY: Final = 0.05
 _HOST: Final = re.compile(rb"(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9.-]+)(?::[0-9]{1,5})?")
 # A proxy adds these headers, to show itself or to name its client.
 _FORWARDING: Final = re.compile(
@@ -69,6 +72,42 @@ def comes_from_this_machine(request: Request) -> bool:
 def mail_list(request: Request, settings: Settings) -> str:
     """The address of the list of mails. Empty where the list does not exist."""
     return _LIST if mail_pages_directory(settings) is not None and comes_from_this_machine(request) else ""
+
+
+class NewMails:
+    """The mails that come into the folder from now on, for a page that sends some and shows where they lead. To everybody else than whom
+    the pages of mails serve, it is empty.
+    """
+
+    def __init__(self, request: Request, settings: Settings) -> None:
+        directory = mail_pages_directory(settings) if comes_from_this_machine(request) else None
+        self._folder = None if directory is None else MailFolder(directory)
+        self._limiter = trio.CapacityLimiter(1)
+        self._before = ""
+
+    async def mark(self) -> Self:
+        """What is there already counts no more."""
+        if self._folder is not None:
+            self._before = await self._read(self._folder.newest)
+        return self
+
+    async def links(self, emails: Sequence[str]) -> Mapping[str, str]:
+        """The first link of the newest mail to each address. Mails are sent beside the request, so this waits for a moment."""
+        found: Mapping[str, str] = {}
+        if self._folder is not None:
+            with trio.move_on_after(_ARRIVE_WITHIN):
+                while len(found) < len(emails):
+                    await trio.sleep(_LOOKS_EVERY)
+                    found = await self._read(partial(self._links, self._folder, frozenset(emails)))
+        return found
+
+    def _links(self, folder: MailFolder, emails: Collection[str]) -> Mapping[str, str]:
+        new = takewhile(lambda mail: mail.id > self._before, folder.mails())
+        # The newest come first, and the newest counts.
+        return {mail.to: mail.links[0] for mail in reversed(list(new)) if mail.to in emails and mail.links}
+
+    async def _read(self, reading: Callable[[], T]) -> T:
+        return await _read(reading, self._limiter)
 
 
 class MailPath(msgspec.Struct, frozen=True):
@@ -130,10 +169,14 @@ class MailPages:
         return show_mail
 
     async def _read(self, reading: Callable[[], T]) -> T:
-        try:
-            return await trio.to_thread.run_sync(reading, limiter=self._limiter)
-        except FolderUnreadable as error:
-            raise Unavailable(retry_after=1, detail=str(error)) from None
+        return await _read(reading, self._limiter)
+
+
+async def _read(reading: Callable[[], T], limiter: trio.CapacityLimiter) -> T:
+    try:
+        return await trio.to_thread.run_sync(reading, limiter=limiter)
+    except FolderUnreadable as error:
+        raise Unavailable(retry_after=1, detail=str(error)) from None
 
 
 def parts(text: str) -> Iterator[tuple[str, str]]:

@@ -1,12 +1,13 @@
 """Invitations, a page that invites several people at once, and requests of people who want to become members."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Annotated, Any, Final
 from uuid import UUID
 
 import msgspec
 
-from core.domain.errors import RateLimited, Refusal
+from core.domain.errors import NotFound, RateLimited, Refusal
 from core.domain.tenancy.invitations import InvitationStatus
 from core.domain.tenancy.join_requests import JoinRequestStatus
 from core.domain.tenancy.members import Member
@@ -19,12 +20,20 @@ from entrypoints.http.machinery.fields import OrganizationPath
 from entrypoints.http.pages.console.cells import Tone, in_words, plain, role, role_in_words, sentence, state, when
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.forms import Choice
-from entrypoints.http.pages.console.organization.organization_tabs import INVITATIONS_TAB, PEOPLE, PEOPLE_ENTRY, REQUESTS_TAB, position
+from entrypoints.http.pages.console.organization.organization_tabs import (
+    APPLICATIONS,
+    INVITATIONS_TAB,
+    PEOPLE,
+    PEOPLE_ENTRY,
+    REQUESTS_TAB,
+    position,
+)
 from entrypoints.http.pages.console.organization.people.roles import roles
 from entrypoints.http.pages.console.resource_pages import pages
 from entrypoints.http.pages.console.resources import Act, Bulk, Filter, Resource
 from entrypoints.http.pages.console.visit import NO_ERRORS, ButtonLink, Head, Page, PageVisit
-from entrypoints.http.pages.development import mail_list
+from entrypoints.http.pages.development import NewMails, mail_list
+from entrypoints.http.routes.services.services import get_service
 from entrypoints.http.routes.tenancy.joining import (
     NewInvitation,
     accept_invitation_on_behalf,
@@ -41,6 +50,7 @@ MOST_INVITED: Final = 50
 """People that one form invites."""
 _AT: Final = f"{PEOPLE}/invitations"
 _NEW: Final = f"{_AT}/~new"
+_APPLICATION: Final = f"{APPLICATIONS}/{{service_slug}}"
 _STATES: Final = {
     InvitationStatus.PENDING: ("console.value.state.pending", Tone.WARN),
     InvitationStatus.ACCEPTED: ("console.value.state.accepted", Tone.GOOD),
@@ -137,19 +147,28 @@ INVITATIONS: Final = Resource(
 )
 
 
+ComesFrom = Annotated[str, msgspec.Meta(max_length=100)]
+"""The application from whose page somebody came: the way leads back there. Empty from anywhere else."""
+
+
+class InvitingQuery(msgspec.Struct, frozen=True):
+    application: ComesFrom = ""
+
+
 class InvitingForm(BoundForm, frozen=True, kw_only=True):
     emails: str = ""
     """An address on each line."""
     role: Annotated[str, msgspec.Meta(max_length=100)] = "member"
+    application: ComesFrom = ""
 
 
 @console.get(_NEW, of=create_invitation)
-async def ask_whom_to_invite(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> Page:
+async def ask_whom_to_invite(call: Call[None, InvitingQuery, OrganizationPath, Member], postern: Postern) -> Page:
     """Ask for the addresses of people to invite"""
-    return Answer(await _form(PageVisit(call, postern), "", "member"), 200)
+    return Answer(await _form(PageVisit(call, postern), InvitingForm(form_token="", application=call.query.application)), 200)
 
 
-@console.post(_NEW, of=create_invitation)
+@console.post(_NEW, of=create_invitation, also=(get_service,))
 async def send_invitations(call: Call[InvitingForm, None, OrganizationPath, Member], postern: Postern) -> Page:
     """Invite people, each by a mail of their own
 
@@ -159,7 +178,8 @@ async def send_invitations(call: Call[InvitingForm, None, OrganizationPath, Memb
     emails = list(dict.fromkeys(line.strip().strip(",;") for line in call.body.emails.splitlines() if line.strip(" ,;\t")))
     if not emails or len(emails) > MOST_INVITED:
         error = visit.text("console.invitations.how_many", most=MOST_INVITED)
-        return Answer(await _form(visit, call.body.emails, call.body.role, error=error), 400)
+        return Answer(await _form(visit, call.body, error=error), 400)
+    mails = await NewMails(call.request, postern.settings).mark()
     invited, refused = list[str](), list[tuple[str, str]]()
     for email in emails:
         try:
@@ -172,7 +192,8 @@ async def send_invitations(call: Call[InvitingForm, None, OrganizationPath, Memb
         else:
             invited.append(email)
     if refused:
-        return Answer(await _form(visit, "\n".join(email for email, _ in refused), call.body.role, invited=invited, refused=refused), 400)
+        left = replace(call.body, emails="\n".join(email for email, _ in refused))
+        return Answer(await _form(visit, left, invited=invited, refused=refused), 400)
     head = Head(title=visit.text("console.invitations.sent_title"), crumbs=INVITATIONS.above(visit))
     return Answer(
         visit.show(
@@ -180,17 +201,28 @@ async def send_invitations(call: Call[InvitingForm, None, OrganizationPath, Memb
             INVITATIONS.position,
             head,
             invited=invited,
+            links=await mails.links(invited),
             again=visit.here(_NEW),
+            onward=await _application(visit, call.body.application),
             mail=mail_list(call.request, postern.settings),
         ),
         200,
     )
 
 
+async def _application(visit: PageVisit, slug: str) -> ButtonLink | None:
+    """The way back to the application from whose page somebody came, if it is still there for them."""
+    if not slug or not visit.may(get_service):
+        return None
+    with suppress(NotFound):
+        name = (await visit.ask(get_service, service_slug=slug)).name
+        return ButtonLink(visit.text("console.invitations.onward", application=name), visit.here(_APPLICATION, service_slug=slug))
+    return None
+
+
 async def _form(
     visit: PageVisit,
-    emails: str,
-    role: str,
+    given: InvitingForm,
     *,
     error: str = "",
     invited: Sequence[str] = (),
@@ -199,7 +231,7 @@ async def _form(
     head = Head(
         title=visit.text("console.invitations.new"),
         crumbs=INVITATIONS.above(visit),
-        curl=visit.curl(create_invitation, body={"email": "…", "role": role}),
+        curl=visit.curl(create_invitation, body={"email": "…", "role": given.role}),
         errors={"emails": error} if error else NO_ERRORS,
     )
     return visit.show(
@@ -208,10 +240,9 @@ async def _form(
         head,
         action=visit.here(_NEW),
         back=visit.here(_AT),
-        emails=emails,
-        role=role,
+        given=given,
         roles=(chosen := await roles(visit)),
-        role_name=next((one.label for one in chosen if one.value == role), role),
+        role_name=next((one.label for one in chosen if one.value == given.role), given.role),
         invited=invited,
         refused=refused,
     )

@@ -273,7 +273,7 @@ def _made(visit: PageVisit, chosen: str, service: Any, secret: str | None, *, un
         unset=unset,
         owes_hosts=kind is ApplicationKind.PROXY and not service.redirect_uris,
         hosts=visit.here(applications.PROXY, service_slug=service.slug),
-        invite=visit.here(f"{PEOPLE}/invitations/~new") if visit.may(create_invitation) else "",
+        invite=f"{visit.here(f'{PEOPLE}/invitations/~new')}?application={service.slug}" if visit.may(create_invitation) else "",
         values=() if kind is ApplicationKind.PROXY else client_values(visit, values),
         frameworks=lines(kind, values, chosen),
         chosen=chosen,
