@@ -83,6 +83,21 @@ PROBES: Final = r"""(() => {
       const holds = item => item.querySelector(":scope > button, :scope > .button, :scope > form");
       return [...document.querySelectorAll("li")].filter(item => holds(item) && getComputedStyle(item).listStyleType !== "none").map(named);
     },
+    // Words of a chart that lie upon each other, or that its edge cuts.
+    collided() {
+      const found = [];
+      for (const chart of [...document.querySelectorAll("svg.chart")].filter(seen)) {
+        const edge = chart.getBoundingClientRect();
+        const boxes = [...chart.querySelectorAll("text")].map(one => [one.textContent, one.getBoundingClientRect()]);
+        boxes.forEach(([words, box], at) => {
+          if (box.left < edge.left - 1 || box.right > edge.right + 1 || box.bottom > edge.bottom + 1 || box.top < edge.top - 1) found.push(`${words} is cut`);
+          for (const [others, other] of boxes.slice(at + 1)) {
+            if (box.left < other.right && other.left < box.right && box.top < other.bottom && other.top < box.bottom) found.push(`${words}, ${others}`);
+          }
+        });
+      }
+      return found;
+    },
     // Addresses that have broken where they need not: within a word, and not at a <wbr>.
     torn() {
       const found = [];

@@ -77,6 +77,7 @@ async def require_sound(page: Page) -> None:
     assert await page.overflow() == 0, "the page is wider than its window"
     assert await page._probe("bulleted") == []
     assert await page._probe("torn") == []
+    assert await page._probe("collided") == []
     title = await page.title()
     assert title.count(" · ") >= 1, f"the title names the page and whose it is: {title}"
 

@@ -95,7 +95,7 @@ async def faults_at(page: Page, at: str, number: int, *, narrow_only: bool = Fal
             found += await contrast_findings(page)
     if await page.overflow():
         found.append(f"the page is wider than {NARROWEST} pixels")
-    found += [f"torn: {one}" for one in await page._probe("torn")]
+    found += [f"{probe}: {one}" for probe in ("torn", "collided") for one in await page._probe(probe)]
     return [f"{at}: {one}" for one in found]
 
 

@@ -11,14 +11,21 @@ from ports.texts import Text
 
 WIDTH: Final = 920
 HEIGHT: Final = 200
-# The room for the labels of the axes, and for the newest value at the end of the line.
-_LEFT: Final = 40
-_RIGHT: Final = 48
-_TOP: Final = 12
-_BOTTOM: Final = 24
-_LABELS: Final = 5
-_SHORTEST: Final = 7
-_LONGEST: Final = 30
+NARROW: Final = 330
+"""The width of a chart that shares its row with two others."""
+# The room for the labels of the axes, and for the newest value at the end of the line. On a phone the drawing is a third as wide, and its
+# words are not.
+_LEFT: Final = 72
+_RIGHT: Final = 72
+_LEFT_OF_NARROW: Final = 40
+_RIGHT_OF_NARROW: Final = 48
+_TOP: Final = 16
+_BOTTOM: Final = 28
+DAYS: Final = 30
+"""The days of a chart: the titles of the pages say thirty."""
+# Days from one label to the next. At fifteen, even a phone has room for the labels of three charts.
+_STEP: Final = 7
+_STEP_OF_NARROW: Final = 14
 # The height of a line of a bar chart: its words, and two bars beneath.
 _BAR: Final = 60
 NONE: Final[Mapping[date, int]] = MappingProxyType({})
@@ -51,6 +58,10 @@ class LineChart(Frozen):
     right: int = WIDTH - _RIGHT
     bottom: int = HEIGHT - _BOTTOM
 
+    @property
+    def is_narrow(self) -> bool:
+        return self.width == NARROW
+
 
 class Bar(NamedTuple):
     """A line of a bar chart: a way, with its two values."""
@@ -71,25 +82,27 @@ class BarChart(Frozen):
     width: int = WIDTH
 
 
-def chart_of_days(visit: PageVisit, counts: Mapping[date, int], failures: Mapping[date, int], since: date) -> LineChart:
-    """Sign-ins of up to thirty days, with failed attempts from the first day on of which all are known. A day of which nothing is
-    said stands in the chart with zero. The chart begins a day before the first event, and has a week at least.
+def chart_of_days(
+    visit: PageVisit, counts: Mapping[date, int], failures: Mapping[date, int], since: date, *, width: int = WIDTH
+) -> LineChart:
+    """Sign-ins of thirty days, with failed attempts from the first day on of which all are known. A day of which nothing is said stands in
+    the chart with zero.
     """
-    today = visit.postern.foundation.clock.now().date()
-    days = _days(today, (*counts, *failures))
+    days = _days(visit)
     beside = {day: failures.get(day, 0) for day in days if day >= since}
-    return line_chart([(day, counts.get(day, 0)) for day in days], visit.text, beside)
+    return line_chart([(day, counts.get(day, 0)) for day in days], visit.text, beside, width=width)
 
 
 def chart_of_growth(visit: PageVisit, total: int, came: Mapping[date, int], since: date) -> LineChart | None:
-    """How many there were at the end of each day: as many as today without those that came later. None if nobody knows of two days."""
-    today = visit.postern.foundation.clock.now().date()
-    days = [day for day in _days(today, list(came)) if day >= since]
+    """How many there were at the end of each day: as many as today without those that came later. The line begins at the first day that is
+    known. None if nobody knows of two days.
+    """
+    days = [day for day in _days(visit) if day >= since]
     figures = list[tuple[date, int]]()
     for day in reversed(days):
         figures.insert(0, (day, max(total, 0)))
         total -= came.get(day, 0)
-    return line_chart(figures, visit.text) if len(figures) > 1 else None
+    return line_chart(figures, visit.text, width=NARROW) if len(figures) > 1 else None
 
 
 def bar_chart(figures: Sequence[tuple[str, int, int]]) -> BarChart | None:
@@ -105,29 +118,32 @@ def bar_chart(figures: Sequence[tuple[str, int, int]]) -> BarChart | None:
     return BarChart(bars, _BAR * len(bars))
 
 
-def _days(today: date, eventful: Sequence[date]) -> Sequence[date]:
-    """The shortest span that shows the first event, the oldest day first."""
-    past = [day for day in eventful if day <= today]
-    span = min(max((today - min(past)).days + 2 if past else 0, _SHORTEST), _LONGEST)
-    return [today - timedelta(days=back) for back in range(span - 1, -1, -1)]
+def _days(visit: PageVisit) -> Sequence[date]:
+    today = visit.postern.foundation.clock.now().date()
+    return [today - timedelta(days=back) for back in range(DAYS - 1, -1, -1)]
 
 
-def line_chart(figures: Sequence[tuple[date, int]], text: Text, beside: Mapping[date, int] = NONE) -> LineChart:
-    """The figures are of days in a row, the oldest first, two at least. `beside` are those of a second line, on the last of these days."""
+def line_chart(figures: Sequence[tuple[date, int]], text: Text, beside: Mapping[date, int] = NONE, *, width: int = WIDTH) -> LineChart:
+    """The figures are of days in a row, the oldest first, two at least. `beside` are those of a second line, on the last of these days. The
+    axis has thirty days, and ends at the last of the figures.
+    """
     most = _rounded_up(max([value for _, value in figures] + [*beside.values()]))
-    width, height = WIDTH - _LEFT - _RIGHT, HEIGHT - _TOP - _BOTTOM
+    left, right = (_LEFT, width - _RIGHT) if width == WIDTH else (_LEFT_OF_NARROW, width - _RIGHT_OF_NARROW)
+    height = HEIGHT - _TOP - _BOTTOM
+    today = figures[-1][0]
 
-    def place(number: int, value: int) -> tuple[float, float]:
-        return round(_LEFT + width * number / (len(figures) - 1), 1), round(_TOP + height * (1 - value / most), 1)
+    def across(day: date) -> float:
+        return round(right - (right - left) * (today - day).days / (DAYS - 1), 1)
 
-    points = [place(number, value) for number, (_, value) in enumerate(figures)]
-    second = [place(number, beside[day]) for number, (day, _) in enumerate(figures) if day in beside]
-    step = max((len(figures) - 1) // (_LABELS - 1), 1)
-    labelled = range(len(figures) - 1, -1, -step)
-    first = labelled[-1]
+    def place(day: date, value: int) -> tuple[float, float]:
+        return across(day), round(_TOP + height * (1 - value / most), 1)
+
+    points = [place(day, value) for day, value in figures]
+    second = [place(day, beside[day]) for day, _ in figures if day in beside]
+    labelled = [today - timedelta(days=back) for back in range(0, DAYS, _STEP if width == WIDTH else _STEP_OF_NARROW)]
     return LineChart(
         line=_points(points),
-        days=[Mark(points[number][0], _day(figures[number][0], text, with_month=number == first)) for number in labelled],
+        days=[Mark(across(day), f"{day.day} {text(f'console.month.{day.month}')}") for day in labelled],
         values=[Mark(_TOP + height, "0"), Mark(_TOP + height / 2, f"{most // 2}"), Mark(_TOP, f"{most}")],
         end=points[-1],
         newest=figures[-1][1],
@@ -135,6 +151,9 @@ def line_chart(figures: Sequence[tuple[date, int]], text: Text, beside: Mapping[
         beside=_points(second),
         beside_end=second[-1] if second else (0, 0),
         beside_figures=beside,
+        width=width,
+        left=left,
+        right=right,
     )
 
 
@@ -150,8 +169,3 @@ def _rounded_up(value: int) -> int:
             if factor * unit >= value:
                 return factor * unit
         unit *= 10
-
-
-def _day(day: date, text: Text, *, with_month: bool) -> str:
-    named = f"{text(f'console.weekday.{day.isoweekday()}')} {day.day}"
-    return f"{named} {text(f'console.month.{day.month}')}" if with_month else named

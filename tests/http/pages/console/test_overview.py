@@ -4,7 +4,7 @@ from datetime import date, timedelta
 
 from core.domain.languages import Language
 from entrypoints.http.pages import shipped_pages
-from entrypoints.http.pages.console.charts import line_chart
+from entrypoints.http.pages.console.charts import NARROW, line_chart
 from tests.http.pages.console.conftest import ConsoleScene
 
 
@@ -124,7 +124,12 @@ async def test_the_chart_shows_failures_beside_sign_ins_from_the_first_attempt_o
     assert "Failed attempts" in tab.page.text
 
 
-def test_the_first_day_of_a_chart_has_its_month() -> None:
+def test_the_axis_of_a_chart_has_thirty_days_whatever_is_known() -> None:
     text = shipped_pages().text(Language.ENGLISH)
-    chart = line_chart([(date(2026, 10, 27) + timedelta(days=day), day) for day in range(30)], text)
-    assert [mark.label for mark in chart.days] == ["Wed 25", "Wed 18", "Wed 11", "Wed 4", "Wed 28 Oct"]
+    newest = date(2026, 11, 25)
+    for known in (30, 2):
+        chart = line_chart([(newest - timedelta(days=back), back) for back in range(known - 1, -1, -1)], text)
+        assert [mark.label for mark in chart.days] == ["25 Nov", "18 Nov", "11 Nov", "4 Nov", "28 Oct"]
+        assert len(chart.line.split()) == known
+    narrow = line_chart([(newest - timedelta(days=1), 1), (newest, 2)], text, width=NARROW)
+    assert [mark.label for mark in narrow.days] == ["25 Nov", "11 Nov", "28 Oct"]

@@ -17,7 +17,7 @@ from entrypoints.http.machinery.callers import PLATFORM_OWNER
 from entrypoints.http.machinery.limits import CREDENTIALS, PAGE_LOADS
 from entrypoints.http.pages.account.overview_pages import steps_left
 from entrypoints.http.pages.console.cells import Tone, code, copied, linked, number, plain, rows_of, when, words
-from entrypoints.http.pages.console.charts import chart_of_days, chart_of_growth
+from entrypoints.http.pages.console.charts import NARROW, chart_of_days, chart_of_growth
 from entrypoints.http.pages.console.declaring import console, stated
 from entrypoints.http.pages.console.forms import Asked, shape
 from entrypoints.http.pages.console.navigation import address
@@ -90,7 +90,13 @@ async def _show_overview(call: AnyCall, postern: Postern) -> Page:
         Head(title=visit.text("console.installation_at_a_glance.title"), curl=visit.curl(get_platform_overview)),
         figures=[(visit.text(f"console.installation_at_a_glance.{name}"), value, where) for name, value, where in shown],
         waiting=[(visit.text(f"console.installation_at_a_glance.{name}", count=count), where) for count, name, where in waiting if count],
-        chart=chart_of_days(visit, {one.day: one.logins for one in by_day}, {one.day: one.logins for one in failures.days}, failures.since)
+        chart=chart_of_days(
+            visit,
+            {one.day: one.logins for one in by_day},
+            {one.day: one.logins for one in failures.days},
+            failures.since,
+            width=NARROW,
+        )
         if by_day or failures.days
         else None,
         growth=[
