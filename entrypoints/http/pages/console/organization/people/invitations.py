@@ -8,6 +8,7 @@ from uuid import UUID
 import msgspec
 
 from core.domain.errors import NotFound, RateLimited, Refusal
+from core.domain.secrets import Token
 from core.domain.tenancy.invitations import InvitationStatus
 from core.domain.tenancy.join_requests import JoinRequestStatus
 from core.domain.tenancy.members import Member
@@ -165,7 +166,7 @@ class InvitingForm(BoundForm, frozen=True, kw_only=True):
 @console.get(_NEW, of=create_invitation)
 async def ask_whom_to_invite(call: Call[None, InvitingQuery, OrganizationPath, Member], postern: Postern) -> Page:
     """Ask for the addresses of people to invite"""
-    return Answer(await _form(PageVisit(call, postern), InvitingForm(form_token="", application=call.query.application)), 200)
+    return Answer(await _form(PageVisit(call, postern), InvitingForm(form_token=Token(""), application=call.query.application)), 200)
 
 
 @console.post(_NEW, of=create_invitation, also=(get_service,))
