@@ -10,7 +10,7 @@ from entrypoints.http.pages.console.visit import PageVisit
 from ports.texts import Text
 
 WIDTH: Final = 920
-HEIGHT: Final = 200
+HEIGHT: Final = 224
 NARROW: Final = 330
 """The width of a chart that shares its row with two others."""
 # The room for the labels of the axes, and for the newest value at the end of the line. On a phone the drawing is a third as wide, and its
@@ -19,8 +19,8 @@ _LEFT: Final = 72
 _RIGHT: Final = 72
 _LEFT_OF_NARROW: Final = 40
 _RIGHT_OF_NARROW: Final = 48
-_TOP: Final = 16
-_BOTTOM: Final = 28
+_TOP: Final = 28
+_BOTTOM: Final = 44
 DAYS: Final = 30
 """The days of a chart: the titles of the pages say thirty."""
 # Days from one label to the next. At fifteen, even a phone has room for the labels of three charts.
