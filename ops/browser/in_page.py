@@ -90,9 +90,11 @@ PROBES: Final = r"""(() => {
         const edge = chart.getBoundingClientRect();
         const boxes = [...chart.querySelectorAll("text")].map(one => [one.textContent, one.getBoundingClientRect()]);
         boxes.forEach(([words, box], at) => {
-          if (box.left < edge.left - 1 || box.right > edge.right + 1 || box.bottom > edge.bottom + 1 || box.top < edge.top - 1) found.push(`${words} is cut`);
+          const isAcross = box.left < edge.left - 1 || box.right > edge.right + 1;
+          if (isAcross || box.bottom > edge.bottom + 1 || box.top < edge.top - 1) found.push(`${words} is cut`);
           for (const [others, other] of boxes.slice(at + 1)) {
-            if (box.left < other.right && other.left < box.right && box.top < other.bottom && other.top < box.bottom) found.push(`${words}, ${others}`);
+            const isBeside = box.right <= other.left || other.right <= box.left;
+            if (!isBeside && box.top < other.bottom && other.top < box.bottom) found.push(`${words}, ${others}`);
           }
         });
       }
