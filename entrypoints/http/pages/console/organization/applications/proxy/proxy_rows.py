@@ -28,9 +28,7 @@ def _rule_row(path: str, asks: str, name: str = "") -> Row:
 
 def rules_of(rows: Sequence[Row]) -> Mapping[str, Any]:
     """Raises `SeveralFaults`."""
-    faults = [
-        BadRequest(f"rules[{at}].{field}: {words}", words=words) for at, row in enumerate(rows) for field, words in _rule_faults(row)
-    ]
+    faults = [BadRequest(f"rules[{at}].{field}: {words}", words=words) for at, row in enumerate(rows) for field, words in _rule_faults(row)]
     if faults:
         raise SeveralFaults(faults)
     return {"rules": [" ".join(filter(None, (row["path"], row["asks"] or DemandKind.SIGNED_IN, row["name"]))) for row in rows]}
