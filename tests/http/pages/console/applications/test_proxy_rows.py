@@ -18,7 +18,7 @@ from entrypoints.http.pages.console.organization.applications.proxy.proxy_rows i
 )
 from entrypoints.http.pages.console.rows import Row, cut, joined
 from entrypoints.http.pages.console.sent_forms import SeveralFaults
-from tests.http.pages.console.applications.conftest import AT, made
+from tests.http.pages.console.applications.conftest import made
 from tests.http.pages.console.conftest import ConsoleScene
 
 _WORDS: Final = st.text(st.characters(exclude_categories=("Cs",)), max_size=12)

@@ -133,7 +133,7 @@ async def show_application(call: Call[None, ApplicationLink, ServicePath, Any], 
         head,
         facts=[(visit.text(one.label), one.cell(service, visit.text, visit.path)) for one in _facts_of(service)],
         described=_DESCRIBED[is_open(service.client_id)] if described else "",
-        values=await _proxy_values(visit, service) if kind is ApplicationKind.PROXY else client_values(visit, values),
+        values=await _proxy_values(visit) if kind is ApplicationKind.PROXY else client_values(visit, values),
         tokens=token_values(visit, values) if kind not in {ApplicationKind.SAML, ApplicationKind.PROXY} else (),
         endpoints=endpoint_values(visit, values) if kind is not ApplicationKind.PROXY else (),
         behind_proxy=kind is ApplicationKind.PROXY,
@@ -154,7 +154,7 @@ async def show_application(call: Call[None, ApplicationLink, ServicePath, Any], 
     return Answer(page, 200)
 
 
-async def _proxy_values(visit: PageVisit, service: ServiceWithMetadata) -> Sequence[tuple[str, Cell]]:
+async def _proxy_values(visit: PageVisit) -> Sequence[tuple[str, Cell]]:
     """What a proxy in front of the application uses, and what it asks for."""
     settings = await visit.ask(get_proxy)
     text, secrets_at = visit.text, visit.here(applications.SECRETS)
