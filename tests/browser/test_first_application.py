@@ -34,6 +34,10 @@ from tests.http.signing_in import PASSWORD
 OWNER: Final = "ada@example.org"
 # From what `make run` prints to the sign-in of a second person: each click, each field and each copying.
 MOST_ACTIONS: Final = 16
+NARROWEST_TABLE: Final = 1030
+LINES_OF_ADDRESS: Final = (
+    "new Set([...document.querySelector('.happens tbody td bdi').getClientRects()].map(one => Math.round(one.top))).size"
+)
 CHOSEN: Final = "a few good words in a row"
 
 
@@ -104,9 +108,17 @@ async def test_from_the_first_sign_in_to_an_application_of_ones_own(
     userinfo = await client.get("/oauth/userinfo", token=answer.ok()["access_token"])
     assert userinfo.ok()["email"] == OWNER
 
-    # The organization sees the sign-in.
+    # The organization sees the sign-in, and the page of the application begins with it. The address stays whole.
     await page.open("/ui/o/acme")
     assert "1 application" in await page.text()
+    await page.open("/ui/o/acme/applications/my-application")
+    assert await page.evaluate("document.querySelector('.happens h2').id") == "sign_ins"
+    assert await page.evaluate(LINES_OF_ADDRESS) == 1
+    if width == WIDE:
+        # Where the facts have just found room beside it, the table is at its narrowest.
+        await page.show(width=NARROWEST_TABLE)
+        assert (await page.evaluate(LINES_OF_ADDRESS), await page.overflow()) == (1, 0)
+    await require_sound(page)
 
 
 class Walk:
