@@ -21,7 +21,7 @@ from entrypoints.http.pages.console.sent_forms import SeveralFaults
 from tests.http.pages.console.applications.conftest import made
 from tests.http.pages.console.conftest import ConsoleScene
 
-_WORDS: Final = st.text(st.characters(exclude_categories=("Cs",)), max_size=12)
+_WORDS: Final = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 _PATHS: Final = st.one_of(_WORDS, st.text("/abä.~ \t\u00a0", max_size=12).map(lambda text: f"/{text}"))
 _ASKS: Final = st.sampled_from(["", *DemandKind])
 
