@@ -34,6 +34,10 @@ from tests.http.signing_in import PASSWORD
 OWNER: Final = "ada@example.org"
 # From what `make run` prints to the sign-in of a second person: each click, each field and each copying.
 MOST_ACTIONS: Final = 16
+ROOM_FOR_ADDRESS: Final = 1250
+LINES_OF_ADDRESS: Final = (
+    "new Set([...document.querySelector('.happens tbody td bdi').getClientRects()].map(one => Math.round(one.top))).size"
+)
 CHOSEN: Final = "a few good words in a row"
 
 
@@ -104,9 +108,17 @@ async def test_from_the_first_sign_in_to_an_application_of_ones_own(
     userinfo = await client.get("/oauth/userinfo", token=answer.ok()["access_token"])
     assert userinfo.ok()["email"] == OWNER
 
-    # The organization sees the sign-in.
+    # The organization sees the sign-in, and the page of the application begins with it. The address stays whole.
     await page.open("/ui/o/acme")
     assert "1 application" in await page.text()
+    await page.open("/ui/o/acme/applications/my-application")
+    assert await page.evaluate("document.querySelector('.happens h2').id") == "sign_ins"
+    assert await page.evaluate(LINES_OF_ADDRESS) == 1
+    if width == WIDE:
+        # The narrowest window in which the table has room for it beside the facts.
+        await page.show(width=ROOM_FOR_ADDRESS)
+        assert await page.evaluate(LINES_OF_ADDRESS) == 1
+    await require_sound(page)
 
 
 class Walk:

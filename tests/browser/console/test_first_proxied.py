@@ -32,7 +32,7 @@ async def test_from_the_first_start_to_the_first_person_behind_a_proxy(
         await walk.follow("Add an application")
         await walk.act("choose what it is", page.click("An application behind a proxy"))
         await walk.fill("Name", "Wiki")
-        await walk.fill("2. Where do people come back to? (redirect URI)", f"https://{HOST}/")
+        await walk.fill("2. Under which host do people open it?", f"https://{HOST}/")
         await walk.follow("Add the application")
         lines = str(
             await page.evaluate("[...document.querySelectorAll('pre')].find(one => one.textContent.includes('forward_auth')).textContent")

@@ -11,6 +11,8 @@ from tests.security.organizations.console import COOKIE, signed_in
 
 __all__ = ["scene"]
 ADDRESSES = "document.getElementById('addresses').value"
+ASKED = "2. Where do people come back to?"
+KNOWN = "Its address is known"
 # Chromium gives a test no clipboard.
 KEPT = "navigator.clipboard.writeText = async (text) => { globalThis.copied = text }"
 
@@ -20,14 +22,29 @@ async def test_a_framework_fills_its_address_in_and_copies_as_one_paste(scripted
     await page.keep_cookie(COOKIE, signed_in(scene.postern, scene.people, scene.ada))
     await page.show(width=WIDE)
     await page.open("/ui/o/acme/applications/~new")
-    for name, address in (("Next.js", CHOSEN["nextjs"].address), ("Flask", CHOSEN["flask"].address), ("Android (AppAuth)", "")):
+    # Where the address is known, nobody is asked for it.
+    assert ASKED in await page.text()
+    for name, address in (("Next.js", CHOSEN["nextjs"].address), ("Flask", CHOSEN["flask"].address)):
         await page.click(name)
+        assert (ASKED in await page.text(), KNOWN in await page.text()) == (False, True)
         assert await page.evaluate(ADDRESSES) == address
+    await page.click("Something else")
+    await page.click("Android (AppAuth)")
+    assert (ASKED in await page.text(), KNOWN in await page.text()) == (True, False)
+    assert await page.evaluate(ADDRESSES) == ""
+    await page.click("A device without a browser")
+    assert (ASKED in await page.text(), KNOWN in await page.text()) == (False, False)
+    await page.click("An application behind a proxy")
+    assert (ASKED in await page.text(), "Under which host" in await page.text()) == (False, True)
+    await require_sound(page)
     # What somebody has written stays.
-    await page.fill("2. Where do people come back to? (redirect URI)", "http://localhost:3000/own")
+    await page.click("Next.js")
+    await page.click("Enter another address now")
+    await page.fill(f"{ASKED} (redirect URI)", "http://localhost:3000/own")
     await page.click("Django")
     assert await page.evaluate(ADDRESSES) == "http://localhost:3000/own"
-    await page.fill("2. Where do people come back to? (redirect URI)", "")
+    await page.fill(f"{ASKED} (redirect URI)", "")
+    await page.click("Enter another address now")
     await page.click("Next.js")
     await require_sound(page)
 

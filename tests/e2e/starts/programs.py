@@ -68,7 +68,7 @@ def blocks_shown(tenant: Tenant, ada: httpx.Client, framework: Framework, at: st
     assert form.fields["kind"] == framework.key
     assert form.fields["addresses"] == framework.address
     address = at + framework.comes_back_to
-    sent = {**form.fields, "name": framework.name, "addresses": address, "policy": "members"}
+    sent = {**form.fields, "name": framework.name, "elsewhere": "yes", "addresses": address, "policy": "members"}
     answer = ada.post(urljoin(place, form.action), data=sent)
     assert answer.status_code == 200, PageReader(answer.content).text
     assert at in PageReader(answer.content).links, "the page says where to look"

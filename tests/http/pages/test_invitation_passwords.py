@@ -69,6 +69,30 @@ async def test_a_newcomer_chooses_a_password_and_is_in(scene: Inviting) -> None:
     assert [one["details"]["how"] for one in changes] == ["set"]
 
 
+async def test_a_newcomer_is_offered_a_passkey_once(scene: Inviting) -> None:
+    _, mailed = await invited(scene)
+    tab = await opened(scene, mailed)
+    await tab.send(password=GOOD, makes_passkeys="yes")
+    assert tab.place.startswith("/ui/passkey-offer?flow=")
+    offers = [form for form in tab.page.forms if form.action == "/ui/passkey-offer"]
+    await tab._go("POST", offers[0].action, {**offers[0].fields, "answer": "later"})
+    # Then they are where everybody else is, who cannot make one.
+    assert (tab.place, tab.status) == ("/ui/organizations/acme?done=joined", 200)
+    again = await Tabs(scene.client).tab().open("/ui/sign-in")
+    await again.send(email="bob@example.org")
+    await again.send(password=GOOD, makes_passkeys="yes")
+    assert again.place == "/ui"
+
+
+async def test_a_newcomer_whose_browser_makes_none_is_offered_none(scene: Inviting) -> None:
+    _, mailed = await invited(scene)
+    tab = await opened(scene, mailed)
+    assert tab.page.forms[0].fields["makes_passkeys"] == ""
+    await tab.send(password=GOOD)
+    assert tab.place == "/ui/organizations/acme?done=joined"
+    assert scene.people.rows("select passkey_offered_at from users where email_key = 'bob@example.org'") == [{"passkey_offered_at": None}]
+
+
 async def test_the_inviters_token_opens_no_account(scene: Inviting) -> None:
     shown, mailed = await invited(scene)
     tab = await opened(scene, shown)

@@ -21,6 +21,7 @@ from entrypoints.http.pages.console.lists import list_page
 from entrypoints.http.pages.console.many import bulk_page, export_page
 from entrypoints.http.pages.console.resources import Act, Ending, Resource, Section
 from entrypoints.http.pages.console.sent_forms import (
+    SeveralFaults,
     WrongInput,
     body_of,
     changed,
@@ -210,7 +211,7 @@ def section_pages(resource: Resource, section: Section) -> Sequence[Endpoint]:
             change = None if undoable is None else noted(undoable, visit, own, record, call.body)
             async with changing(visit, change):
                 await visit.ask(endpoint, body=body_of(section.shape, call.body, only=only))
-        except (WrongInput, Refusal) as problem:
+        except (WrongInput, SeveralFaults, Refusal) as problem:
             errors, status = explained(visit, problem, counting(inputs, call.body))
             return Answer(await shown_record(resource, visit, record, errors=errors, given=given), status)
         return redirect(f"{onward}?done=saved")
@@ -276,7 +277,7 @@ def act_pages(resource: Resource, act: Act) -> Sequence[Endpoint]:
         try:
             body = _body(endpoint, shape, call.body, act) if act.given is None else act.given(record)
             done = await visit.ask(endpoint, body=body)
-        except (WrongInput, Refusal) as problem:
+        except (WrongInput, SeveralFaults, Refusal) as problem:
             errors, status = explained(visit, problem, shape.inputs)
             if act.seen is not None or shape.inputs:
                 # If the settings have changed meanwhile, the page shows what they are now.

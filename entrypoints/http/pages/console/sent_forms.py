@@ -193,24 +193,28 @@ def moved(inputs: Sequence[Input], form: BoundForm, record: Any) -> tuple[Input,
 
 def body_of(shaped: Shape, form: BoundForm, *, only: Sequence[Input] | None = None, fixed: Mapping[str, Any] | None = None) -> Any:
     """The endpoint's body, or None if it takes none. `only` has the inputs of a change; `fixed` has values that the page itself gives.
-    Raises `WrongInput`.
+    Raises `WrongInput`, and `SeveralFaults` for rows that say nothing that the endpoint knows.
     """
     if shaped.endpoint.body_type is None:
         return None
     body: dict[str, Any] = dict(fixed or {})
     asked = shaped.inputs if only is None else with_their_choices(shaped.inputs, only)
     counted = counting(asked, form)
-    wrong = list[Input]()
+    wrong, faults = list[Input](), list[BadRequest]()
     for one in asked:
         try:
             value = _sent(one, getattr(form, one.field), form) if one in counted else _not_chosen(shaped, one, counted)
+            stood_for = None if one.stands_for is None or value is msgspec.UNSET else one.stands_for(value)
         except WrongInput:
             wrong.append(one)
             continue
+        except SeveralFaults as several:
+            faults += several.faults
+            continue
         if value is msgspec.UNSET:
             continue
-        if one.stands_for is not None:
-            for name, part in one.stands_for(value).items():
+        if stood_for is not None:
+            for name, part in stood_for.items():
                 # Several inputs may each stand for a part of the same mapping.
                 body[name] = {**body[name], **part} if isinstance(part, Mapping) and isinstance(body.get(name), Mapping) else part
             continue
@@ -219,6 +223,8 @@ def body_of(shaped: Shape, form: BoundForm, *, only: Sequence[Input] | None = No
         for step in steps:
             inner = inner.setdefault(step, {})
         inner[last] = value
+    if faults:
+        raise SeveralFaults(faults)
     return _converted(shaped, body, [one for one in asked if one in counted], wrong, form)
 
 
@@ -439,8 +445,9 @@ def explained(visit: PageVisit, problem: Problem, inputs: Sequence[Input] = ()) 
         raise problem
     one, line, part = _placed(problem.message, inputs)
     said = visit.said(problem)
-    if one is not None and one.rows is not None and line is not None and one.rows.field(part) is not None:
-        return {place_of(one.field, line, part): said}, status_of(problem)
+    if one is not None and one.rows is not None and line is not None:
+        named = one.rows.faults.get(problem.words, one.rows.fields[0].name)
+        return {place_of(one.field, line, part if one.rows.field(part) is not None else named): said}, status_of(problem)
     if one is not None and one.kind is InputKind.LINES and line is not None:
         said = visit.text("console.at_line", number=line + 1, problem=said)
     return {getattr(problem, "field", "") if one is None else one.field: said}, status_of(problem)

@@ -3,7 +3,7 @@ without scripts. A person who comes by the mail of our own server, and whose acc
 """
 
 from collections.abc import Mapping
-from typing import Final, Literal
+from typing import Annotated, Final, Literal
 from urllib.parse import quote
 
 import msgspec
@@ -71,6 +71,8 @@ class FirstPasswordForm(FlowForm, frozen=True, kw_only=True):
     token: Token = Token("")
     name: str = ""
     password: Password = Password("")
+    makes_passkeys: Annotated[str, msgspec.Meta(pattern="^(yes)?$")] = ""
+    """Filled in by the script of the page, if the browser can make passkeys."""
 
 
 def _advice(refused: Refused) -> str | Advised:
@@ -168,7 +170,7 @@ async def accept_invitation_with_password(call: Call[FirstPasswordForm, None, No
         repeats = offer.by_mail and await invitations.was_just_answered(form.token, InvitationStatus.ACCEPTED)
         if not repeats:
             raise
-    return await _signed_in(call, postern, offer, form.password, repeats=repeats)
+    return await _signed_in(call, postern, offer, form, repeats=repeats)
 
 
 @page.get(_ACCEPTED, caller=ANYONE, limit=PAGE_LOADS)
@@ -232,6 +234,7 @@ async def _shown(
         until=invitation.expires_at,
         here=await postern.tenancy.invitations.may_choose_password(offer),
         accept_here=_HERE,
+        passkeys=postern.identity.passkeys.obstacle is None,
         form_token=form_token(browser, bound_to("")),
         # Whoever reads the mail that our own server sent may learn that the address has an account.
         known=offer.by_mail and offer.account is not None and offer.account.address_is_proved,
@@ -242,9 +245,9 @@ async def _shown(
     return Answer(body, 200, headers)
 
 
-async def _signed_in(call: AnyCall, postern: Postern, offer: InvitationOffer, password: Password, *, repeats: bool) -> Page:
-    """The person has just chosen this password, so it is the proof that they are signed in by: second factor, rules and limits are those of
-    every sign-in.
+async def _signed_in(call: AnyCall, postern: Postern, offer: InvitationOffer, form: FirstPasswordForm, *, repeats: bool) -> Page:
+    """The person has just chosen this password, so it is the proof that they are signed in by: second factor, rules, limits, and the offer
+    of a passkey, are those of every sign-in.
     """
     email = offer.invitation.email
     browser, headers = browser_secret(call, postern)
@@ -252,7 +255,9 @@ async def _signed_in(call: AnyCall, postern: Postern, offer: InvitationOffer, pa
     wanted = Wanted(organization=offer.organization_slug)
     flow = await postern.identity.flows.begin(browser, FlowPurpose.ACCOUNT, request, wanted, email=email.address)
     try:
-        entered = await postern.identity.browser_sessions.sign_in_with_password(visit(call, postern, flow), email, password)
+        entered = await postern.identity.browser_sessions.sign_in_with_password(
+            visit(call, postern, flow, makes_passkeys=bool(form.makes_passkeys)), email, form.password
+        )
     except ProviderRequired as refusal:
         return await at_provider(call, postern, flow, refusal)
     except (BadRequest, Unauthorized, RateLimited):

@@ -91,7 +91,7 @@ async def test_the_page_lists_what_one_may_use_there(home: AccountPagesScene) ->
     home.people.change("update all_services set is_agent = true where slug = 'agent'")
     tab = await home.open(f"{PAGE}/acme?done=joined")
     assert "You are in." in tab.page.text
-    assert "Your applications Board Open" in tab.page.text
+    assert "Your applications Open Board Your role" in tab.page.text
     assert "Open this organization" not in tab.page.text
     assert {link for link in tab.page.links if link.startswith("https:")} == {"https://board.example.com/"}
     assert (await home.tabs.request("POST", f"{PAGE}/acme", {"form_token": ""})).status == 405

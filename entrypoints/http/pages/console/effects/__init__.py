@@ -12,6 +12,7 @@ from entrypoints.http.machinery.endpoints import Endpoint
 from entrypoints.http.machinery.errors import status_of
 from entrypoints.http.pages.console.forms import WAS, Input, Shape
 from entrypoints.http.pages.console.sent_forms import (
+    SeveralFaults,
     WrongInput,
     body_of,
     changed,
@@ -68,7 +69,7 @@ class AskedChange(Frozen, kw_only=True):
                 return Answer(await self._question(visit, own, present, texts, await self.effects(visit, body)), 200)
             async with changing(visit, noted(self.undoable, visit, own, record, form)):
                 await visit.ask(self.change, body=body)
-        except (WrongInput, Refusal) as problem:
+        except (WrongInput, SeveralFaults, Refusal) as problem:
             errors, status = explained(visit, problem, shape.inputs)
             return Answer(await self._form(visit, texts, present, errors=errors), status)
         return redirect(f"{onward}?done=saved")

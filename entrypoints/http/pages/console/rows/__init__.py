@@ -6,6 +6,7 @@ send the form, which comes back with everything that was typed.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Final
 
 from core.frozen import Frozen
@@ -45,6 +46,8 @@ class Rows(Frozen, kw_only=True):
     """The text key of what opens the fields that are folded."""
     said: Callable[[Text, Row], tuple[str, str]]
     """A row as people say it: its name, and what it is."""
+    faults: Mapping[str, str] = MappingProxyType({})
+    """The field that a refusal is about, by the refusal's words, where it names the row alone. By default the first one."""
 
     def field(self, name: str) -> RowField | None:
         return next((one for one in self.fields if one.name == name), None)

@@ -24,6 +24,7 @@ from entrypoints.http.pages.console.declaring import console, stated
 from entrypoints.http.pages.console.forms import Input, InputKind, Shape
 from entrypoints.http.pages.console.navigation import PagePosition
 from entrypoints.http.pages.console.sent_forms import (
+    SeveralFaults,
     WrongInput,
     body_of,
     explained,
@@ -150,7 +151,7 @@ def undo_pages(undoable: Undoable) -> Sequence[Endpoint]:
                 await _put_back(undoable, visit, one, record)
             except SettingsOvertaken:
                 continue
-            except (WrongInput, Refusal) as problem:
+            except (WrongInput, SeveralFaults, Refusal) as problem:
                 errors, status = explained(visit, problem, undoable.shape.inputs)
                 said = {"": next(iter(errors.values()))}
                 return Answer(_page(undoable, visit, "refused", await _compared(undoable, visit, fields, one, record), errors=said), status)

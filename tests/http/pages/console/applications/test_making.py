@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from entrypoints.http.pages.console.organization.applications.making import FRAMEWORKS, ApplicationKind
+from entrypoints.http.pages.console.organization.applications.making import CHOSEN, FRAMEWORKS, ApplicationKind
 from tests.http.pages.console.applications.conftest import AT, CALLBACK, made
 from tests.http.pages.console.conftest import ConsoleScene
 
@@ -34,7 +34,7 @@ async def test_a_web_application_gets_its_secret_once_and_lines_with_it(console:
     assert service["service_type"] == "web"
     assert service["redirect_uris"] == [CALLBACK]
     assert service["sign_in_policy"] == "anyone"
-    await console.at(billing)
+    await console.at(f"{billing}?built_with=flask")
     assert console.tab.status == 200
     assert not SECRET.search(console.tab.page.text)
     assert "CLIENT_SECRET=YOUR-CLIENT-SECRET" in console.tab.page.text
@@ -115,8 +115,8 @@ async def test_a_framework_answers_what_the_application_is_and_where_people_come
     fields = console.fields(f"{AT}/~new").fields
     assert fields["kind"] == "django"
     assert fields["addresses"] == "http://localhost:3000/accounts/oidc/postern/login/callback/"
-    # Without scripts, somebody who chooses another one leaves the address empty.
-    await made(console, kind="flask", addresses="")
+    # The address that the form began with belongs to the other one.
+    await console.submit(f"{AT}/~new", name="Billing", kind="flask", policy="anyone")
     (service,) = console.people.rows("select service_type, redirect_uris, post_logout_redirect_uris from services")
     assert service == {
         "service_type": "web",
@@ -137,7 +137,7 @@ async def test_a_framework_answers_what_the_application_is_and_where_people_come
 
 
 async def test_a_framework_without_a_server_gets_no_secret(console: ConsoleScene) -> None:
-    await made(console, kind="react", addresses="http://localhost:5173/callback")
+    await made(console, kind="react", addresses="http://localhost:5173/callback", elsewhere="yes")
     assert not SECRET.search(console.tab.page.text)
     (service,) = console.people.rows("select service_type, redirect_uris, post_logout_redirect_uris from services")
     assert service["post_logout_redirect_uris"] == ["http://localhost:5173"]
@@ -146,7 +146,7 @@ async def test_a_framework_without_a_server_gets_no_secret(console: ConsoleScene
 
 
 async def test_an_address_that_the_lines_do_not_come_back_to_is_said(console: ConsoleScene) -> None:
-    await made(console, kind="nextjs", addresses="https://app.example.com/elsewhere")
+    await made(console, kind="nextjs", addresses="https://app.example.com/elsewhere", elsewhere="yes")
     assert "does not have yet: https://app.example.com/api/auth/callback/postern" in console.tab.page.text
     assert "export APP_URL=https://app.example.com " in console.tab.page.text
 
@@ -162,7 +162,7 @@ async def test_lines_that_nobody_has_run_say_so(console: ConsoleScene) -> None:
 @pytest.mark.parametrize("addresses", ["http://[", "https://", "no address"])
 async def test_a_framework_at_an_address_that_is_none_is_refused(addresses: str, console: ConsoleScene) -> None:
     await console.at(f"{AT}/~new")
-    tab = await console.submit(f"{AT}/~new", name="Billing", kind="flask", addresses=addresses)
+    tab = await console.submit(f"{AT}/~new", name="Billing", kind="flask", addresses=addresses, elsewhere="yes")
     assert tab.status == 400
     assert console.people.rows("select from services") == []
 
@@ -227,6 +227,46 @@ async def test_a_host_without_a_proof_is_refused_in_words_and_the_application_st
     assert f"/ui/o/acme{AT}/billing/proxy" in console.tab.page.links
     assert console.people.rows("select host from proxy_hosts") == []
     assert console.people.rows("select service_type from services") == [{"service_type": "proxy"}]
+
+
+async def test_a_framework_at_another_address_asks_for_it(console: ConsoleScene) -> None:
+    await console.at(f"{AT}/~new")
+    tab = await console.submit(f"{AT}/~new", name="Billing", kind="flask", addresses=" ", elsewhere="yes")
+    assert tab.status == 400
+    assert "Give at least one address" in tab.page.text
+    assert console.fields(f"{AT}/~new").fields["elsewhere"] == ["yes"]
+    await console.submit(f"{AT}/~new", addresses=CALLBACK)
+    assert console.people.rows("select redirect_uris from services") == [{"redirect_uris": [CALLBACK]}]
+
+
+async def test_few_kinds_are_in_sight_and_whoever_has_chosen_another_sees_it(console: ConsoleScene) -> None:
+    await console.at(f"{AT}/~new")
+    before, _, folded = console.tab.shown.body.decode().partition('<details class="curl">')
+    assert before.count('name="kind"') == 11
+    assert folded.count('name="kind"') == len(CHOSEN) + len(ApplicationKind) - 11
+    await console.at(f"{AT}/~new?kind=rails")
+    assert '<details class="curl" open>' in console.tab.shown.body.decode()
+
+
+@pytest.mark.parametrize(
+    ("host", "said"),
+    [
+        ("wiki.acme.example:8443", "wiki.acme.example:8443 has a port"),
+        ("https://wiki.acme.example:8443/start", "wiki.acme.example:8443 has a port"),
+        ("wiki", "wiki has no dot"),
+        ("http://localhost:3000", "localhost:3000 has a port"),
+        ("*.acme.example", "Enter a name with a dot"),
+        ("wiki.acme.example\nWiki.acme.example", "Enter each line only once"),
+    ],
+)
+async def test_a_host_that_cannot_be_served_is_refused_where_it_is_typed(host: str, said: str, console: ConsoleScene) -> None:
+    await console.at(f"{AT}/~new")
+    tab = await console.submit(f"{AT}/~new", name="Wiki", kind="proxy", addresses=host)
+    assert tab.status == 400
+    assert said.lower() in tab.page.text.lower()
+    assert 'id="addresses-error"' in tab.shown.body.decode()
+    assert console.fields(f"{AT}/~new").fields["addresses"] == host
+    assert console.people.rows("select from services") == []
 
 
 async def test_an_application_behind_a_proxy_without_a_host_says_that_one_is_missing(console: ConsoleScene) -> None:

@@ -58,7 +58,8 @@ async def test_one_click_makes_a_public_application_with_the_published_addresses
 
 
 async def test_addresses_of_other_clients_come_on_top(console: ConsoleScene) -> None:
-    await made(console, "MCP clients", kind="mcp", addresses=f"{REDIRECT_URIS[0]}\nhttps://claude.ai/api/mcp/auth_callback")
+    addresses = f"{REDIRECT_URIS[0]}\nhttps://claude.ai/api/mcp/auth_callback"
+    await made(console, "MCP clients", kind="mcp", addresses=addresses, elsewhere="yes")
     (service,) = console.people.rows("select redirect_uris from services")
     assert service["redirect_uris"] == [*REDIRECT_URIS, "https://claude.ai/api/mcp/auth_callback"]
 

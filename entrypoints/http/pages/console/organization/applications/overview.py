@@ -17,7 +17,21 @@ from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.fields import ServicePath
-from entrypoints.http.pages.console.cells import Column, Tone, code, copied, listed, mark_of, number, plain, state, when, words, yes_or_no
+from entrypoints.http.pages.console.cells import (
+    Cell,
+    Column,
+    Tone,
+    code,
+    copied,
+    listed,
+    mark_of,
+    number,
+    plain,
+    state,
+    when,
+    words,
+    yes_or_no,
+)
 from entrypoints.http.pages.console.charts import BarChart, LineChart, bar_chart, chart_of_days
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.forms import Choice
@@ -27,16 +41,19 @@ from entrypoints.http.pages.console.organization.applications import POLICY
 from entrypoints.http.pages.console.organization.applications.making import (
     ApplicationKind,
     ApplicationValues,
+    FrameworkLines,
     client_values,
     endpoint_values,
     lines,
     token_values,
 )
+from entrypoints.http.pages.console.organization.applications.proxy.proxy_rows import headers_said, rules_said
 from entrypoints.http.pages.console.organization.organization_tabs import PEOPLE, TRUSTED_ISSUERS
 from entrypoints.http.pages.console.organization.people import agent_grants
 from entrypoints.http.pages.console.organization.sign_ins import OF_APPLICATION, SIGN_IN_LOG, way_in_words
 from entrypoints.http.pages.console.resources import ON_A_PAGE_OF_LOG, Filter, Resource
-from entrypoints.http.pages.console.visit import ButtonLink, DoneLink, Head, Page, PageVisit
+from entrypoints.http.pages.console.visit import ButtonLink, Head, Page, PageVisit
+from entrypoints.http.pages.proxied import CHECK
 from entrypoints.http.routes.federation.agent_grants import list_agent_grants
 from entrypoints.http.routes.federation.authorization_refusals import list_authorization_refusals
 from entrypoints.http.routes.federation.logout_notices import list_logout_notices
@@ -44,6 +61,7 @@ from entrypoints.http.routes.federation.saml import get_saml_configuration
 from entrypoints.http.routes.federation.token_preview import preview_tokens
 from entrypoints.http.routes.platform.sign_ins import list_sign_ins
 from entrypoints.http.routes.services.client_secrets import list_client_secrets
+from entrypoints.http.routes.services.proxies import get_proxy
 from entrypoints.http.routes.services.services import ServiceWithMetadata, get_service
 
 _FACTS: Final = (
@@ -54,6 +72,7 @@ _FACTS: Final = (
     listed("redirect_uris"),
     copied("slug"),
 )
+_GUIDES: Final = "/docs/guides/proxies"
 _KNOWN: Final = (copied("id"), when("created_at"))
 
 _DOCUMENT: Final = (copied("client_id", "console.application.document"), *_FACTS)
@@ -71,9 +90,17 @@ def _facts_of(service: ServiceWithMetadata) -> Sequence[Column]:
     return _DOCUMENT if service.service_type is ServiceType.METADATA else _FACTS
 
 
-@console.get(applications.ONE, of=get_service, also=(list_client_secrets, get_saml_configuration, list_sign_ins, list_agent_grants))
-async def show_application(call: Call[None, DoneLink, ServicePath, Any], postern: Postern) -> Page:
-    """Show an application: its facts, the values to copy, and the lines for frameworks."""
+class ApplicationLink(msgspec.Struct, frozen=True):
+    done: str = ""
+    built_with: str = ""
+    """The framework, or the proxy, whose lines the page shows."""
+
+
+@console.get(
+    applications.ONE, of=get_service, also=(list_client_secrets, get_saml_configuration, list_sign_ins, list_agent_grants, get_proxy)
+)
+async def show_application(call: Call[None, ApplicationLink, ServicePath, Any], postern: Postern) -> Page:
+    """Show an application: who signed in, the values to copy, and the lines for a framework."""
     visit = PageVisit(call, postern)
     service = await visit.ask(get_service)
     described, kind = service.service_type is ServiceType.METADATA, await _kind(visit, service)
@@ -98,16 +125,25 @@ async def show_application(call: Call[None, DoneLink, ServicePath, Any], postern
     )
     sees_log = visit.may(list_sign_ins)
     days, ways = await _charts(visit, ServiceId(service.id)) if sees_log else (None, None)
+    each = lines(kind, values)
+    shown = _shown_lines(each, call.query.built_with)
     page = visit.show(
         "organization/applications/overview.html",
         applications.OVERVIEW_POSITION,
         head,
         facts=[(visit.text(one.label), one.cell(service, visit.text, visit.path)) for one in _facts_of(service)],
         described=_DESCRIBED[is_open(service.client_id)] if described else "",
-        values=client_values(visit, values),
-        tokens=token_values(visit, values) if kind is not ApplicationKind.SAML else (),
-        endpoints=endpoint_values(visit, values),
-        frameworks=lines(kind, values),
+        values=await _proxy_values(visit) if kind is ApplicationKind.PROXY else client_values(visit, values),
+        tokens=token_values(visit, values) if kind not in {ApplicationKind.SAML, ApplicationKind.PROXY} else (),
+        endpoints=endpoint_values(visit, values) if kind is not ApplicationKind.PROXY else (),
+        behind_proxy=kind is ApplicationKind.PROXY,
+        owes_hosts=kind is ApplicationKind.PROXY and not service.redirect_uris,
+        proxy=visit.here(applications.PROXY),
+        guides=_GUIDES,
+        shown=shown,
+        others=[
+            (one.framework, f"{visit.here(applications.ONE)}?built_with={one.framework.key}#lines") for one in each if one is not shown
+        ],
         comes_back=kind.comes_back and not service.redirect_uris,
         addresses=visit.here(applications.SIGN_IN),
         agents=await agent_grants.of_agent(visit, service.id) if service.is_agent else None,
@@ -116,6 +152,32 @@ async def show_application(call: Call[None, DoneLink, ServicePath, Any], postern
         ways=ways,
     )
     return Answer(page, 200)
+
+
+async def _proxy_values(visit: PageVisit) -> Sequence[tuple[str, Cell]]:
+    """What a proxy in front of the application uses, and what it asks for."""
+    settings = await visit.ask(get_proxy)
+    text, secrets_at = visit.text, visit.here(applications.SECRETS)
+    check = f"{visit.postern.foundation.public_url}{CHECK}"
+    rules, headers = rules_said(settings, text), headers_said(settings, text)
+    named = (
+        *(("host", Cell("copy", host)) for host in settings.hosts),
+        ("check", Cell("copy", check)),
+        ("secret", Cell("text", text("console.proxy.a_secret"), href=secrets_at if visit.may(list_client_secrets) else "")),
+        ("rules", Cell("list", rules) if rules else Cell("text", text("console.proxy.no_rules"))),
+        ("headers", Cell("list", headers) if headers else Cell("none", "")),
+    )
+    return [(text(f"console.proxy.{name}"), cell) for name, cell in named]
+
+
+def _shown_lines(each: Sequence[FrameworkLines], chosen: str) -> FrameworkLines | None:
+    """Those of the chosen framework. Otherwise those of the only one that there is, or that comes back to an address of the application."""
+    named = [one for one in each if one.framework.key == chosen]
+    fitting = [one for one in each if one.framework.comes_back_to and not one.unregistered]
+    for found in (named, each, fitting):
+        if len(found) == 1:
+            return found[0]
+    return None
 
 
 async def _charts(visit: PageVisit, service: ServiceId) -> tuple[LineChart | None, BarChart | None]:

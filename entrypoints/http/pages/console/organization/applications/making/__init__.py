@@ -132,6 +132,7 @@ FRAMEWORKS: Final = (
     Framework("saml", "SAML", frozenset({ApplicationKind.SAML})),
     Framework("caddy", "Caddy", _PROXY),
     Framework("nginx", "nginx", _PROXY),
+    Framework("traefik", "Traefik", _PROXY),
     Framework("mcp", "Cursor, VS Code, Gemini CLI", frozenset({ApplicationKind.MCP})),
 )
 CHOSEN: Final[Mapping[str, Framework]] = {

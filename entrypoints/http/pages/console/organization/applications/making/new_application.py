@@ -11,7 +11,8 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from core.domain.errors import Refusal
+from core.domain.errors import BadRequest, Refusal
+from core.domain.services.proxies import ProxySettings, checked
 from core.domain.services.services import ServiceType, SignInPolicy
 from entrypoints.bootstrap import Postern
 from entrypoints.checks import is_loopback
@@ -25,6 +26,7 @@ from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.organization import applications
 from entrypoints.http.pages.console.organization.applications.making import (
     CHOSEN,
+    LOCAL,
     REDIRECT_URIS,
     ApplicationKind,
     ApplicationValues,
@@ -52,6 +54,8 @@ _TYPES: Final[Mapping[ApplicationKind, ServiceType]] = {
     ApplicationKind.PROXY: ServiceType.PROXY,
     ApplicationKind.MCP: ServiceType.DESKTOP,
 }
+_COMMON: Final = frozenset({ApplicationKind.WEB, ApplicationKind.SPA, ApplicationKind.PROXY, ApplicationKind.MACHINE})
+"""The kinds that the form shows at once. The others are folded."""
 _ORIGIN: Final = re.compile(r"https?://[^/?#]+")
 _WITH_SECRET: Final = frozenset({ApplicationKind.WEB, ApplicationKind.MACHINE, ApplicationKind.PROXY})
 _ON_THE_WEB: Final = frozenset({ApplicationKind.WEB, ApplicationKind.SPA, ApplicationKind.PROXY})
@@ -70,9 +74,9 @@ class NewApplicationForm(BoundForm, frozen=True, kw_only=True):
     kind: str = ""
     """What the application is, or the framework that it is built with."""
     addresses: str = ""
-    """One on a line. Left empty, it is the address of the framework's program on the developer's machine. Behind a proxy, a host
-    is enough.
-    """
+    """One on a line. Behind a proxy, a host is enough."""
+    elsewhere: Annotated[str, msgspec.Meta(pattern="^(yes)?$")] = ""
+    """Whether the addresses count where we know the address ourselves."""
     policy: str = ""
     trusted: Annotated[str, msgspec.Meta(pattern="^(yes)?$")] = ""
     """Whether members are to be signed in without the question for consent: see `_spares_consent`."""
@@ -102,8 +106,6 @@ async def make_application(call: Call[NewApplicationForm, None, OrganizationPath
     """Make an application, with a client secret if it can keep one."""
     visit, form = PageVisit(call, postern), call.body
     framework = CHOSEN.get(form.kind)
-    if framework and not _addresses(form):
-        form = msgspec.structs.replace(form, addresses=framework.address)
     errors = _problems(visit, form)
     if errors:
         return Answer(_form(visit, form, errors), 400)
@@ -191,6 +193,9 @@ def _is_on_the_web(address: str) -> bool:
 
 
 def _addresses(form: NewApplicationForm) -> Sequence[str]:
+    framework = CHOSEN.get(form.kind)
+    if not form.elsewhere and (form.kind == ApplicationKind.MCP or (framework and framework.address)):
+        return [framework.address] if framework else []
     return [line.strip() for line in form.addresses.splitlines() if line.strip()]
 
 
@@ -202,9 +207,27 @@ def _problems(visit: PageVisit, form: NewApplicationForm) -> Mapping[str, str]:
         missing["kind"] = visit.text("console.new_application.kind_missing")
     elif _kind(form).comes_back and not _addresses(form):
         missing["addresses"] = visit.text("console.new_application.addresses_missing", example="https://app.example.com/callback")
+    elif _kind(form) is ApplicationKind.PROXY and (wrong := _wrong_host(visit, form)):
+        missing["addresses"] = wrong
     if form.policy not in list(SignInPolicy):
         missing["policy"] = visit.text("console.new_application.policy_missing")
     return missing
+
+
+def _wrong_host(visit: PageVisit, form: NewApplicationForm) -> str:
+    """What is wrong with the hosts of an application behind a proxy. Empty if we can serve them all, once their domains are proved."""
+    hosts = [_host(one) for one in _addresses(form)]
+    for host in hosts:
+        name, _, port = host.partition(":")
+        if port.isdecimal():
+            return visit.text("console.new_application.host_port", host=host, name=name)
+        if "." not in host:
+            return visit.text("console.new_application.host_dot", host=host)
+    try:
+        checked(ProxySettings(hosts=hosts))
+    except BadRequest as problem:
+        return visit.said(problem)
+    return ""
 
 
 def _refused(visit: PageVisit, form: NewApplicationForm, problem: Refusal) -> Page:
@@ -232,19 +255,21 @@ def _form(visit: PageVisit, form: NewApplicationForm, errors: Mapping[str, str] 
         action=visit.here(_AT),
         back=visit.here(applications.LIST),
         form=form,
-        frameworks=[
-            (text(f"console.new_application.{group}"), [one for one in CHOSEN.values() if one.tested is tested])
-            for group, tested in (("tested", True), ("untested", False))
-        ],
-        kinds=[
-            (one.value, text(f"console.new_application.kind_{one}"), text(f"console.new_application.kind_{one}_hint"))
-            for one in ApplicationKind
-        ],
+        frameworks=[[one for one in CHOSEN.values() if one.tested is tested] for tested in (True, False)],
+        kinds=[[_kind_choice(visit, one) for one in ApplicationKind if (one in _COMMON) is common] for common in (True, False)],
+        local=LOCAL,
         policies=[
             (one.value, text(f"console.new_application.policy_{one}"), text(f"console.new_application.policy_{one}_hint"))
             for one in SignInPolicy
         ],
     )
+
+
+def _kind_choice(visit: PageVisit, kind: ApplicationKind) -> Mapping[str, str]:
+    """`asks`: whether its address is known, or asked. Empty if it has none."""
+    asks = "known" if kind is ApplicationKind.MCP else "asked" if kind.comes_back or kind is ApplicationKind.PROXY else ""
+    label, hint = (visit.text(f"console.new_application.kind_{kind}{part}") for part in ("", "_hint"))
+    return {"key": kind.value, "label": label, "hint": hint, "asks": asks}
 
 
 def _made(visit: PageVisit, chosen: str, service: Any, secret: str | None, *, unset: str) -> bytes:
@@ -277,7 +302,7 @@ def _made(visit: PageVisit, chosen: str, service: Any, secret: str | None, *, un
         values=() if kind is ApplicationKind.PROXY else client_values(visit, values),
         frameworks=lines(kind, values, chosen),
         chosen=chosen,
-        onward=visit.here(applications.ONE, service_slug=service.slug),
+        onward=f"{visit.here(applications.ONE, service_slug=service.slug)}{f'?built_with={chosen}' if chosen in CHOSEN else ''}",
         addresses=visit.here(applications.SIGN_IN, service_slug=service.slug),
     )
 

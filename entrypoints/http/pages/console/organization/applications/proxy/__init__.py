@@ -9,11 +9,22 @@ from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.fields import ServicePath
-from entrypoints.http.pages.console.cells import listed, number
+from entrypoints.http.pages.console.cells import listed, listed_in_words, number
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.forms import Asked, shape
 from entrypoints.http.pages.console.organization import applications
 from entrypoints.http.pages.console.organization.applications import APPLICATION_LIST, slug_of
+from entrypoints.http.pages.console.organization.applications.proxy.proxy_rows import (
+    HEADER_ROWS,
+    RULE_ROWS,
+    demand_in_words,
+    header_rows,
+    headers_of,
+    headers_said,
+    rule_rows,
+    rules_of,
+    rules_said,
+)
 from entrypoints.http.pages.console.resource_pages import record_page, section_pages
 from entrypoints.http.pages.console.resources import Resource, Section
 from entrypoints.http.pages.console.sent_forms import explained
@@ -23,8 +34,12 @@ from entrypoints.http.routes.services.proxies import change_proxy, get_proxy, pr
 from entrypoints.http.routes.services.services import list_services
 
 _HOSTS: Final = Asked("hosts", label="console.proxy.hosts", hint="console.proxy.hosts_hint")
-_RULES: Final = Asked("rules", label="console.proxy.rules", hint="console.proxy.rules_hint")
-_HEADERS: Final = Asked("headers", label="console.proxy.headers", hint="console.proxy.headers_hint")
+_RULES: Final = Asked(
+    "rules", label="console.proxy.rules", hint="console.proxy.rules_hint", rows=RULE_ROWS, shown=rule_rows, stands_for=rules_of
+)
+_HEADERS: Final = Asked(
+    "headers", label="console.proxy.headers", hint="console.proxy.headers_hint", rows=HEADER_ROWS, shown=header_rows, stands_for=headers_of
+)
 _IDLE: Final = Asked("idle_minutes", label="console.proxy.idle_minutes", hint="console.proxy.idle_hint")
 
 
@@ -48,8 +63,8 @@ PROXY: Final = Resource(
         listed(_HOSTS),
         listed("closed_hosts", "console.proxy.closed_hosts"),
         listed("approved_hosts", "console.proxy.approved_hosts"),
-        listed(_RULES),
-        listed(_HEADERS),
+        listed_in_words(rules_said, _RULES.label),
+        listed_in_words(headers_said, _HEADERS.label),
         number(_IDLE),
     ),
     sections=(Section("change", shape(change_proxy, _HOSTS, _RULES, _HEADERS, _IDLE)),),
@@ -92,7 +107,7 @@ async def show_proxy_preview(call: Call[None, ProxyPreviewLink, ServicePath, Any
 
 def _in_words(visit: PageVisit, demand: str) -> str:
     kind, _, name = demand.partition(" ")
-    return str(visit.text(f"console.proxy.asks_{kind}", **({"name": name} if name else {})))
+    return demand_in_words(visit.text, kind, name)
 
 
 PAGES: Final = (
