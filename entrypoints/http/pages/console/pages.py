@@ -3,7 +3,7 @@
 from typing import Final
 
 from entrypoints.http.machinery.endpoints import Endpoints
-from entrypoints.http.pages.console.organization import apis, events, overview, proposals, risk, search, sign_ins
+from entrypoints.http.pages.console.organization import apis, events, overview, proposals, risk, rules, search, sign_ins
 from entrypoints.http.pages.console.organization.applications import pages as applications
 from entrypoints.http.pages.console.organization.connections import connection_pages, keys, providers, scim, setup_links
 from entrypoints.http.pages.console.organization.people import agent_grants, invitations, members, roles, teams
@@ -29,6 +29,7 @@ CONSOLE: Final = Endpoints(
         *events.PAGES,
         *keys.PAGES,
         *general.PAGES,
+        *rules.PAGES,
         *risk.PAGES,
         *credentials.PAGES,
         *audit_log.PAGES,

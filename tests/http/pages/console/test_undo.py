@@ -14,7 +14,7 @@ from tests.http.pages.console.conftest import ConsoleScene
 from tests.http.pages.console.test_resources import made
 from tests.meanwhile import meanwhile
 
-RULES: Final = "/sign-in/change"
+RULES: Final = "/sign-in/change/sessions"
 ANOTHER_ENTRY: Final = """
     insert into audit_entries (id, organization_id, action, target_type, target_id, success, details, created_at)
     select gen_random_uuid(), organization_id, action, target_type, target_id, success, '{}', now()
@@ -197,7 +197,7 @@ async def test_what_is_not_allowed_any_more_says_so(console: ConsoleScene) -> No
 
 async def test_the_rules_go_back_with_a_fresh_proof(console: ConsoleScene) -> None:
     await console.at(RULES)
-    await console.submit(RULES, session_lifetime_hours="8", sign_in_links="")
+    await console.submit(RULES, session_lifetime_hours="8", most_sessions="3")
     await console.submit(RULES)
     tab = await console.at("/sign-in")
     assert "Before that: " in tab.page.text
@@ -207,11 +207,11 @@ async def test_the_rules_go_back_with_a_fresh_proof(console: ConsoleScene) -> No
     assert tab.place.startswith("/ui/sign-in/")
     assert console.people.rows("select session_hours from organizations where slug = 'acme'") == [{"session_hours": 8}]
     console.people.change("update sessions set proved_at = now(), second_factor_at = now()")
-    tab = await console.tab.open("/ui/o/acme/sign-in/change/undo")
+    tab = await console.tab.open("/ui/o/acme/sign-in/change/sessions/undo")
     assert offers(tab) == 1
     await console.submit(f"{RULES}/undo")
-    (row,) = console.people.rows("select session_hours, sign_in_links from organizations where slug = 'acme'")
-    assert row == {"session_hours": None, "sign_in_links": True}
+    (row,) = console.people.rows("select session_hours, most_sessions from organizations where slug = 'acme'")
+    assert row == {"session_hours": None, "most_sessions": None}
 
 
 async def test_looks_and_names_go_back(console: ConsoleScene) -> None:

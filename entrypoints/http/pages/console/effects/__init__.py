@@ -48,6 +48,8 @@ class AskedChange(Frozen, kw_only=True):
     """What a change with this body would do, for the template. Raises the change's refusals."""
     template: str
     crumbs: Callable[[PageVisit], Sequence[tuple[str, str]]]
+    done: str = "saved"
+    """The word in the address of the page afterwards: the notice says what came of it."""
 
     async def ask(self, visit: PageVisit) -> Page:
         texts = texts_of(self.undoable.shape.inputs, await self.undoable.find(visit))
@@ -72,7 +74,7 @@ class AskedChange(Frozen, kw_only=True):
         except (WrongInput, SeveralFaults, Refusal) as problem:
             errors, status = explained(visit, problem, shape.inputs)
             return Answer(await self._form(visit, texts, present, errors=errors), status)
-        return redirect(f"{onward}?done=saved")
+        return redirect(f"{onward}?done={self.done}")
 
     async def _form(
         self,

@@ -75,6 +75,6 @@ async def test_the_organization_counts_own_sign_ins_of_its_own_people(console: C
         person = console.people.add()
         console.tenants.join(person, console.acme, listed=listed)
         console.people.session_of(person)
-    await console.at("/sign-in/change")
-    tab = await console.submit("/sign-in/change", most_sessions="1")
+    await console.at("/sign-in/change/sessions")
+    tab = await console.submit("/sign-in/change/sessions", most_sessions="1")
     assert "One person has more sign-ins open." in tab.page.text

@@ -86,8 +86,12 @@ LEADS: Final[Mapping[Tab, tuple[Tab, ...]]] = {
 }
 # All addresses of pages from before the places moved. People have kept them, and documents of others name them.
 KEPT: Final = Path(__file__).with_name("addresses.txt").read_text().split()
-# The only page that is gone: it had nothing but two links.
-_GONE: Final = {"/ui/o/{org_slug}/settings/danger": "/ui/o/{org_slug}/settings"}
+# The pages that are gone: one had nothing but two links, one was the form that is now five.
+_GONE: Final = {
+    "/ui/o/{org_slug}/settings/danger": "/ui/o/{org_slug}/settings",
+    "/ui/o/{org_slug}/sign-in/change": "/ui/o/{org_slug}/sign-in",
+    "/ui/o/{org_slug}/sign-in/change/undo": "/ui/o/{org_slug}/sign-in",
+}
 # The name of a page of before, or of the entry that it stood in, in the languages of the console.
 _EN, _DE, _ES, _FR = (Language(one) for one in ("en", "de", "es", "fr"))
 BEFORE: Final[Mapping[Tab, Sequence[Mapping[Language, str]]]] = {

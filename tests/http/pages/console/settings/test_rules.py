@@ -9,7 +9,11 @@ from tests.http.pages.console.conftest import ConsoleScene
 
 # The end of a genitive.
 OF = "\u2019s"
-RULES, CHANGE = "/sign-in", "/sign-in/change"
+RULES, FORMER = "/sign-in", "/sign-in/change"
+SECOND_STEP, SESSIONS, PASSWORDS, REGISTRATION, PROGRAMS = (
+    f"{FORMER}/{card}" for card in ("second-step", "sessions", "passwords", "registration", "programs")
+)
+FORMS = (SECOND_STEP, SESSIONS, PASSWORDS, REGISTRATION, PROGRAMS)
 
 
 def rules(console: ConsoleScene) -> dict[str, Any]:
@@ -22,8 +26,8 @@ def rules(console: ConsoleScene) -> dict[str, Any]:
 async def test_the_rules_stand_on_the_page(console: ConsoleScene) -> None:
     tab = await console.at(RULES)
     assert tab.status == 200
-    assert "Optional" in tab.page.text
-    assert f"/ui/o/acme{CHANGE}" in tab.page.links
+    assert "Nobody needs a second step: it is optional." in tab.page.text
+    assert [one for one in tab.page.links if FORMER in one] == [f"/ui/o/acme{form}" for form in FORMS]
 
 
 async def test_nothing_is_saved_before_its_reach_was_shown(console: ConsoleScene) -> None:
@@ -31,13 +35,13 @@ async def test_nothing_is_saved_before_its_reach_was_shown(console: ConsoleScene
     console.people.change("update sessions set second_factor_at = now() where id = %s", console.ada.session)
     for _ in range(2):
         console.tenants.join(console.people.add(), console.acme)
-    await console.at(CHANGE)
-    tab = await console.submit(CHANGE, mfa_policy="required", mfa_grace_days="3")
+    await console.at(SECOND_STEP)
+    tab = await console.submit(SECOND_STEP, mfa_policy="required", mfa_grace_days="3")
     assert tab.status == 200
     assert "2 members have no second factor" in tab.page.text
     assert rules(console)["mfa_required_since"] is None
-    tab = await console.submit(CHANGE)
-    assert tab.place == f"/ui/o/acme{RULES}?done=saved"
+    tab = await console.submit(SECOND_STEP)
+    assert tab.place == f"/ui/o/acme{RULES}?done=console.rules_change.second_step"
     assert rules(console)["mfa_required_since"] is not None
     assert rules(console)["mfa_grace_days"] == 3
 
@@ -50,16 +54,16 @@ async def test_administrators_are_counted_before_more_is_asked_of_them(console: 
         console.tenants.join(person, console.acme, role)
     protect = "insert into mfa_secrets (user_id, sealed_secret, created_at, enabled_at) values (%s, '', now(), now())"
     console.people.change(protect, member.user)
-    await console.at(CHANGE)
-    tab = await console.submit(CHANGE, admin_factor="second_factor")
+    await console.at(SECOND_STEP)
+    tab = await console.submit(SECOND_STEP, admin_factor="second_factor")
     assert "2 administrators have no second factor, and cannot get in" in tab.page.text
     assert "For administrators Second factor before: Optional" in tab.page.text
-    await console.at(CHANGE)
-    tab = await console.submit(CHANGE, admin_factor="passkey", mfa_grace_days="0")
+    await console.at(SECOND_STEP)
+    tab = await console.submit(SECOND_STEP, admin_factor="passkey", mfa_grace_days="0")
     assert "2 administrators do not have both a passkey and a second factor" in tab.page.text
-    tab = await console.submit(CHANGE)
-    assert tab.place == f"/ui/o/acme{RULES}?done=saved"
-    assert "For administrators Second factor and passkey" in tab.page.text
+    tab = await console.submit(SECOND_STEP)
+    assert tab.place == f"/ui/o/acme{RULES}?done=console.rules_change.second_step"
+    assert "Administrators need a second step and a passkey (since " in tab.page.text
     # The page of the account says to an administrator what is missing.
     console.people.change(protect, chief.user)
     summary = await console.postern.identity.account_summaries.of(UserId(chief.user))
@@ -72,29 +76,50 @@ async def test_members_are_counted_before_a_passkey_is_asked_of_them(console: Co
     one, other = console.people.add(), console.people.add()
     for person in (one, other):
         console.tenants.join(person, console.acme)
-    await console.at(CHANGE)
-    tab = await console.submit(CHANGE, all_factor="passkey")
+    await console.at(SECOND_STEP)
+    tab = await console.submit(SECOND_STEP, all_factor="passkey")
     assert "2 members whom this reaches do not have both a passkey and a second factor" in tab.page.text
     assert console.people.rows("select all_factor from organizations") == [{"all_factor": None}]
     console.people.give_passkey(one, second_factor=True)
-    await console.at(CHANGE)
-    tab = await console.submit(CHANGE, all_factor="passkey")
+    await console.at(SECOND_STEP)
+    tab = await console.submit(SECOND_STEP, all_factor="passkey")
     assert "One member whom this reaches does not have both" in tab.page.text
-    tab = await console.submit(CHANGE)
-    assert tab.place == f"/ui/o/acme{RULES}?done=saved"
-    assert "Passkey for members Second factor and passkey" in tab.page.text
+    tab = await console.submit(SECOND_STEP)
+    assert tab.place == f"/ui/o/acme{RULES}?done=console.rules_change.second_step"
+    assert "All members need a second step and a passkey (since " in tab.page.text
     assert console.people.rows("select all_factor from organizations") == [{"all_factor": "passkey"}]
 
 
 async def test_a_role_is_named_for_those_who_have_it(console: ConsoleScene) -> None:
     console.people.give_passkey(console.ada, second_factor=True)
     console.people.change("update sessions set second_factor_at = now() where id = %s", console.ada.session)
-    await console.at(CHANGE)
+    await console.at(SECOND_STEP)
     for role, said in (("", "Name the role, such as billing/approver"), ("shop/nobody", "There is no such application with such a role")):
-        tab = await console.submit(CHANGE, all_factor="role_passkey", all_factor_role=role)
+        tab = await console.submit(SECOND_STEP, all_factor="role_passkey", all_factor_role=role)
         assert tab.status == 400
         assert "#all_factor_role" in tab.page.links
         assert said in tab.page.text
+
+
+async def test_a_passkey_is_asked_of_those_with_a_role_until_the_role_ends(console: ConsoleScene) -> None:
+    console.people.give_passkey(console.ada, second_factor=True)
+    console.people.change("update sessions set second_factor_at = now() where id = %s", console.ada.session)
+    token, services = await console.tenants.token(console.ada), "/api/organizations/acme/services"
+    for at, body in (
+        (services, {"slug": "billing", "name": "Billing", "service_type": "web"}),
+        (f"{services}/billing/roles", {"slug": "approver", "name": "Approver"}),
+    ):
+        assert (await console.client.request("POST", at, body=body, token=token)).status < 300
+    await console.at(SECOND_STEP)
+    assert "all_factor_role" in console.fields(SECOND_STEP).fields
+    await console.submit(SECOND_STEP, all_factor="role_passkey", all_factor_role="billing/approver")
+    tab = await console.submit(SECOND_STEP)
+    assert "Members with the role billing/approver need a second step and a passkey (since " in tab.page.text
+    assert "For all others, a second step is optional." in tab.page.text
+    assert (await console.client.request("DELETE", f"{services}/billing", token=token)).status < 300
+    shown = (await console.at(RULES)).page.text
+    assert "That role has ended, so this reaches nobody." in shown
+    assert "Nobody needs a second step: it is optional." in shown
 
 
 async def test_sessions_that_would_end_are_counted(console: ConsoleScene) -> None:
@@ -107,13 +132,13 @@ async def test_sessions_that_would_end_are_counted(console: ConsoleScene) -> Non
             hours,
             person.session,
         )
-    await console.at(CHANGE)
-    tab = await console.submit(CHANGE, session_lifetime_hours="4")
+    await console.at(SESSIONS)
+    tab = await console.submit(SESSIONS, session_lifetime_hours="4")
     assert "2 sessions have lasted or rested longer" in tab.page.text
-    await console.submit(CHANGE)
+    await console.submit(SESSIONS)
     # A session that the old rule ended is none that the new rule ends.
-    await console.at(CHANGE)
-    tab = await console.submit(CHANGE, session_lifetime_hours="3")
+    await console.at(SESSIONS)
+    tab = await console.submit(SESSIONS, session_lifetime_hours="3")
     assert "Nobody who is here now is affected" in tab.page.text
 
 
@@ -128,21 +153,21 @@ async def test_invitations_outside_the_domains_are_counted(console: ConsoleScene
             console.ada.user,
             bytes([number]),
         )
-    await console.at(CHANGE)
-    tab = await console.submit(CHANGE, invitation_domains="acme.example")
+    await console.at(REGISTRATION)
+    tab = await console.submit(REGISTRATION, invitation_domains="acme.example")
     assert "2 invitations that wait go to addresses outside these domains" in tab.page.text
-    await console.submit(CHANGE)
+    await console.submit(REGISTRATION)
     assert rules(console)["invitation_domains"] == ["acme.example"]
 
 
 async def test_refusals_stand_at_the_form(console: ConsoleScene) -> None:
-    await console.at(CHANGE)
-    tab = await console.submit(CHANGE, mfa_grace_days="1000")
+    await console.at(SECOND_STEP)
+    tab = await console.submit(SECOND_STEP, mfa_grace_days="1000")
     assert tab.status == 400
-    assert console.fields(CHANGE).fields["mfa_grace_days"] == "1000"
+    assert console.fields(SECOND_STEP).fields["mfa_grace_days"] == "1000"
     # To require a second factor, one needs one.
-    await console.submit(CHANGE, mfa_policy="required", mfa_grace_days="7")
-    tab = await console.submit(CHANGE)
+    await console.submit(SECOND_STEP, mfa_policy="required", mfa_grace_days="7")
+    tab = await console.submit(SECOND_STEP)
     assert tab.status == 403
     assert rules(console)["mfa_required_since"] is None
 
@@ -156,8 +181,8 @@ async def test_refusals_stand_at_the_form(console: ConsoleScene) -> None:
     ],
 )
 async def test_a_rule_of_registration_that_cannot_be_is_said_at_its_field(console: ConsoleScene, sent: dict[str, str], said: str) -> None:
-    await console.at(CHANGE)
-    tab = await console.submit(CHANGE, **sent)
+    await console.at(REGISTRATION)
+    tab = await console.submit(REGISTRATION, **sent)
     assert tab.status == 400
     assert "#registration_domains" in tab.page.links
     assert said in tab.page.text
@@ -165,11 +190,10 @@ async def test_a_rule_of_registration_that_cannot_be_is_said_at_its_field(consol
 
 
 async def test_who_may_register_is_changed_shown_and_logged(console: ConsoleScene) -> None:
-    await console.at(CHANGE)
-    await console.submit(CHANGE, registration_policy="except_domains", registration_domains="Globex.example")
-    tab = await console.submit(CHANGE)
-    assert "All but these and throw-away mail domains" in tab.page.text
-    assert "globex.example" in tab.page.text
+    await console.at(REGISTRATION)
+    await console.submit(REGISTRATION, registration_policy="except_domains", registration_domains="Globex.example")
+    tab = await console.submit(REGISTRATION)
+    assert "not with an address of a throw-away mail domain or of these domains: globex.example." in tab.page.text
     (entry,) = console.people.rows("select id, action, details from audit_log where action = 'organization.sign_in_rules.updated'")
     assert (entry["details"]["old_registration_policy"], entry["details"]["new_registration_policy"]) == ("anybody", "except_domains")
     shown = (await console.at("/settings/audit-log")).page.text
@@ -177,10 +201,10 @@ async def test_who_may_register_is_changed_shown_and_logged(console: ConsoleScen
 
 
 async def test_another_change_meanwhile_is_shown(console: ConsoleScene) -> None:
-    await console.at(CHANGE)
-    await console.submit(CHANGE, mfa_grace_days="3")
+    await console.at(SECOND_STEP)
+    await console.submit(SECOND_STEP, mfa_grace_days="3")
     console.people.change("update organizations set mfa_grace_days = 20")
-    tab = await console.submit(CHANGE)
+    tab = await console.submit(SECOND_STEP)
     assert tab.status == 409
     assert "Somebody else has changed this" in tab.page.text
     assert rules(console)["mfa_grace_days"] == 20
@@ -188,12 +212,12 @@ async def test_another_change_meanwhile_is_shown(console: ConsoleScene) -> None:
 
 async def test_the_form_asks_for_a_fresh_proof(console: ConsoleScene) -> None:
     console.grow_old()
-    tab = await console.at(CHANGE)
+    tab = await console.at(SECOND_STEP)
     assert not tab.place.startswith("/ui/o/")
 
 
 async def test_others_see_and_change_nothing(console: ConsoleScene) -> None:
-    for place in (RULES, CHANGE):
+    for place in (RULES, FORMER, *FORMS):
         assert (await console.colleague().open(f"/ui/o/acme{place}")).status == 403
     _, stranger = console.stranger()
     assert (await stranger.open(f"/ui/o/acme{RULES}")).status == 403
@@ -202,21 +226,21 @@ async def test_others_see_and_change_nothing(console: ConsoleScene) -> None:
 async def test_requests_from_afar_are_chosen_in_their_own_words(console: ConsoleScene) -> None:
     """Domains have a choice with the same values, about something else."""
     own, others = "Applications may ask members", "They join at their first sign-in"
-    offered = (await console.at(CHANGE)).page.text
+    offered = (await console.at(PROGRAMS)).page.text
     assert own in offered
     assert others not in offered
-    asked = (await console.submit(CHANGE, afar_requests="on")).page.text
+    asked = (await console.submit(PROGRAMS, afar_requests="on")).page.text
     assert f"Requests from afar {own} before: No application may ask" in asked
-    tab = await console.submit(CHANGE)
-    assert tab.place == f"/ui/o/acme{RULES}?done=saved"
-    assert f"Requests from afar {own}" in tab.page.text
+    tab = await console.submit(PROGRAMS)
+    assert tab.place == f"/ui/o/acme{RULES}?done=console.rules_change.programs"
+    assert "Your agents and confidential applications may ask your own members" in tab.page.text
     # What was before, where it can be put back.
     assert "No application may ask" in tab.page.text
     assert others not in tab.page.text
 
 
 async def test_programs_by_documents_are_let_in_in_their_own_words(console: ConsoleScene) -> None:
-    await console.at(CHANGE)
-    asked = await console.submit(CHANGE, metadata_clients="any")
+    await console.at(PROGRAMS)
+    asked = await console.submit(PROGRAMS, metadata_clients="any")
     assert asked.status == 200
     assert f"Everybody{OF} before: Nobody{OF}" in asked.page.text

@@ -1,1 +1,1 @@
-"""An organization's own settings: its sign-in rules, its looks, its domain and mail server, its audit log, and its end."""
+"""An organization's own settings: its looks, its domain and mail server, its audit log, and its end."""
