@@ -183,6 +183,7 @@ async def _as_it_is(visit: PageVisit, one: Input, text: Any) -> str:
 
 def section_pages(resource: Resource, section: Section) -> Sequence[Endpoint]:
     at, endpoint = f"{resource.one}/{section.name}", section.shape.endpoint
+    done = button(resource.key_of(f"section_{section.name}")) if section.says else "saved"
     undoable = next((one for one in resource.undoables if one.name == section.name), None)
 
     async def ask_for(call: AnyCall, postern: Postern) -> Page:
@@ -213,7 +214,7 @@ def section_pages(resource: Resource, section: Section) -> Sequence[Endpoint]:
         except (WrongInput, Refusal) as problem:
             errors, status = explained(visit, problem, counting(inputs, call.body))
             return Answer(await shown_record(resource, visit, record, errors=errors, given=given), status)
-        return redirect(f"{onward}?done=saved")
+        return redirect(f"{onward}?done={done}")
 
     name = f"{section.name}_of_{resource.name}"
     return (
