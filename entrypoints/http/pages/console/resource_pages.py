@@ -172,6 +172,7 @@ async def _section(resource: Resource, visit: PageVisit, record: Any, section: S
         {WAS: own.was if own is not None and own.was else sealed(present)},
         visit.text("console.save"),
         [] if record is None else present_values(visit, [one for one in now if one[0].name not in resource.shown_above]),
+        section.folds,
     )
 
 

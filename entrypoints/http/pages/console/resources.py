@@ -76,6 +76,8 @@ class Section(Frozen):
     """Whether a change can be put back."""
     says: bool = False
     """Whether the notice afterwards has words of its own: `console.result.<name of the resource>_section_<name>`, with `{called}`."""
+    folds: bool = False
+    """Whether the form folds the inputs that can wait."""
 
 
 class Act(Frozen):

@@ -42,8 +42,6 @@ _SECRET: Final = Asked("client_secret", kind=InputKind.SECRET)
 _PEM: Final = Asked(
     "client_secret", kind=InputKind.LONG, label="console.platform_providers.pem", hint="console.platform_providers.pem_hint"
 )
-    "client_secret", kind=InputKind.LONG, label="console.platform_providers.pem", hint="console.platform_providers.pem_hint"
-)
 _ISSUER: Final = Asked("issuer", kind=InputKind.TEXT, hint="console.platform_providers.issuer_hint", is_needed=True)
 _OTHER_ISSUER: Final = Asked("issuer", kind=InputKind.TEXT, hint="console.platform_providers.other_issuer_hint")
 _ADDRESSES: Final = ("authorization_url", "token_url", "profile_url")
