@@ -325,7 +325,7 @@ async def _(one: CountedClicks) -> None:
         await one.press("Ways to sign in")
         await one.press("Add a provider")
         await one.type("Its issuer", own.issuer)
-        await one.press("Continue")
+        await one.press("Continue with OpenID Connect")
         await one.type("Client id", own.client_id)
         await one.type("Client secret", own.client_secret)
         await one.press("Add the provider")
