@@ -12,6 +12,7 @@ import pytest
 
 from core.domain.secrets import Password
 from ops.browser.page import WIDE
+from ops.stand_ins.fake_providers import FakeProvider
 from tests.browser.console.clicking import CountedClicks, told
 from tests.browser.test_console import Town, town
 from tests.http.people import Person
@@ -304,6 +305,32 @@ async def _(one: CountedClicks) -> None:
     await one.type("Members at most", "1000")
     await one.press("Save")
     await one.reads("1000")
+
+
+@job("a provider of a preset, to its test", OF_PLATFORM)
+async def _(one: CountedClicks) -> None:
+    await one.press("Ways to sign in")
+    await one.press("Add a provider")
+    await one.press("Discord")
+    await one.type("Client id", "1234567890")
+    await one.type("Client secret", "3c6e0b8a9c15224a")
+    await one.press("Add the provider")
+    await one.press("Test the provider")
+    await one.reads("Test of Discord")
+
+
+@job("any provider by its issuer, to its test", OF_PLATFORM)
+async def _(one: CountedClicks) -> None:
+    with FakeProvider(client_id="own-client", client_secret="own-provider-secret-77") as own:
+        await one.press("Ways to sign in")
+        await one.press("Add a provider")
+        await one.type("Its issuer", own.issuer)
+        await one.press("Continue with OpenID Connect")
+        await one.type("Client id", own.client_id)
+        await one.type("Client secret", own.client_secret)
+        await one.press("Add the provider")
+        await one.press("Test the provider")
+        await one.reads("Test of 127.0.0.1")
 
 
 @job("acting as a person", OF_PLATFORM)

@@ -15,7 +15,20 @@ _FAILED: Final = TestedCheck(
     mend="Set our entity id as the audience in the directory.",
 )
 _LATER: Final = TestedCheck(name="times", state=CheckState.NOT_REACHED)
+_WARNED: Final = TestedCheck(
+    name="ldap_addresses",
+    state=CheckState.PASSED,
+    told="Your organization has proved no mail domain yet. Until it has, nobody signs in through this.",
+    mend="Add the mail domain of your people to your organization, and prove it.",
+)
+_AT_FIELD: Final = TestedCheck(
+    name="ldap_bind",
+    state=CheckState.FAILED,
+    told="The directory does not let the bind account in.",
+    mend="Compare the bind DN with the directory, and type the bind password again.",
+)
 _TEST: Final = "directory/test.html"
+_LINKS: Final = {"back": "#", "fields": {"ldap_bind": "#bind_dn"}, "new_domain": "#"}
 
 _OF_FAILED: Final = TestResult(checks=[_PASSED, _FAILED, _LATER])
 
@@ -36,11 +49,13 @@ _ASKED: Final = {
 
 STATES: Final = (
     State("asked before a test", _TEST, {"name": "Acme directory", "result": None, "action": "#", "flow": "x", "form_token": "x"}),
-    State("a test that passed", _TEST, {"name": "Acme directory", "result": TestResult(checks=[_PASSED]), "back": "#"}),
+    State("a test that passed", _TEST, {"name": "Acme directory", "result": TestResult(checks=[_PASSED]), **_LINKS}),
+    State("a test that passed with a warning", _TEST, {"name": "OpenLDAP", "result": TestResult(checks=[_PASSED, _WARNED]), **_LINKS}),
+    State("a test that failed at a field", _TEST, {"name": "OpenLDAP", "result": TestResult(checks=[_AT_FIELD]), **_LINKS}),
     State(
         "a test that failed",
         _TEST,
-        {"name": "Acme directory", "result": _OF_FAILED, "back": "#"},
+        {"name": "Acme directory", "result": _OF_FAILED, **_LINKS},
         ENDLESS,
     ),
     State("asked for a directory's password", _PASSWORD, _ASKED, ENDLESS),

@@ -55,6 +55,11 @@ STATES: Final = (
         ENDLESS,
     ),
     State("test of a provider", "newcomers/provider_test.html", _TEST),
+    State(
+        "test of a provider, to make active",
+        "newcomers/provider_test.html",
+        {**_TEST, "came": {**_CAME, "outcome": "asked", "next": "activate"}},
+    ),
     State("test of a provider, failed", "newcomers/provider_test.html", {**_TEST, "came": {"outcome": "failed", "reason": "No answer"}}),
     *(
         State(f"test of a provider, {outcome}", "newcomers/provider_test.html", {**_TEST, "came": {**_CAME, "outcome": outcome}})

@@ -1,6 +1,7 @@
 """A provider that nobody has tested is nobody's way in, whatever its maker says of `enabled`."""
 
 from typing import Any, Final
+from urllib.parse import urlencode
 
 import pytest
 
@@ -26,7 +27,8 @@ def body(scene: FurtherScene) -> dict[str, Any]:
 async def made_on_page(scene: FurtherScene) -> Tabs:
     """Root has added the provider as a person does. Returns Root's browser."""
     tabs = scene.signed_in(scene.root)
-    form = PageReader((await tabs.request("GET", f"{PAGES}/~new")).body)
+    told = {"kind": "oauth2", "authorization_url": body(scene)["authorization_url"]}
+    form = PageReader((await tabs.request("GET", f"{PAGES}/~new?{urlencode(told)}")).body)
     sent = await scene.send(tabs, form, f"{PAGES}/~new", **body(scene))
     assert sent.status == 303, sent.body
     scene.seats("profiles")

@@ -205,6 +205,11 @@ class TestedCheck(Frozen, kw_only=True):
     expected: str = ""
     mend: str = ""
 
+    @property
+    def word(self) -> str:
+        """The state as people read it. A check that passes and yet says what to do is a warning."""
+        return "warned" if self.state is CheckState.PASSED and self.mend else self.state.value
+
 
 class TestResult(Frozen, kw_only=True):
     checks: Sequence[TestedCheck]

@@ -216,6 +216,10 @@ class Connections(Frozen):
         after = replace(before, saml=with_settings(before, change, now))
         return after if after == before else replace(after, updated_at=now)
 
+    async def has_proved_domain(self, member: Member) -> bool:
+        """Whether the organization has proved a mail domain, without which nobody signs in through a directory by LDAP."""
+        return bool(await self.lookup.proved_domains(member.organization))
+
     async def organization_of(self, provider: UpstreamProviderId) -> str:
         """The slug of the organization. Raises `NotFound` unless people can sign in through the provider."""
         directory = await self.lookup.directory(provider)

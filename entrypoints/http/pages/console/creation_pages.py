@@ -35,7 +35,7 @@ from entrypoints.http.pages.console.sent_forms import (
     texts_of,
     with_rows,
 )
-from entrypoints.http.pages.console.visit import NO_ERRORS, AnyCall, Head, Page, PageVisit
+from entrypoints.http.pages.console.visit import NO_ERRORS, AnyCall, Head, Page, PageVisit, button
 
 LONGEST_SHORT_NAME: Final = 50
 _NOT_IN_SLUGS: Final = re.compile(r"[^a-z0-9]+")
@@ -77,6 +77,7 @@ def at_short_name(inputs: Sequence[Input], errors: Mapping[str, str]) -> Mapping
 
 def making_pages(resource: Resource, making: Making) -> Sequence[Endpoint]:
     at, endpoint, inputs = f"{resource.at}/~new", making.shape.endpoint, making.shape.inputs
+    done = button(resource.key_of("new")) if making.says else "made"
 
     async def form(visit: PageVisit, texts: Mapping[str, Any], errors: Mapping[str, str] = NO_ERRORS) -> bytes:
         head = Head(
@@ -119,7 +120,7 @@ def making_pages(resource: Resource, making: Making) -> Sequence[Endpoint]:
         onward = visit.here(resource.one, **{resource.parameter: key(made)}) if resource.parameter else visit.here(resource.at)
         if making.secret:
             return Answer(shown_once(resource, visit, attrgetter(making.secret)(made), onward), 200)
-        return redirect(f"{onward}?done=made")
+        return redirect(f"{onward}?done={done}")
 
     return (
         console.get(at, of=endpoint)(stated(ask_for, f"ask_for_{resource.name}", at)),

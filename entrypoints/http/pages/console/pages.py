@@ -5,7 +5,7 @@ from typing import Final
 from entrypoints.http.machinery.endpoints import Endpoints
 from entrypoints.http.pages.console.organization import apis, events, overview, proposals, risk, rules, search, sign_ins
 from entrypoints.http.pages.console.organization.applications import pages as applications
-from entrypoints.http.pages.console.organization.connections import connection_pages, keys, providers, scim, setup_links
+from entrypoints.http.pages.console.organization.connections import beginning_tests, connection_pages, keys, providers, scim, setup_links
 from entrypoints.http.pages.console.organization.people import agent_grants, invitations, members, roles, teams
 from entrypoints.http.pages.console.organization.settings import audit_log, brand, credentials, danger, general, looks, words
 from entrypoints.http.pages.console.platform import pages as platform
@@ -24,6 +24,7 @@ CONSOLE: Final = Endpoints(
         *apis.PAGES,
         *providers.PAGES,
         *connection_pages.PAGES,
+        *beginning_tests.PAGES,
         *scim.PAGES,
         *setup_links.PAGES,
         *events.PAGES,

@@ -173,6 +173,7 @@ async def _section(resource: Resource, visit: PageVisit, record: Any, section: S
         {WAS: own.was if own is not None and own.was else sealed(present)},
         visit.text("console.save"),
         [] if record is None else present_values(visit, [one for one in now if one[0].name not in resource.shown_above]),
+        section.folds,
     )
 
 
@@ -184,6 +185,7 @@ async def _as_it_is(visit: PageVisit, one: Input, text: Any) -> str:
 
 def section_pages(resource: Resource, section: Section) -> Sequence[Endpoint]:
     at, endpoint = f"{resource.one}/{section.name}", section.shape.endpoint
+    done = button(resource.key_of(f"section_{section.name}")) if section.says else "saved"
     undoable = next((one for one in resource.undoables if one.name == section.name), None)
 
     async def ask_for(call: AnyCall, postern: Postern) -> Page:
@@ -214,7 +216,7 @@ def section_pages(resource: Resource, section: Section) -> Sequence[Endpoint]:
         except (WrongInput, SeveralFaults, Refusal) as problem:
             errors, status = explained(visit, problem, counting(inputs, call.body))
             return Answer(await shown_record(resource, visit, record, errors=errors, given=given), status)
-        return redirect(f"{onward}?done=saved")
+        return redirect(f"{onward}?done={done}")
 
     name = f"{section.name}_of_{resource.name}"
     return (

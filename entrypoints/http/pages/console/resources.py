@@ -61,6 +61,8 @@ class Making(Frozen):
     """The texts with which the form begins, where they depend on the visit."""
     filled: Callable[[Any], Any] = lambda form: form
     """The form that was sent, with what its other fields say already."""
+    says: bool = False
+    """Whether the notice afterwards has words of its own: `console.result.<name of the resource>_new`, with `{called}`."""
 
 
 class Section(Frozen):
@@ -72,6 +74,10 @@ class Section(Frozen):
     """Whether the endpoint sets all fields at once. Otherwise the form sends those that were changed."""
     undone: bool = True
     """Whether a change can be put back."""
+    says: bool = False
+    """Whether the notice afterwards has words of its own: `console.result.<name of the resource>_section_<name>`, with `{called}`."""
+    folds: bool = False
+    """Whether the form folds the inputs that can wait."""
 
 
 class Act(Frozen):

@@ -256,7 +256,7 @@ def _cell(message: str) -> Place | None:
 def _is_out_of_bounds(one: Input, form: BoundForm) -> bool:
     """Whether a required text is empty, or a text is longer than its field takes."""
     given = getattr(form, one.field)
-    if one.kind not in {InputKind.TEXT, InputKind.LONG} or not isinstance(given, str):
+    if one.kind not in {InputKind.TEXT, InputKind.LONG, InputKind.SECRET} or not isinstance(given, str):
         return False
     most = one.attributes.get("maxlength")
     return (one.required and not given.strip()) or (most is not None and len(given) > most)

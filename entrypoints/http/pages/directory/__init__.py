@@ -6,6 +6,7 @@ directory.
 `/ui/connections/test`: a test of an organization's own provider. It signs nobody in, and ends on a page with every check.
 """
 
+from collections.abc import Mapping
 from typing import Final
 from urllib.parse import urlencode
 from uuid import UUID
@@ -18,7 +19,7 @@ from core.domain.identity.callers import Caller
 from core.domain.identity.flows import FlowOver, form_token
 from core.domain.identity.upstream.connection_tests import ConnectionTest, TestResult
 from core.domain.identity.upstream.directories import AskedPassword, Unsolicited
-from core.domain.identity.upstream.ldap.answers import LONGEST_SIGN_IN_NAME, LONGEST_TYPED_PASSWORD
+from core.domain.identity.upstream.ldap.answers import LONGEST_SIGN_IN_NAME, LONGEST_TYPED_PASSWORD, LdapStep
 from core.domain.identity.upstream.providers import ProviderOff
 from core.domain.identity.upstream.saml.assertions import LONGEST_PACKED_RESPONSE
 from core.domain.identity.upstream.sign_in import OAuthError
@@ -307,5 +308,32 @@ async def _back(call: AnyCall, postern: Postern, test: ConnectionTest) -> str:
     return f"/ui/o/{test.organization_slug}/directories/{test.provider}" if link is None else f"/ui/setup/of/{link}/connection"
 
 
+# Of each line of a test of a directory by LDAP, the field of its settings.
+_FIELDS: Final[Mapping[str, str]] = {
+    LdapStep.NAME: "hosts",
+    LdapStep.CONNECTION: "hosts",
+    LdapStep.START_TLS: "start_tls",
+    LdapStep.CERTIFICATE: "ca_certificates",
+    LdapStep.BIND: "bind_dn",
+    LdapStep.BASE: "base_dn",
+    LdapStep.FILTER: "person_filter",
+    LdapStep.IDENTITY: "identity_attribute",
+    LdapStep.ADDRESSES: "address_attribute",
+    LdapStep.LOCKOUT: "accepts_lockouts",
+    LdapStep.SIGN_IN: "sign_in_attributes",
+}
+
+
 def _shown(call: AnyCall, test: ConnectionTest, result: TestResult, back: str) -> bytes:
-    return shipped_pages().page("directory/test.html", call.language, name=test.name, result=result, back=back)
+    in_console = not back.startswith("/ui/setup/")
+    # The page with the form of the settings. A set-up link has all of them on its page.
+    form = f"{back}/ldap" if in_console else back
+    return shipped_pages().page(
+        "directory/test.html",
+        call.language,
+        name=test.name,
+        result=result,
+        back=back,
+        fields={name: f"{form}#{field}" for name, field in _FIELDS.items()},
+        new_domain=f"/ui/o/{test.organization_slug}/directories/domains/~new" if in_console else "",
+    )

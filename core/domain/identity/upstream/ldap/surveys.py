@@ -219,7 +219,10 @@ def _addresses(settings: LdapSettings, found: LdapSurvey, domains: frozenset[str
     within = len(found.people) - without - len(outside)
     told = f"{within} addresses are in proved domains, {len(outside)} are not, and {without} people have none."
     if not domains:
-        return _passed(LdapStep.ADDRESSES, "Your organization has proved no mail domain yet. Until it has, nobody signs in through this.")
+        return replace(
+            _passed(LdapStep.ADDRESSES, "Your organization has proved no mail domain yet. Until it has, nobody signs in through this."),
+            mend="Add the mail domain of your people to your organization, and prove it.",
+        )
     if found.people and not within:
         return _failed(
             LdapStep.ADDRESSES,

@@ -1,6 +1,6 @@
-"""Further providers of the installation, in the order of their buttons: added from a preset or by addresses, changed; their logos."""
+"""Further providers of the installation, in the order of their buttons: their record, test and logos."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Final
 
 from core.domain.errors import Refusal
@@ -12,14 +12,16 @@ from entrypoints.http.machinery.accepts import FormWithFile
 from entrypoints.http.machinery.answers import Answer, redirect
 from entrypoints.http.machinery.browsers import BoundForm
 from entrypoints.http.machinery.calls import Call
-from entrypoints.http.pages.console.cells import Tone, code, copied, listed, number, plain, state, when, words
+from entrypoints.http.pages.console.cells import Cell, Tone, code, copied, listed, number, plain, state, when, words
 from entrypoints.http.pages.console.declaring import console
-from entrypoints.http.pages.console.forms import Asked, Choice, InputKind, shape
+from entrypoints.http.pages.console.forms import Asked, InputKind, shape
+from entrypoints.http.pages.console.platform.adding import NEW
+from entrypoints.http.pages.console.platform.adding import PAGES as ADDING
 from entrypoints.http.pages.console.platform.platform_tabs import PROVIDERS, PROVIDERS_ENTRY, PROVIDERS_TAB, position
 from entrypoints.http.pages.console.resource_pages import pages
-from entrypoints.http.pages.console.resources import Act, Ending, Making, Resource, Section
+from entrypoints.http.pages.console.resources import Act, Ending, Resource, Section
 from entrypoints.http.pages.console.sent_forms import explained
-from entrypoints.http.pages.console.visit import NO_ERRORS, DoneLink, Head, Page, PageVisit, button
+from entrypoints.http.pages.console.visit import NO_ERRORS, ButtonLink, DoneLink, Head, Page, PageVisit, button
 from entrypoints.http.routes.platform.further_providers import (
     FurtherProviderPath,
     activate_further_provider,
@@ -28,7 +30,6 @@ from entrypoints.http.routes.platform.further_providers import (
     delete_further_provider,
     get_further_provider,
     list_further_providers,
-    list_provider_presets,
     remove_further_logo,
     upload_further_logo,
 )
@@ -36,6 +37,7 @@ from entrypoints.http.routes.platform.further_providers import (
 _ONE: Final = f"{PROVIDERS}/{{key}}"
 LOGO: Final = f"{_ONE}/logo"
 _NO_LOGO: Final = f"{LOGO}/remove"
+_TEST: Final = "/ui/test-provider/{key}"
 _UPLOADED: Final = button("console.provider_logo.upload")
 _REMOVED: Final = button("console.provider_logo.remove")
 
@@ -109,13 +111,7 @@ def _state(one: Any) -> str:
 
 
 async def _known(visit: PageVisit, one: Any) -> Mapping[str, Any]:
-    del visit
-    return {"provider": one}
-
-
-async def _presets(visit: PageVisit) -> Sequence[Choice]:
-    found = await visit.ask(list_provider_presets)
-    return [Choice("", visit.text("console.platform_providers.no_preset")), *(Choice(one.key, one.name, one.guide) for one in found)]
+    return {"provider": one, "callback": Cell("copy", one.callback_url), "test": visit.here(_TEST)}
 
 
 def _openid(name: str, **more: Any) -> Asked:
@@ -136,7 +132,7 @@ _SETTINGS: Final = (
     code("client_id"),
     *(code(name) for name in ("issuer", "authorization_url", "token_url", "profile_url")),
     listed("scopes"),
-    code("subject", "console.platform_providers.subject_path"),
+    code("subject", "console.field.subject_path"),
     when("secret_set_at"),
     when("tested_at"),
 )
@@ -168,34 +164,7 @@ FURTHER: Final = Resource(
         when("created_at"),
         when("updated_at"),
     ),
-    making=Making(
-        shape(
-            create_further_provider,
-            Asked(
-                "preset",
-                kind=InputKind.CHOICE,
-                choices=_presets,
-                label="console.platform_providers.preset",
-                hint="console.platform_providers.preset_hint",
-            ),
-            Asked("client_id", kind=InputKind.TEXT),
-            Asked("client_secret", kind=InputKind.LONG, hint="console.platform_providers.secret_hint"),
-            Asked("key", label="console.field.short_name", hint="console.platform_providers.key_hint"),
-            "name",
-            "kind",
-            Asked("issuer", hint="console.platform_providers.issuer_hint"),
-            "authorization_url",
-            "token_url",
-            "profile_url",
-            "scopes",
-            Asked("subject", label="console.platform_providers.subject_path", hint="console.platform_providers.path_hint"),
-            Asked("email", label="console.field.email_path"),
-            "verified",
-            "full_name",
-            Asked("team_id", hint="console.platform_providers.apple_hint"),
-            "key_id",
-        ),
-    ),
+    main=lambda visit: ButtonLink(visit.text("console.platform_providers.new"), NEW) if visit.may(create_further_provider) else None,
     sections=(
         Section(
             "change",
@@ -210,6 +179,7 @@ FURTHER: Final = Resource(
                 "scopes",
             ),
             undone=False,
+            says=True,
         ),
         Section(
             "protocol",
@@ -221,7 +191,7 @@ FURTHER: Final = Resource(
                 _oauth("authorization_url"),
                 _oauth("token_url"),
                 _oauth("profile_url"),
-                _oauth("subject", label="console.platform_providers.subject_path", hint="console.platform_providers.path_hint"),
+                _oauth("subject", label="console.field.subject_path", hint="console.platform_providers.path_hint"),
                 _oauth("email", label="console.field.email_path"),
                 _oauth("verified"),
                 _oauth("full_name"),
@@ -229,6 +199,7 @@ FURTHER: Final = Resource(
                 _apple("key_id"),
             ),
             undone=False,
+            says=True,
         ),
     ),
     acts=(
@@ -243,13 +214,12 @@ FURTHER: Final = Resource(
     ),
     below=(
         ("console.provider_logo.title", LOGO, list_further_providers),
-        ("console.platform_providers.test", "/ui/test-provider/{key}", list_further_providers),
+        ("console.platform_providers.test", _TEST, list_further_providers),
     ),
     ending=Ending(delete_further_provider, typed=lambda one: str(one.key)),
     template="platform/provider.html",
     more=_known,
-    also=(list_provider_presets,),
 )
 
 
-PAGES: Final = (show_provider_logo, send_provider_logo, send_provider_logo_removal, *pages(FURTHER))
+PAGES: Final = (show_provider_logo, send_provider_logo, send_provider_logo_removal, *ADDING, *pages(FURTHER))

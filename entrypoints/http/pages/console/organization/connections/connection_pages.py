@@ -1,8 +1,7 @@
-"""The set-up of an organization's own provider: what to give to it, its metadata and certificates, our key pair, and the test."""
+"""The set-up of an organization's own provider: what to give to it, its metadata and certificates, and our key pair."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
-from urllib.parse import urlsplit
 from uuid import UUID
 
 from core.domain.errors import NotFound, Refusal
@@ -34,12 +33,13 @@ CONNECTION: Final = f"{ONE}/connection"
 EXCHANGES_AT: Final = f"{ONE}/exchanges"
 _METADATA: Final = f"{CONNECTION}/metadata"
 _CERTIFICATE: Final = f"{CONNECTION}/certificate"
-_TEST: Final = f"{CONNECTION}/test"
+TEST: Final = f"{CONNECTION}/test"
 _SUCCEED: Final = f"{CONNECTION}/succeed"
 _THEIRS: Final = (
     listed(lambda one: one.ldap and one.ldap.hosts, "console.field.hosts"),
     code(lambda one: one.ldap and one.ldap.bind_dn, "console.field.bind_dn"),
-    code("issuer"),
+    # A directory by LDAP names itself by nothing that people enter.
+    code(lambda one: "" if one.ldap else one.issuer, "console.field.issuer"),
     code(lambda one: one.saml and one.saml.sso_url, "console.field.sso_url"),
     code("client_id"),
 )
@@ -103,7 +103,7 @@ async def steps_of(visit: PageVisit, provider: UpstreamProviderRecord) -> Mappin
         "given": _given_to(visit, provider),
         "theirs": facts_of(_THEIRS, visit, provider),
         "fill": visit.here(_METADATA) if visit.may(upload_upstream_provider_metadata) else "",
-        "test": visit.here(_TEST) if visit.may(test_upstream_provider) else "",
+        "test": visit.here(TEST) if visit.may(test_upstream_provider) else "",
     }
 
 
@@ -134,7 +134,7 @@ async def _shown(visit: PageVisit, *, done: str = "", errors: Mapping[str, str] 
         succeed=visit.here(_SUCCEED),
         fill=visit.here(_METADATA),
         certify=visit.here(_CERTIFICATE),
-        test=visit.here(_TEST),
+        test=visit.here(TEST),
     )
 
 
@@ -175,19 +175,6 @@ async def certify_connection(call: Call[ConnectionCertificateForm, None, Upstrea
     return redirect(f"{visit.here(CONNECTION)}?done=saved")
 
 
-@console.post(_TEST, of=test_upstream_provider, also=(list_upstream_providers, list_connection_exchanges))
-async def test_connection(call: Call[BoundForm, None, UpstreamProviderPath, Any], postern: Postern) -> Page:
-    """Begin a test of a provider."""
-    visit = PageVisit(call, postern)
-    try:
-        started = await visit.ask(test_upstream_provider)
-    except Refusal as problem:
-        said, status = explained(visit, problem)
-        return Answer(await _shown(visit, errors={"": " ".join(said.values())}), status)
-    parts = urlsplit(started.url)
-    return redirect(f"{parts.path}?{parts.query}")
-
-
 @console.post(_SUCCEED, of=succeed_upstream_provider, also=(list_upstream_providers, list_connection_exchanges))
 async def succeed_connection(call: Call[SucceededProviderForm, None, UpstreamProviderPath, Any], postern: Postern) -> Page:
     """Name a provider the successor of another one."""
@@ -204,4 +191,4 @@ async def succeed_connection(call: Call[SucceededProviderForm, None, UpstreamPro
     return redirect(f"{visit.here(CONNECTION)}?done=saved")
 
 
-PAGES: Final = (show_connection, fill_connection, certify_connection, test_connection, succeed_connection)
+PAGES: Final = (show_connection, fill_connection, certify_connection, succeed_connection)

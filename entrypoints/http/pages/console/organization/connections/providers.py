@@ -466,7 +466,9 @@ def _saml(name: str, **more: Any) -> Asked:
 
 
 def _ldap(name: str, **more: Any) -> Asked:
-    return Asked(name, under=("kind", ProviderKind.LDAP), shown=_within(attrgetter("ldap"), name), **more)
+    """What a directory has a usual value for waits; hosts, account and base are asked in sight."""
+    waits = name not in {"hosts", "bind_dn", "base_dn"}
+    return Asked(name, under=("kind", ProviderKind.LDAP), shown=_within(attrgetter("ldap"), name), can_wait=waits, **more)
 
 
 def _within(settings: Callable[[Any], Any], name: str) -> Callable[[Any], Any]:
@@ -518,8 +520,20 @@ _LATEST: Final = (EXCHANGES.columns[0], words("kind", ConnectionExchangeKind), s
 
 async def _happened(visit: PageVisit, provider: Any) -> Mapping[str, Any]:
     """What happens at the provider, once it is active, and the steps that led there."""
-    listed = provider.state is ConnectionState.ACTIVE and visit.may(list_connection_exchanges)
-    return {**await steps_of(visit, provider), "latest": await latest_of(EXCHANGES, visit, _LATEST) if listed else None}
+    is_active = provider.state is ConnectionState.ACTIVE
+    listed = is_active and visit.may(list_connection_exchanges)
+    is_ldap_draft = provider.ldap is not None and not is_active
+    return {
+        **await steps_of(visit, provider),
+        "latest": await latest_of(EXCHANGES, visit, _LATEST) if listed else None,
+        # The form is a step of its own, for whoever may change it.
+        "typed_at": visit.here(f"{ONE}/ldap")
+        if provider.ldap is not None and not is_active and visit.may(change_upstream_provider)
+        else "",
+        "is_ldap_draft": is_ldap_draft,
+        "has_domain": is_ldap_draft and await visit.postern.tenancy.connections.has_proved_domain(visit.call.caller),
+        "new_domain": visit.here(f"{DOMAINS.at}/~new") if visit.may(create_domain_route) else "",
+    }
 
 
 PROVIDERS: Final = Resource(
@@ -556,6 +570,7 @@ PROVIDERS: Final = Resource(
             _oidc("client_secret", kind=InputKind.SECRET, is_needed=True),
         ),
         filled=_named_provider,
+        says=True,
     ),
     sections=(
         Section(
@@ -570,6 +585,7 @@ PROVIDERS: Final = Resource(
                 _oidc("second_factor_values", hint="console.providers.factors_hint"),
                 _MAPPING,
             ),
+            says=True,
         ),
         Section(
             "saml",
@@ -585,19 +601,20 @@ PROVIDERS: Final = Resource(
                 _saml("requested_contexts"),
                 Asked("second_factor_values", under=("kind", ProviderKind.SAML), hint="console.providers.factors_hint"),
             ),
+            says=True,
         ),
         Section(
             "ldap",
             shape(
                 change_upstream_provider,
                 _ldap("hosts", hint="console.providers.hosts_hint"),
-                _ldap("start_tls"),
-                _ldap("ca_certificates", kind=InputKind.LONG, hint="console.providers.authorities_hint"),
                 _ldap("bind_dn", hint="console.providers.bind_dn_hint"),
                 Asked(
                     "bind_password", kind=InputKind.SECRET, under=("kind", ProviderKind.LDAP), hint="console.providers.bind_password_hint"
                 ),
                 _ldap("base_dn", hint="console.providers.base_dn_hint"),
+                _ldap("ca_certificates", kind=InputKind.LONG, hint="console.providers.authorities_hint"),
+                _ldap("start_tls"),
                 _ldap("search_scope"),
                 _ldap("person_filter", kind=InputKind.TEXT),
                 _ldap("sign_in_attributes", hint="console.providers.sign_in_attributes_hint"),
@@ -610,6 +627,8 @@ PROVIDERS: Final = Resource(
                 _ldap("keeps_in_step", hint="console.providers.keeps_in_step_hint"),
                 _ldap("step_minutes"),
             ),
+            says=True,
+            folds=True,
         ),
     ),
     acts=(
