@@ -30,12 +30,12 @@ from entrypoints.http.pages.console.own_texts import (
     field_of,
     figure_of,
     grouped,
-    label_of,
     name_of,
     place_name,
     place_texts,
     text_shape,
 )
+from entrypoints.http.pages.console.own_texts.names import label_of
 from entrypoints.http.pages.console.sent_forms import WrongInput, body_of, changed, moved, sealed, sent_texts, texts_of
 from entrypoints.http.pages.console.undo import OfferedUndo, Undoable, changing, noted, offered, undo_pages
 from entrypoints.http.pages.console.visit import NO_ERRORS, AnyCall, DoneLink, Head, Page, PageVisit, button
