@@ -16,6 +16,7 @@ from adapters.postgres.tenancy.members import MOST_ADDRESSEES, owners
 from adapters.postgres.ties import IS_OWN_MEMBERSHIP
 from core.domain.identifiers import DeviceId, LoginEventId, OrganizationId, ServiceId, UserId, first_id
 from core.domain.identity.devices import located
+from core.domain.identity.login_events import LoginFailure
 from core.domain.identity.risk_policies.owner_mails import NoticedSignIn
 from core.domain.identity.risk_policies.policies import (
     NO_ROLE,
@@ -62,6 +63,7 @@ class _Past(Frozen, kw_only=True):
     service_id: UUID | None
     spot: list[int] | None
     goes_on: bool
+    is_refused: bool
 
     def sign_in(self) -> PastSignIn:
         return PastSignIn(
@@ -77,6 +79,7 @@ class _Past(Frozen, kw_only=True):
             service=None if self.service_id is None else ServiceId(self.service_id),
             spot=spot_of(self.spot),
             goes_on=self.goes_on,
+            is_refused=self.is_refused,
         )
 
 
@@ -193,6 +196,7 @@ _PEOPLE: Final[LiteralString] = f"""
 _OF_ORGANIZATION: Final = "organization_id = %(organization)s and "
 
 
+_JUDGED: Final[LiteralString] = f"(success or reason = '{LoginFailure.REFUSED_BY_RULE.value}')"
 # Whoever redeems a code has no browser at hand: a sign-in that its application logs so has neither address nor program.
 _GOES_ON: Final[LiteralString] = f"(provider = '{SESSION_PROVIDER}' or address is null and user_agent is null)"
 
@@ -201,9 +205,9 @@ def _sign_ins(place: LiteralString) -> LiteralString:
     return f"""
     select id, user_id, created_at, provider, country, host(address) as address, device_id,
            'new_device' = any (risk_factors) as is_new, round(risk_score::numeric, 2)::float8 as score, service_id, spot,
-           {_GOES_ON} as goes_on
+           {_GOES_ON} as goes_on, not success as is_refused
       from login_events
-     where {place}id > %(after)s and success and user_id is not null and created_at >= %(since)s
+     where {place}id > %(after)s and {_JUDGED} and user_id is not null and created_at >= %(since)s
      order by id
      limit %(limit)s
 """
@@ -213,7 +217,7 @@ def _older(place: LiteralString) -> LiteralString:
     return f"""
     select id
       from login_events
-     where {place}id > %(first)s and success and user_id is not null and created_at >= %(since)s
+     where {place}id > %(first)s and {_JUDGED} and user_id is not null and created_at >= %(since)s
      order by id desc
     offset %(most)s
      limit 1

@@ -37,6 +37,7 @@ async def test_a_second_factor_outside_germany_takes_ten_actions_at_most(page: P
     owner = CountedClicks(page)
     await owner.press("Signing in")
     await owner.press("Risk")
+    await owner.press("Add a rule")
     await owner.type("Name of the rule", "Second factor outside Germany")
     await owner.type("Outside these countries", "DE")
     await owner.press("Add a rule")
@@ -54,6 +55,8 @@ async def test_a_second_factor_outside_germany_takes_ten_actions_at_most(page: P
 
 async def test_the_page_is_sound_when_it_is_empty_and_when_something_is_wrong(page: Page, scene: Inviting) -> None:
     await entered(page, scene, RISK)
+    await require_sound(page)
+    await page.follow("Add a rule")
     await require_sound(page)
     await page.fill("Name of the rule", "Nowhere")
     await page.fill("Outside these countries", "Germany")

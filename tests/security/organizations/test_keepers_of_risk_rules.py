@@ -235,9 +235,10 @@ async def _send_forms(scene: KeptRulesScene, shown: Keeper, at: Keeper, named: s
     """Sends every form of the page of the rules to the same place of the page `at`, and changes nothing there. `named`: the rule that a
     press names.
     """
-    tab = await scene.tabs[shown.manager].tab().open(shown.page)
-    forms = [one for one in tab.page.forms if one.action.startswith(shown.page)]
-    assert {one.action.removeprefix(shown.page) for one in forms} == {"", "/act", "/exceptions"}
+    tab = scene.tabs[shown.manager].tab()
+    pages = (shown.page, f"{shown.page}/rule", f"{shown.page}/rule?policy={scene.kept[shown.name]['policies'][1]['id']}")
+    forms = [one for page in pages for one in (await tab.open(page)).page.forms if one.action.startswith(shown.page)]
+    assert {one.action.removeprefix(shown.page) for one in forms} == {"/rule", "/act", "/exceptions"}
     for form in forms:
         step = form.action.removeprefix(shown.page)
         if shown is at and step != "/act":
@@ -247,7 +248,7 @@ async def _send_forms(scene: KeptRulesScene, shown: Keeper, at: Keeper, named: s
             if step == "/act":
                 fields |= {"act": act, **({"policy": named} if named else {})}
             else:
-                fields |= {"name": "From elsewhere", "networks": "10.0.0.0/8"} if not step else {}
+                fields |= {"name": "From elsewhere", "networks": "10.0.0.0/8"} if step == "/rule" else {}
             answer = await tab.tabs.request("POST", f"{at.page}{step}", fields)
             # A press on a rule that is not there keeps the rules as they are.
             assert answer.status == 303 if shown is at else answer.status in {403, 404}, (form.action, answer.status)

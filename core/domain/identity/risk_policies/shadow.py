@@ -1,6 +1,7 @@
 """Rules for risk before they count: the report of whom they would have met, the shadow, and names for ways to sign in.
 
-Whom rules for risk would have met: the sign-ins of the last thirty days, judged by the rules as they are now, shadow or not.
+Whom rules for risk would have met: the sign-ins of the last thirty days, judged by the rules as they are now, shadow or not. Those that a
+rule refused are among them: otherwise a rule that counts and refuses would seem to meet nobody.
 
 Only sign-ins that led to the organization count. Of people whom it merely lists, it judges by what it has seen itself.
 
@@ -126,6 +127,8 @@ class PastSignIn(Frozen):
     spot: Spot | None = None
     goes_on: bool = False
     """It rests on a session that had begun before."""
+    is_refused: bool = False
+    """A rule refused it. The report counts it, and it makes no device and no place known."""
 
 
 class PastPerson(Frozen):
@@ -206,7 +209,7 @@ class ShadowReport:
         if not person.is_own:
             new_device, score = self._as_seen(one)
         last = self._last.get(one.user)
-        if one.country is not None or one.spot is not None:
+        if (one.country is not None or one.spot is not None) and not one.is_refused:
             self._last[one.user] = LastSeen(one.country, one.spot, one.at)
         return SignInFacts(
             user=one.user,
@@ -224,11 +227,11 @@ class ShadowReport:
 
     def _as_seen(self, one: PastSignIn) -> tuple[bool, float]:
         is_known = one.device is not None and (one.user, one.device) in self._devices
-        if one.device is not None:
+        if one.device is not None and not one.is_refused:
             self._devices.add((one.user, one.device))
         countries = self._countries.setdefault(one.user, set())
         is_elsewhere = one.country is not None and bool(countries) and one.country not in countries
-        if one.country is not None:
+        if one.country is not None and not one.is_refused:
             countries.add(one.country)
         score = (0 if is_known else WEIGHTS[RiskFactor.NEW_DEVICE]) + (WEIGHTS[RiskFactor.UNKNOWN_LOCATION] if is_elsewhere else 0)
         return not is_known, round(score, 2)

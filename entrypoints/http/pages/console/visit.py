@@ -104,6 +104,8 @@ class Head(Frozen, kw_only=True):
     curl: str = ""
     done: str = ""
     """The word in the query of the page, after a form: one of `_NOTICES`, or the text key of a button."""
+    done_to: str = ""
+    """What the form has done it to, where the title does not say."""
     errors: Mapping[str, str] = NO_ERRORS
     """By the name of the field; errors about no field have the name ""."""
 
@@ -192,7 +194,7 @@ class PageVisit:
             **self._headings(position, head, len(tabs)),
             errors=head.errors,
             managed=self.call.request.managed,
-            done=self._done(head.done, head.title),
+            done=self._done(head),
             # Said where a person comes in, and not on each page.
             speaks_otherwise=position.is_first and person.language not in {None, *CONSOLE_LANGUAGES},
             person=person.email.address,
@@ -227,14 +229,16 @@ class PageVisit:
             return {"heading": self.text(position.entry.label), "crumbs": (), "within": (), "subtitle": head.title, "is_said": True}
         return {"heading": head.title, "crumbs": head.crumbs, "within": (), "subtitle": "", "is_said": False}
 
-    def _done(self, done: str, called: str) -> str:
-        """What the last form has done. The word stands in the address, so it may be anything. `called` is the page's title, which on the
-        page of a record is the record's name.
+    def _done(self, head: Head) -> str:
+        """What the last form has done. The word stands in the address, so it may be anything. What it was done to is what the head says, or
+        the page's title, which on the page of a record is the record's name.
         """
-        if done in _BUTTONS:
-            result = done.removeprefix("console.").replace(".", "_")
-            return self.text(f"console.result.{result}", called=called)
-        return self.text(f"console.done.{done}") if done in _NOTICES else ""
+        if head.done in _BUTTONS:
+            result = head.done.removeprefix("console.").replace(".", "_")
+            return self.text(f"console.result.{result}", called=head.done_to or head.title)
+        if head.done == "saved" and head.done_to:
+            return self.text("console.done.saved_it", called=head.done_to)
+        return self.text(f"console.done.{head.done}") if head.done in _NOTICES else ""
 
     def _groups(self, position: PagePosition) -> Sequence[tuple[str, Sequence[SideLink]]]:
         """The side list. An entry leads to the first of its tabs that the caller may open."""

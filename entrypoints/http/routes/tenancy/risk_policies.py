@@ -269,8 +269,8 @@ async def get_risk_report(call: Call[None, None, OrganizationPath, Member], post
     """See whom the rules for risk would have met
 
     The sign-ins to the organization and its services in the last thirty days are judged by the rules as they are now, whether they count or
-    not. Of people whom the organization merely lists, it judges by what it has seen of them itself. A sign-in that goes on from a session
-    is not judged but counted apart: rules judge a session when it begins.
+    not; those that a rule refused are among them. Of people whom the organization merely lists, it judges by what it has seen of them
+    itself. A sign-in that goes on from a session is not judged but counted apart: rules judge a session when it begins.
     """
     return _report(await postern.tenancy.risk_policies.report(call.caller, call.actor.address))
 
@@ -319,8 +319,9 @@ async def set_installation_risk_policies(call: Call[RiskPoliciesBody], postern: 
 async def get_installation_risk_report(call: Call, postern: Postern) -> RiskReportRecord:
     """See whom the rules for risk of the installation would have met
 
-    All sign-ins of the last thirty days are judged by the rules as they are now, whether they count or not; the newest 200 000, if there
-    are more. One that goes on from a session is not judged but counted apart: rules judge a session when it begins.
+    All sign-ins of the last thirty days are judged by the rules as they are now, whether they count or not, with those that a rule refused;
+    the newest 200 000, if there are more. One that goes on from a session is not judged but counted apart: rules judge a session when it
+    begins.
     """
     return _report(await postern.tenancy.risk_policies.report_for_installation(call.caller, call.actor.address))
 

@@ -86,6 +86,18 @@ def test_own_members_are_judged_by_what_the_log_says() -> None:
     assert [one.met for one in report.reports()] == [1, 1]
 
 
+def test_what_a_rule_refused_is_met_and_makes_nothing_known() -> None:
+    new, far = rule(new_device=True), rule(impossible_travel=True)
+    report = ShadowReport(RiskPolicies(policies=(new, far)), {}, NOW)
+    refused = signed_in(country="US", at=NOW - timedelta(minutes=5), is_refused=True)
+    report.take([signed_in(device=None, at=NOW - timedelta(hours=1)), refused, refused, signed_in(device=None)])
+    assert (report.judged, [one.met for one in report.reports()]) == (4, [4, 0])
+    ours = ShadowReport(RiskPolicies(policies=(far,)), {ADA: OWN}, NOW)
+    ours.take([signed_in(at=NOW - timedelta(hours=1)), refused, signed_in()])
+    # From Germany to Germany: the place of the refused one is no place where the person was.
+    assert [one.met for one in ours.reports()] == [1]
+
+
 def test_what_goes_on_from_a_session_is_met_by_none_and_hides_no_travel() -> None:
     """The sign-in judges so, too: it asks for the last place that somebody knew."""
     rules = RiskPolicies(policies=(rule(impossible_travel=True), rule(except_countries=("AT",)), rule(services=(UUID(int=7),))))

@@ -1,19 +1,22 @@
 """The console's page of the rules for risk: a rule is written, its people are seen, and it counts, in few acts and without scripts."""
 
+import re
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
 from core.frozen import replace
 from entrypoints.bootstrap import Postern
 from tests.conftest import CapturedLog
-from tests.http.browsing import Tabs
+from tests.http.browsing import Tab, Tabs
 from tests.http.people import People
 from tests.http.signing_in import PASSWORD, unlimited
 from tests.http.tenancy.risk.test_risk_policies import RiskScene, policy
 
 PAGE = "/ui/o/acme/sign-in/risk"
+RULE = f"{PAGE}/rule"
 
 
 class RiskPageScene(RiskScene):
@@ -31,6 +34,33 @@ class RiskPageScene(RiskScene):
         await self.tab.send(email=self.owner.email)
         await self.tab.send(password=PASSWORD)
 
+    async def write(self, **fields: str | Sequence[str]) -> Tab:
+        """A new rule, by the button of the page."""
+        await self.tab.open(PAGE)
+        assert RULE in self.tab.page.links
+        await self.tab.open(RULE)
+        return await self.tab.send(self.form("except_networks"), **fields)
+
+    async def open_rule(self, called: str) -> Tab:
+        """By the button on its card."""
+        await self.tab.open(PAGE)
+        (at,) = (one["id"] for one in await self.policies() if one["name"] == called)
+        assert f"{RULE}?policy={at}" in self.tab.page.links
+        return await self.tab.open(f"{RULE}?policy={at}")
+
+    async def change(self, called: str, /, **fields: str | Sequence[str]) -> Tab:
+        await self.open_rule(called)
+        return await self.tab.send(self.form("except_networks"), **fields)
+
+    async def policies(self) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = (await self.request("GET", "/api/organizations/acme/risk-policies")).json()["policies"]
+        return found
+
+    def bars(self) -> list[int]:
+        """Their heights, the oldest day first."""
+        (path,) = re.findall(r'<path d="(M0 [^"]+)"', self.tab.shown.body.decode())
+        return [int(height) for height in re.findall(r"v-(\d+)", path)]
+
     def form(self, field: str) -> int:
         return next(place for place, one in enumerate(self.tab.page.forms) if field in one.fields or field in one.action)
 
@@ -45,36 +75,108 @@ async def scene(postern: Postern, people: People, log: CapturedLog) -> RiskPageS
 async def test_an_owner_writes_a_rule_sees_whom_it_would_have_met_and_lets_it_count(scene: RiskPageScene) -> None:
     await scene.tab.open(PAGE)
     assert "There is no rule yet" in scene.tab.page.text
-    page = await scene.tab.send(
-        scene.form("except_networks"), name="Only from the office", action="refuse", except_networks="198.51.100.0/24"
-    )
+    page = await scene.write(name="Only from the office", action="refuse", except_networks="198.51.100.0/24")
+    assert "The rule “Only from the office” is there, in shadow" in page.page.text
     assert "In shadow" in page.page.text
     assert "It would have met one sign-in." in page.page.text
     assert "ada@home.example" in page.page.text
     assert "It would have refused you." in page.page.text
+    assert scene.bars() == [*[1] * 29, 40]
+    assert "Outside the networks: 198.51.100.0/24" in page.page.text
     page = await scene.tab.send(scene.form("policy"), act="count")
     assert "Counts" in page.page.text
+    assert "The rule “Only from the office” counts from the next sign-in on." in page.page.text
     assert (await scene.enter()).status == 403
+    # What the rule refused is what it met.
+    assert "It fits 2 sign-ins of the last thirty days. One person." in (await scene.tab.open(PAGE)).page.text
     # The session of the owner is older than the rule, and the page names the sign-in that it refused.
     assert "What the rules decided last" in (await scene.tab.open(PAGE)).page.text
     await scene.tab.send(scene.form("policy"), act="remove")
     assert "There is no rule yet" in scene.tab.page.text
+    assert "The rule is gone." in scene.tab.page.text
+
+
+async def test_a_rule_is_changed_and_stands_in_shadow_again_unless_it_meets_the_same(scene: RiskPageScene) -> None:
+    await scene.write(name="Office", action="second_factor", except_networks="198.51.100.0/24")
+    await scene.tab.open(PAGE)
+    await scene.tab.send(scene.form("policy"), act="count")
+    kept = await scene.policies()
+    page = await scene.change("Office", name="The office")
+    assert "Saved: the rule “The office”." in page.page.text
+    (named,) = await scene.policies()
+    assert named == {**kept[0], "name": "The office"}
+    assert named["counts"]
+    await scene.change("The office", networks="192.0.2.0/24")
+    (changed,) = await scene.policies()
+    assert (changed["id"], changed["counts"], changed["when"]["networks"]) == (kept[0]["id"], False, ["192.0.2.0/24"])
+    assert changed["when"]["except_networks"] == ["198.51.100.0/24"]
+    assert (await scene.tab.open(f"{RULE}?policy=01928c3e-5f1a-7cc1-9d4e-6b0c2a7f1e55")).status == 404
+
+
+async def test_a_change_shows_all_that_the_rule_asks_and_keeps_its_place(postern: Postern, people: People, log: CapturedLog) -> None:
+    placed = replace(postern, tenancy=replace(postern.tenancy, risk_policies=replace(postern.tenancy.risk_policies, knows_countries=True)))
+    scene = RiskPageScene(placed, people, unlimited(placed), log)
+    await scene.prepare()
+    (shop,) = (one["id"] for one in people.rows("select id from services where slug = 'shop'"))
+    when = {
+        "least_score": 0.4,
+        "ways": ["link", "password"],
+        "countries": ["CH", "FR"],
+        "except_countries": ["DE"],
+        "networks": ["192.0.2.0/24"],
+        "except_networks": ["192.0.2.7/32"],
+        "new_device": False,
+        "impossible_travel": True,
+        "from_hour": 22,
+        "until_hour": 6,
+        "services": [str(shop)],
+        "roles": ["none", "owner"],
+    }
+    assert (await scene.put({**policy("passkey"), "name": "All", "when": when}, policy("refuse"))).status == 200
+    before = await scene.policies()
+    await scene.change("All", action="second_factor")
+    after = await scene.policies()
+    assert [one["name"] for one in after] == [one["name"] for one in before]
+    assert after[0] == {**before[0], "action": "second_factor"}
+    # A wrong change is told at its field, and what was typed stays.
+    page = await scene.change("All", least_score="2")
+    assert page.status == 400
+    assert 'id="least_score-error"' in page.shown.body.decode()
+    assert await scene.policies() == after
+
+
+async def test_a_rule_that_somebody_else_has_changed_meanwhile_is_not_changed(scene: RiskPageScene) -> None:
+    await scene.write(name="Mine", action="second_factor", networks="198.51.100.0/24")
+    await scene.open_rule("Mine")
+    (kept,) = await scene.policies()
+    theirs = {**kept, "when": {"networks": ["203.0.113.0/24"]}}
+    assert (await scene.put(theirs)).status == 200
+    page = await scene.tab.send(scene.form("except_networks"), name="Still mine")
+    assert page.status == 409
+    assert "not those that you have seen" in page.page.text
+    assert page.page.forms[scene.form("except_networks")].fields["name"] == "Still mine"
+    (left,) = await scene.policies()
+    assert (left["name"], left["when"]["networks"]) == ("Mine", ["203.0.113.0/24"])
+    # A rule that is gone meanwhile comes back by no change.
+    await scene.open_rule("Mine")
+    await scene.request("PUT", "/api/organizations/acme/risk-policies", {"policies": [], "exceptions": []})
+    assert (await scene.tab.send(scene.form("except_networks"))).status == 409
+    assert await scene.policies() == []
 
 
 async def test_a_wrong_rule_is_told_in_words_and_keeps_what_was_typed(scene: RiskPageScene) -> None:
-    await scene.tab.open(PAGE)
-    page = await scene.tab.send(scene.form("except_networks"), name="Everybody", action="refuse")
+    page = await scene.write(name="Everybody", action="refuse")
     assert "fits everybody" in page.page.text
-    await scene.tab.send(scene.form("except_networks"), name="First", action="passkey", networks="192.0.2.0/24")
-    await scene.tab.send(scene.form("except_networks"), name="Second", action="second_factor", networks="198.51.100.0/24")
+    assert page.page.forms[scene.form("except_networks")].fields["name"] == "Everybody"
+    await scene.write(name="First", action="passkey", networks="192.0.2.0/24")
+    await scene.write(name="Second", action="second_factor", networks="198.51.100.0/24")
     await scene.tab.send(scene.form("policy") + 1, act="first")
     saved = (await scene.request("GET", "/api/organizations/acme/risk-policies")).json()["policies"]
     assert [one["name"] for one in saved] == ["Second", "First"]
 
 
 async def test_a_rule_that_the_page_has_not_shown_does_not_count_by_its_press(scene: RiskPageScene) -> None:
-    await scene.tab.open(PAGE)
-    await scene.tab.send(scene.form("except_networks"), name="Elsewhere", action="refuse", networks="203.0.113.0/24")
+    await scene.write(name="Elsewhere", action="refuse", networks="203.0.113.0/24")
     (shown,) = (await scene.request("GET", "/api/organizations/acme/risk-policies")).json()["policies"]
     # Somebody else lets the rule meet everybody here, in shadow, before the press.
     other = {**shown, "when": {"networks": ["192.0.2.0/24"]}}
@@ -91,9 +193,7 @@ async def test_the_form_takes_every_condition(postern: Postern, people: People, 
     scene = RiskPageScene(placed, people, unlimited(placed), log)
     await scene.prepare()
     (shop,) = (one["id"] for one in people.rows("select id from services where slug = 'shop'"))
-    await scene.tab.open(PAGE)
-    page = await scene.tab.send(
-        scene.form("except_networks"),
+    page = await scene.write(
         name="Everything",
         action="second_factor",
         least_score="0,4",
@@ -123,7 +223,8 @@ async def test_the_form_takes_every_condition(postern: Postern, people: People, 
         "services": [str(shop)],
         "roles": ["none", "owner"],
     }
-    for said in ("By: Sign-in link, Password", "Applications: Shop", "Roles: No member, Owner", "New device: no"):
+    device, hours = "On a device that the person has used before", "Between 22 and 6 o\N{RIGHT SINGLE QUOTATION MARK}clock (UTC)"
+    for said in ("By: Sign-in link, Password", "Applications: Shop", "Roles: No member, Owner", device, hours):
         assert said in page.page.text
 
 
@@ -141,12 +242,11 @@ async def test_the_form_takes_every_condition(postern: Postern, people: People, 
 async def test_a_condition_that_does_not_fit_is_told_at_its_field(
     scene: RiskPageScene, field: str, typed: str | Sequence[str], says: str
 ) -> None:
-    await scene.tab.open(PAGE)
-    page = await scene.tab.send(scene.form("except_networks"), name="Wrong", action="refuse", **{field: typed})
+    page = await scene.write(name="Wrong", action="refuse", **{field: typed})
     assert page.status == 400
     assert f'id="{field}-error"' in page.shown.body.decode()
     assert says in page.page.text
-    assert "There is no rule yet" in page.page.text
+    assert await scene.policies() == []
 
 
 class ExceptionScene(RiskPageScene):

@@ -15,14 +15,15 @@ from entrypoints.http.machinery.endpoints import Endpoint
 from entrypoints.http.machinery.errors import status_of
 from entrypoints.http.pages.console.forms import STEP, WAS, Input, InputKind, Shape
 from entrypoints.http.pages.console.navigation import PagePosition
+from entrypoints.http.pages.console.own_texts.names import label_of
 from entrypoints.http.pages.console.sent_forms import Problem, explained
 from entrypoints.http.pages.console.visit import PageVisit
+from entrypoints.http.pages.previews import MADE_UP
 from entrypoints.http.routes.tenancy.texts import OpenTextRecord, TextsRecord
 
 COMMON: Final = "common"
 """In place of a place: the texts that most organizations change, on one page."""
 COMMON_KEYS: Final = ("sign_in.title", "sign_in.title_to", "mail_invitation.subject", FOOTER)
-_OF_TABS: Final = frozenset({"page", "open_page"})
 BACK: Final = "back"
 """The name of the buttons that take one of ours back. Their value is the key."""
 
@@ -94,15 +95,6 @@ def _input(opened: OpenText) -> Input:
     )
 
 
-def label_of(opened: OpenText) -> str:
-    """The key of what the text is called. The title of a tab often reads as the heading of its page, and what lists of mails show below a
-    subject is none.
-    """
-    name = opened.key.rpartition(".")[2]
-    kind = "tab" if name in _OF_TABS else "preview" if name == "preview" else opened.kind
-    return f"console.own_texts.kind_{kind}"
-
-
 def field_of(key: str) -> str:
     """The name of the HTML field."""
     return key.replace(".", STEP)
@@ -148,6 +140,8 @@ def faults_of(visit: PageVisit, problem: Problem, inputs: Sequence[Input]) -> tu
 
 
 _HEADINGS = frozenset({TextKind.TITLE, TextKind.SUBJECT})
+# Mails of one place whose subjects read alike.
+_ALIKE: Final = frozenset({"welcome", "joined"})
 
 
 class ShownText(Frozen, kw_only=True):
@@ -225,9 +219,11 @@ def _heading(visit: PageVisit, texts: Sequence[OpenTextRecord]) -> str:
     """What people read at the top of the page or mail, in the reader's language."""
     first = next((one for one in texts if one.kind in _HEADINGS), None)
     words = visit.postern.foundation.shipped_words.written(visit.call.language)
+    page = texts[0].page
+    if page in _ALIKE:
+        return visit.text(f"console.own_texts.mail_{page}")
     if first is not None:
         return words[first.key]
-    page = texts[0].page
     return next((words[key] for key in (f"{page}.page", f"{page}.title") if key in words), "") or place_name(visit, texts[0].place)
 
 
@@ -236,6 +232,8 @@ class Figure(Frozen):
 
     language: Language
     title: str
+    title_to: str
+    """On the way to an application."""
     subject: str
     footer: Sequence[Sequence[tuple[str, bool]]]
     """Paragraphs of words, each with whether it is a link."""
@@ -243,9 +241,10 @@ class Figure(Frozen):
 
 def figure_of(visit: PageVisit, texts: PlaceTexts, sent: Mapping[str, Any], name: str) -> Figure:
     said = {one.key: sent[field_of(one.key)].strip() or beneath(visit, texts, one) for one in texts.listed}
-    values = {"organization": name}
+    values = {"organization": name, "service": MADE_UP["service"]}
     footer = [[_part(one) for one in parts(paragraph)] for paragraph in paragraphs(said["own.footer"]) if paragraph]
-    return Figure(texts.language, said["sign_in.title"], _filled(said["mail_invitation.subject"], values), footer)
+    title_to = _filled(said["sign_in.title_to"], values)
+    return Figure(texts.language, said["sign_in.title"], title_to, _filled(said["mail_invitation.subject"], values), footer)
 
 
 def _part(one: str | TextLink) -> tuple[str, bool]:

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
+from urllib.parse import quote_plus
 
 import msgspec
 
@@ -34,6 +35,7 @@ from entrypoints.http.pages.console.own_texts import (
     place_texts,
     text_shape,
 )
+from entrypoints.http.pages.console.own_texts.names import label_of
 from entrypoints.http.pages.console.sent_forms import WrongInput, body_of, changed, moved, sealed, sent_texts, texts_of
 from entrypoints.http.pages.console.undo import OfferedUndo, Undoable, changing, noted, offered, undo_pages
 from entrypoints.http.pages.console.visit import NO_ERRORS, AnyCall, DoneLink, Head, Page, PageVisit, button
@@ -41,6 +43,20 @@ from entrypoints.http.routes.tenancy.texts import StoredTextRecord, TextsPatch, 
 from ports.texts import Text
 
 _OF_NOTICE: Final = frozenset({COMMON, TextPlace.EVERYWHERE})
+
+
+# More texts than these are counted in the notice, and not named.
+_MOST_NAMED: Final = 3
+
+
+class SavedTexts(DoneLink, frozen=True):
+    """The query of a page of texts."""
+
+    texts: str = ""
+    """The keys of the texts that the form before has saved, with spaces between them."""
+
+
+NOTHING_SAVED: Final = SavedTexts()
 
 
 class PlaceRow(Frozen):
@@ -74,7 +90,7 @@ def place_pages(pages: TextPages) -> Sequence[Endpoint]:
         texts = await find(visit)
         present = texts_of(texts.inputs(shape), texts)
         undos = await offered(visit, texts, (undoable,))
-        return Answer(await _page(pages, shape, visit, texts, present, done=call.query.done, undos=undos), 200)
+        return Answer(await _page(pages, shape, visit, texts, present, done=call.query, undos=undos), 200)
 
     async def send(call: AnyCall, postern: Postern) -> Page:
         visit, texts = PageVisit(call, postern), await find(PageVisit(call, postern))
@@ -95,12 +111,13 @@ def place_pages(pages: TextPages) -> Sequence[Endpoint]:
         except (WrongInput, Refusal) as problem:
             errors, status = faults_of(visit, problem, inputs)
             return Answer(await _page(pages, shape, visit, texts, sent, errors=errors), status)
-        return redirect(f"{visit.here(pages.page)}?done=saved")
+        saved = quote_plus(" ".join(one.name for one in own))
+        return redirect(f"{visit.here(pages.page)}?done=saved&texts={saved}")
 
     also = (pages.listing,)
     return (
-        console.get(pages.at, of=pages.changing, also=also)(stated(show, f"list_{pages.name}", pages.at, query=DoneLink)),
-        console.get(pages.page, of=pages.changing, also=also)(stated(show, f"show_{pages.name}", pages.page, query=DoneLink)),
+        console.get(pages.at, of=pages.changing, also=also)(stated(show, f"list_{pages.name}", pages.at, query=SavedTexts)),
+        console.get(pages.page, of=pages.changing, also=also)(stated(show, f"show_{pages.name}", pages.page, query=SavedTexts)),
         console.post(pages.page, of=pages.changing, also=also)(stated(send, f"send_{pages.name}", pages.page, body=shape.form)),
         *undo_pages(undoable),
     )
@@ -125,7 +142,7 @@ async def _page(
     *,
     errors: Mapping[str, str] = NO_ERRORS,
     meanwhile: Sequence[tuple[str, str]] = (),
-    done: str = "",
+    done: SavedTexts = NOTHING_SAVED,
     undos: Sequence[OfferedUndo] = (),
 ) -> bytes:
     is_list = texts.place == COMMON
@@ -137,7 +154,8 @@ async def _page(
         title=title if is_list else place_name(visit, TextPlace(texts.place)),
         crumbs=() if is_list else ((title, visit.here(pages.at)),),
         curl=visit.curl(pages.changing, body=example),
-        done=done,
+        done=done.done,
+        done_to=_named(visit, done.texts.split(), texts.language),
         errors=errors,
     )
     present = texts_of(texts.inputs(shape), texts)
@@ -158,6 +176,15 @@ async def _page(
         below=[(visit.text("console.notice.title"), visit.here(pages.notice))] if pages.notice and texts.place in _OF_NOTICE else (),
         **(await _listed(pages, visit, texts, sent) if is_list else {}),
     )
+
+
+def _named(visit: PageVisit, keys: Sequence[str], language: Language) -> str:
+    """What the notice says of the texts that were saved. The keys stand in the address, so they may be anything."""
+    names = [visit.text(label_of(OPEN_TEXTS[key])) for key in keys if key in OPEN_TEXTS]
+    if not names:
+        return ""
+    named = "; ".join(names) if len(names) <= _MOST_NAMED else visit.text("console.own_texts.several", count=len(names))
+    return visit.text("console.own_texts.in_language", texts=named, language=name_of(language))
 
 
 def _preview_address(pages: TextPages, visit: PageVisit) -> str:

@@ -13,10 +13,12 @@ async def send(platform: PlatformScene, to: str, **fields: str | list[str]) -> T
 
 async def test_a_platform_owner_writes_a_rule_lets_it_count_and_makes_an_exception(platform: PlatformScene) -> None:
     assert "There is no rule yet" in (await platform.at("/risk")).page.text
-    page = (await send(platform, PAGE, name="Only from here", action="refuse", except_networks="198.51.100.0/24")).page
+    await platform.at("/risk/rule")
+    page = (await send(platform, f"{PAGE}/rule", name="Only from here", action="refuse", except_networks="198.51.100.0/24")).page
     assert "In shadow" in page.text
     assert "It would have refused you." in page.text
-    await send(platform, PAGE, name="Never", action="refuse", networks="10.0.0.0/8", except_networks="10.0.0.0/8")
+    await platform.at("/risk/rule")
+    await send(platform, f"{PAGE}/rule", name="Never", action="refuse", networks="10.0.0.0/8", except_networks="10.0.0.0/8")
     assert "can never fit" in platform.tab.page.text
     await platform.at("/risk")
     platform.people.add("ada@home.example")

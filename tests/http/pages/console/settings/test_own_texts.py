@@ -5,13 +5,19 @@ from base64 import b64encode
 from hashlib import sha256
 from typing import Any
 
+import pytest
 import trio
 
-from core.domain.texts.own_texts import TextPlace
+from adapters.texts import shipped
+from core.domain.languages import CONSOLE_LANGUAGES, Language
+from core.domain.texts.own_texts import OPEN_TEXTS, TextPlace
+from entrypoints.http.pages.console.own_texts import COMMON_KEYS
+from entrypoints.http.pages.console.own_texts.names import label_of
 from tests.http.browsing import Tab
 from tests.http.cast import all_at_once
 from tests.http.pages.console.conftest import ConsoleScene
 from tests.http.tenancy.texts.written_texts import write_texts
+from tests.places import PAGES
 
 TEXTS = "/settings/texts"
 COMMON = f"{TEXTS}/common/en"
@@ -38,16 +44,17 @@ async def test_a_text_is_written_beside_ours_and_taken_back(console: ConsoleScen
     tab = await console.at(SIGN_IN)
     assert tab.status == 200
     assert "Titel" not in tab.page.text
-    assert "Title Anmelden" in tab.page.text
+    assert "Title, without an application Anmelden" in tab.page.text
     assert "Must stand in it: {service}" in tab.page.text
     tab = await write(console, sign_in__title="Willkommen bei Acme", sign_in__title_to="Zu {service}", sign_in__next="")
-    assert tab.place.endswith(f"{SIGN_IN}?done=saved")
+    assert f"{SIGN_IN}?done=saved&" in tab.place
+    assert "Saved: Title, without an application; Title, with an application (Deutsch)." in tab.page.text
     assert kept(console) == {("de", "sign_in.title"): "Willkommen bei Acme", ("de", "sign_in.title_to"): "Zu {service}"}
     assert console.fields(SIGN_IN).fields["sign_in__title"] == "Willkommen bei Acme"
     assert "Deutsch 2" in (await console.at(TEXTS)).page.text
     # The button at a text takes it back, and saves what else was written.
     tab = await write(console, back="sign_in.title", sign_in__next="Los")
-    assert tab.place.endswith("?done=saved")
+    assert "?done=saved&" in tab.place
     assert kept(console) == {("de", "sign_in.title_to"): "Zu {service}", ("de", "sign_in.next"): "Los"}
     assert (await write(console)).place.endswith("?done=unchanged")
     # A key that is none changes nothing.
@@ -68,16 +75,45 @@ async def test_what_is_wrong_stands_at_each_field_and_all_that_was_written_stays
     assert kept(console) == {("de", "sign_in.title"): "Hallo"}
 
 
-async def test_no_two_texts_of_a_page_or_mail_are_called_alike(console: ConsoleScene) -> None:
+async def test_what_is_saved_shows_in_each_preview(console: ConsoleScene) -> None:
+    """Each of the two titles of the sign-in page: in the small one, and in the whole page that the list leads to."""
+    tab = await write(console, f"{TEXTS}/common/de", sign_in__title="Willkommen bei Acme")
+    assert '<p class="title" dir="auto">Willkommen bei Acme</p>' in tab.shown.body.decode()
+    tab = await write(console, f"{TEXTS}/common/de", sign_in__title_to="Weiter zu {service}")
+    assert '<p class="title" dir="auto">Weiter zu Shop</p>' in tab.shown.body.decode()
+    assert "Saved: Title, with an application (Deutsch)." in tab.page.text
+    for said in ("without an application", "with an application"):
+        assert f"The whole sign-in page, {said} (Deutsch)" in tab.page.text
+    wholes = [one for one in tab.page.links if "/pages/sign_in/de" in one]
+    assert {wholes.count(one) for one in wholes} == {2}  # below the previews, and at each own text
+    shown = [(await console.tab.open(one)).page.text for one in dict.fromkeys(wholes)]
+    assert [("Willkommen bei Acme" in one, "Weiter zu" in one) for one in shown] == [(True, False), (False, True)]
+
+
+@pytest.mark.parametrize("language", CONSOLE_LANGUAGES)
+def test_within_a_page_or_mail_each_text_has_a_name_of_its_own(language: Language) -> None:
+    texts = shipped(language, PAGES)
+    pages: dict[tuple[str, str], list[str]] = {}
+    for one in OPEN_TEXTS.values():
+        pages.setdefault((one.place, one.page), []).append(texts[label_of(one)])
+    for names in (*pages.values(), [texts[label_of(OPEN_TEXTS[key])] for key in COMMON_KEYS]):
+        assert len(set(names)) == len(names), names
+
+
+async def test_within_a_place_each_text_is_told_by_its_heading_and_name(console: ConsoleScene) -> None:
     # Where people enter the code of a device, no organization is known.
     assert (await console.at(f"{TEXTS}/{TextPlace.DEVICE}/en")).status == 404
     assert "Devices" not in (await console.at(TEXTS)).page.text
     for place in set(TextPlace) - {TextPlace.DEVICE}:
         shown = (await console.at(f"{TEXTS}/{place}/en")).shown.body.decode()
+        told = []
         for of_page in shown.split("<legend>")[1:]:
-            names = [" ".join(re.sub(r"<[^>]+>", " ", one).split()) for one in re.findall(r"<label [^>]+>(.*?)</label>", of_page)]
+            heading = of_page.partition("</legend>")[0]
+            # Without ours, which stands beside the name.
+            names = [one.partition(" <span")[0] for one in re.findall(r"<label [^>]+>(.*?)</label>", of_page)]
             assert names, place
-            assert len(set(names)) == len(names), (place, names)
+            told += [(heading, one) for one in names]
+        assert len(set(told)) == len(told), (place, told)
     assert "Title of the tab Sign in" in (await console.at(f"{TEXTS}/sign_in/en")).page.text
     assert "Preview line One click" in (await console.at(f"{TEXTS}/mail_registration/en")).page.text
 
@@ -87,7 +123,7 @@ async def test_links_lead_to_proved_domains_in_the_footer(console: ConsoleScene)
     assert tab.status == 400
     assert "Prove the domain of acme.example first" in tab.page.text
     tab = await write(console, COMMON, own__footer="Acme GmbH\r\n\r\nBerlin", sign_in__title="Welcome")
-    assert tab.place.endswith(f"{COMMON}?done=saved")
+    assert f"{COMMON}?done=saved&" in tab.place
     # Nothing of ours stands in place of a footer.
     buttons = dict(re.findall(r'name="back" value="([^"]+)"[^>]*>([^<]+)', tab.shown.body.decode()))
     assert buttons == {"sign_in.title": "Back to ours", "own.footer": "Remove the text"}
@@ -103,10 +139,10 @@ async def test_the_text_above_a_field_is_the_one_that_people_read_while_it_is_em
     write_texts(console.people, None, {"en": {"sign_in.title": "Welcome to the house", "own.footer": "House Ltd"}})
     await console.postern.foundation.installation_words.read()
     tab = await console.at(COMMON)
-    assert "Title Welcome to the house" in tab.page.text
+    assert "Title, without an application Welcome to the house" in tab.page.text
     assert "Footer House Ltd" in tab.page.text
     assert '<p class="title" dir="auto">Welcome to the house</p>' in tab.shown.body.decode()
-    assert "Title Anmelden" in (await console.at(SIGN_IN)).page.text
+    assert "Title, without an application Anmelden" in (await console.at(SIGN_IN)).page.text
 
 
 async def test_people_are_seen_to_see_the_looks_of_the_organization(console: ConsoleScene) -> None:
@@ -127,7 +163,7 @@ async def test_a_text_that_somebody_else_has_changed_is_not_lost(console: Consol
     await console.at(SIGN_IN)
     body = {"language": "de", "texts": {"sign_in.title": "Nochmals Bob"}}
     await ask_by_api(console, "PATCH", "/texts", body=body)
-    assert (await console.submit(SIGN_IN, sign_in__next="Los")).place.endswith("?done=saved")
+    assert (await console.submit(SIGN_IN, sign_in__next="Los")).page.text.count("Saved: Button, go on (Deutsch).") == 1
     assert kept(console)["de", "sign_in.title"] == "Nochmals Bob"
 
 
@@ -154,7 +190,7 @@ async def test_a_change_of_texts_is_put_back(console: ConsoleScene) -> None:
     await write(console, sign_in__title="Eins", sign_in__next="Los")
     await write(console, sign_in__title="Zwei", sign_in__register="Neu")
     tab = await console.at(SIGN_IN)
-    assert "Before that: Title Eins Button Nothing Put it back" in tab.page.text, tab.page.text
+    assert "Before that: Title, without an application Eins Button, create an account Nothing Put it back" in tab.page.text, tab.page.text
     undo = next(number for number, one in enumerate(tab.page.forms) if one.action.endswith(f"{SIGN_IN}/undo"))
     tab = await console.tab.send(undo)
     assert tab.place.endswith(f"{SIGN_IN}?done=put_back"), tab.page.text

@@ -1,4 +1,6 @@
-"""The page of rules for risk, of an organization or the installation. A new rule stands in shadow until somebody lets it count."""
+"""The pages of rules for risk, of an organization or the installation: all rules, each on a card, and the form of one. A new rule stands in
+shadow until somebody lets it count, and a changed one stands there again.
+"""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from hashlib import sha256
@@ -7,8 +9,8 @@ from uuid import UUID
 
 import msgspec
 
-from core.domain.errors import BadRequest, Conflict, Refusal
-from core.domain.identity.risk_policies.policies import NO_ROLE, PLATFORM_OWNER_ROLE, RiskAction, SignInWay
+from core.domain.errors import BadRequest, Conflict, NotFound, Refusal
+from core.domain.identity.risk_policies.policies import MOST_POLICIES, NO_ROLE, PLATFORM_OWNER_ROLE, RiskAction, SignInWay
 from core.domain.secrets import Token
 from core.domain.tenancy.roles import BuiltInRole
 from core.domain.tenancy.upstream_providers import CHANGED_SINCE
@@ -24,6 +26,7 @@ from entrypoints.http.pages.console.navigation import PagePosition
 from entrypoints.http.pages.console.organization import organization_tabs
 from entrypoints.http.pages.console.organization.people.roles import members_called, roles
 from entrypoints.http.pages.console.organization.risk import rule_forms
+from entrypoints.http.pages.console.organization.risk.rule_cards import RuleCard, card_of, with_others
 from entrypoints.http.pages.console.organization.risk.rule_forms import (
     ALL_KINDS,
     WITHOUT_TEAMS,
@@ -31,19 +34,20 @@ from entrypoints.http.pages.console.organization.risk.rule_forms import (
     ExceptionRows,
     RiskPolicyForm,
     field_of,
+    form_of,
     is_id,
     policy_of,
+    replaced,
     said_misfit,
     shape_of,
 )
 from entrypoints.http.pages.console.platform import platform_tabs
 from entrypoints.http.pages.console.rows import cut, filled, joined, pressed_on
-from entrypoints.http.pages.console.visit import NO_ERRORS, AnyCall, Head, Page, PageVisit
+from entrypoints.http.pages.console.visit import NO_ERRORS, AnyCall, ButtonLink, Head, Page, PageVisit, button
 from entrypoints.http.routes.platform.platform_users import search_users
 from entrypoints.http.routes.services.services import list_services
 from entrypoints.http.routes.tenancy.members import list_members
 from entrypoints.http.routes.tenancy.risk_policies import (
-    RiskConditionsBody,
     RiskPoliciesBody,
     RiskPoliciesRecord,
     RiskPolicyBody,
@@ -61,6 +65,29 @@ from entrypoints.http.routes.tenancy.teams import list_teams
 
 # The latest sign-ins about which a rule has decided.
 _LATEST: Final = 20
+# What a form has done, for the notice after it.
+_ADDED: Final = button("console.risk.add")
+_SAVED: Final = button("console.risk.save")
+_EXCEPTED: Final = button("console.risk.exceptions_save")
+_ACTED: Final = {act: button(f"console.risk.{act}") for act in ("count", "shadow", "first", "remove")}
+
+
+class ShownRules(msgspec.Struct, frozen=True, kw_only=True):
+    """The query of the page of all rules."""
+
+    done: str = ""
+    policy: str = ""
+    """The rule that the form before was about."""
+
+
+NOTHING_DONE: Final = ShownRules()
+
+
+class AskedRule(msgspec.Struct, frozen=True, kw_only=True):
+    """The query of the page of one rule."""
+
+    policy: str = ""
+    """Empty for a new rule."""
 
 
 class RiskPolicyAct(BoundForm, frozen=True, kw_only=True):
@@ -73,7 +100,6 @@ class RiskPolicyAct(BoundForm, frozen=True, kw_only=True):
 class _Typed(Frozen, kw_only=True):
     """What somebody has typed into the page, and what is wrong with it."""
 
-    form: RiskPolicyForm = RiskPolicyForm(form_token=Token(""))
     rows: Sequence[str] | None = None
     """The texts of the rows of exceptions. None: those that are kept."""
     errors: Mapping[str, str] = NO_ERRORS
@@ -98,15 +124,23 @@ class RulesPage(Frozen, kw_only=True):
     whose: str = ""
     """Ends the text keys that say whose rules these are."""
 
+    @property
+    def one(self) -> str:
+        """The template of the address of the form of one rule."""
+        return f"{self.at}/rule"
+
     def pages(self) -> Sequence[Endpoint]:
-        """See the rules and whom they would have met; add a rule in shadow; act on one; and set whom the rules leave out."""
+        """See the rules and whom they would have met; add a rule in shadow, or change one; act on one; and set whom the rules leave out."""
         seen, read = (self.report, self.events, *self.asked), self.rules
         excepting: Any = msgspec.defstruct(
             f"{self.name}_exceptions_form", [("seen", str, "")], bases=(self.exceptions.shape.form,), frozen=True, kw_only=True
         )
 
         async def show(call: AnyCall, postern: Postern) -> Page:
-            return await self.show(PageVisit(call, postern))
+            return Answer(await self._shown(PageVisit(call, postern), _Typed(), call.query), 200)
+
+        async def ask(call: AnyCall, postern: Postern) -> Page:
+            return await self.ask(PageVisit(call, postern), call.query)
 
         def sent(verb: str, step: str, form: Any, do: Callable[[PageVisit, Any], Awaitable[Page]]) -> Endpoint:
             async def handler(call: AnyCall, postern: Postern) -> Page:
@@ -116,23 +150,44 @@ class RulesPage(Frozen, kw_only=True):
             return console.post(at, of=self.set_rules, also=(read, *seen))(stated(handler, f"{verb}_{self.name}", at, body=form))
 
         return (
-            console.get(self.at, of=read, also=seen)(stated(show, f"show_{self.name}", self.at)),
-            sent("add_to", "", RiskPolicyForm, self.add),
+            console.get(self.at, of=read, also=seen)(stated(show, f"show_{self.name}", self.at, query=ShownRules)),
+            console.get(self.one, of=self.set_rules, also=(read, *self.asked))(
+                stated(ask, f"ask_for_one_of_{self.name}", self.one, query=AskedRule)
+            ),
+            sent("add_to", "/rule", RiskPolicyForm, self.keep),
             sent("act_on", "/act", RiskPolicyAct, self.act),
             sent("except_from", "/exceptions", excepting, self.set_exceptions),
         )
 
-    async def show(self, visit: PageVisit) -> Page:
-        return Answer(await self._shown(visit, _Typed()), 200)
-
-    async def add(self, visit: PageVisit, form: RiskPolicyForm) -> Page:
-        try:
-            added = policy_of(form)
-        except ConditionMisfit as misfit:
-            return Answer(await self._shown(visit, _Typed(form=form, errors=said_misfit(visit, misfit))), 400)
+    async def ask(self, visit: PageVisit, query: AskedRule) -> Page:
+        """The form of a new rule, or of one to change."""
+        if not query.policy:
+            return Answer(await self._asked(visit, RiskPolicyForm(form_token=Token(""))), 200)
         record: RiskPoliciesRecord = await visit.ask(self.rules)
-        body = RiskPoliciesBody(policies=[*record.policies, added], exceptions=record.exceptions)
-        return await self._kept(visit, body, _Typed(form=form))
+        found = next((one for one in record.policies if str(one.id) == query.policy), None)
+        if found is None:
+            raise NotFound
+        return Answer(await self._asked(visit, form_of(found, _digest(record)), found.name), 200)
+
+    async def keep(self, visit: PageVisit, form: RiskPolicyForm) -> Page:
+        """Adds the rule, or changes the one that the form names."""
+        try:
+            written = policy_of(form)
+        except ConditionMisfit as misfit:
+            return Answer(await self._asked(visit, form, form.name, said_misfit(visit, misfit)), 400)
+        record: RiskPoliciesRecord = await visit.ask(self.rules)
+        policies, line = [*record.policies, written], len(record.policies)
+        if form.policy:
+            if form.seen != _digest(record):
+                refusal = Conflict(CHANGED_SINCE, words="settings_changed")
+                return Answer(await self._asked(visit, form, form.name, {"": visit.said(refusal)}), status_of(refusal))
+            policies, line = replaced(record.policies, form.policy, written)
+        try:
+            await visit.ask(self.set_rules, body=RiskPoliciesBody(policies=policies, exceptions=record.exceptions))
+        except Refusal as refusal:
+            errors = {_field(refusal, line): visit.said(refusal)}
+            return Answer(await self._asked(visit, form, form.name, errors), status_of(refusal))
+        return self._done(visit, _SAVED if form.policy else _ADDED, policies[line].id)
 
     async def act(self, visit: PageVisit, form: RiskPolicyAct) -> Page:
         """Let a rule count, put it in shadow, move it to the front, or remove it. Rules that the page has not shown stay as they are."""
@@ -140,7 +195,7 @@ class RulesPage(Frozen, kw_only=True):
         if form.seen != _digest(record):
             return await self._overtaken(visit, _Typed())
         body = RiskPoliciesBody(policies=_acted(record.policies, form), exceptions=record.exceptions)
-        return await self._kept(visit, body, _Typed())
+        return await self._kept(visit, body, _Typed(), _ACTED[form.act], form.policy)
 
     async def set_exceptions(self, visit: PageVisit, form: Any) -> Page:
         """`form` has the digest of the rules that the page has shown, too. A button that adds a row or takes one away saves nothing."""
@@ -155,51 +210,89 @@ class RulesPage(Frozen, kw_only=True):
         except rule_forms.WrongRows as wrong:
             errors = {place: visit.text(words) for place, words in wrong.faults.items()}
             return Answer(await self._shown(visit, replace(typed, errors=errors)), 400)
-        return await self._kept(visit, RiskPoliciesBody(policies=record.policies, exceptions=exceptions), typed)
+        return await self._kept(visit, RiskPoliciesBody(policies=record.policies, exceptions=exceptions), typed, _EXCEPTED)
 
     async def _overtaken(self, visit: PageVisit, typed: _Typed) -> Page:
         refusal = Conflict(CHANGED_SINCE, words="settings_changed")
         return Answer(await self._shown(visit, replace(typed, errors={"": visit.said(refusal)})), status_of(refusal))
 
-    async def _kept(self, visit: PageVisit, body: RiskPoliciesBody, typed: _Typed) -> Page:
+    async def _kept(self, visit: PageVisit, body: RiskPoliciesBody, typed: _Typed, done: str, policy: UUID | None = None) -> Page:
         try:
             await visit.ask(self.set_rules, body=body)
         except Refusal as refusal:
-            place = _place(refusal, len(body.policies) - 1)
-            return Answer(await self._shown(visit, replace(typed, errors={place: visit.said(refusal)})), status_of(refusal))
-        return redirect(f"{visit.here(self.at)}?done=saved")
+            errors = {_row(refusal): visit.said(refusal)}
+            return Answer(await self._shown(visit, replace(typed, errors=errors)), status_of(refusal))
+        return self._done(visit, done, policy)
 
-    async def _shown(self, visit: PageVisit, typed: _Typed) -> bytes:
+    def _done(self, visit: PageVisit, done: str, policy: UUID | None) -> Page:
+        about = "" if policy is None else f"&policy={policy}"
+        return redirect(f"{visit.here(self.at)}?done={done}{about}")
+
+    async def _shown(self, visit: PageVisit, typed: _Typed, query: ShownRules = NOTHING_DONE) -> bytes:
         record: RiskPoliciesRecord = await visit.ask(self.rules)
-        report = await visit.ask(self.report) if visit.may(self.report) else None
         decided = await visit.ask(self.events, query={"limit": _LATEST}) if visit.may(self.events) else None
-        found = {} if report is None else {one.policy_id: one for one in report.policies}
-        yours = None if report is None else report.your_policy
-        choices = {
-            "ways": [Choice(one.value, visit.text(f"console.risk.way_{one.value}")) for one in SignInWay],
-            **await self.choices(visit),
-        }
+        cards, judged = await self._cards(visit, record)
         rows = typed.rows
         if rows is None:
             rows = joined(self.exceptions.rows, await self.exceptions.shown(visit, record))
         (exceptions,) = self.exceptions.shape.inputs
+        may_change, has_room = visit.may(self.set_rules), len(record.policies) < MOST_POLICIES
+        add = ButtonLink(visit.text("console.risk.add"), visit.here(self.one))
         return visit.show(
             "organization/risk/risk_policies.html",
             self.position,
-            Head(title=visit.text(f"console.risk.title{self.whose}"), curl=visit.curl(self.rules), errors=typed.errors),
+            Head(
+                title=visit.text(f"console.risk.title{self.whose}"),
+                main=add if may_change and has_room else None,
+                curl=visit.curl(self.rules),
+                done=query.done,
+                done_to=next((one.name for one in record.policies if str(one.id) == query.policy), ""),
+                errors=typed.errors,
+            ),
             seen=_digest(record),
             explained=visit.text(f"console.risk.explained{self.whose}"),
-            rules=[(one, _conditions(visit, one.when, choices), found.get(one.id), one.id == yours) for one in record.policies],
+            cards=cards,
             decided=() if decided is None else decided.risk_events,
-            judged=None if report is None else report.judged,
-            actions=[(one.value, visit.text(f"console.risk.action_{one.value}")) for one in RiskAction],
-            choices=choices,
-            values=typed.form,
+            judged=judged,
             exceptions=[(exceptions, rows, cut(self.exceptions.rows, rows))],
-            may_change=visit.may(self.set_rules),
-            action=visit.here(self.at),
+            may_change=may_change,
+            rule_at=visit.here(self.one),
             act=visit.here(f"{self.at}/act"),
             except_at=visit.here(f"{self.at}/exceptions"),
+        )
+
+    async def _cards(self, visit: PageVisit, record: RiskPoliciesRecord) -> tuple[Sequence[RuleCard], int | None]:
+        """With the number of sign-ins that the rules were asked about; None for whoever may not know."""
+        choices = await self._choices(visit)
+        if not visit.may(self.report):
+            return [card_of(visit, one, choices) for one in record.policies], None
+        report = await visit.ask(self.report)
+        found = {one.policy_id: one for one in report.policies}
+        cards = [card_of(visit, one, choices, found.get(one.id), meets_reader=one.id == report.your_policy) for one in record.policies]
+        return cards, report.judged
+
+    async def _choices(self, visit: PageVisit) -> Mapping[str, Sequence[Choice]]:
+        ways = [Choice(one.value, visit.text(f"console.risk.way_{one.value}")) for one in SignInWay]
+        return {"ways": ways, **await self.choices(visit)}
+
+    async def _asked(self, visit: PageVisit, form: RiskPolicyForm, name: str = "", errors: Mapping[str, str] = NO_ERRORS) -> bytes:
+        """`name` is that of a rule that is there already."""
+        is_new = not form.policy
+        return visit.show(
+            "organization/risk/risk_policy.html",
+            self.position,
+            Head(
+                title=visit.text("console.risk.add") if is_new or not name else name,
+                crumbs=((visit.text(f"console.risk.title{self.whose}"), visit.here(self.at)),),
+                curl=visit.curl(self.set_rules),
+                errors=errors,
+            ),
+            is_new=is_new,
+            actions=[(one.value, visit.text(f"console.risk.action_{one.value}")) for one in RiskAction],
+            choices={field: with_others(offered, getattr(form, field)) for field, offered in (await self._choices(visit)).items()},
+            values=form,
+            action=visit.here(self.one),
+            back=visit.here(self.at),
         )
 
 
@@ -218,32 +311,16 @@ def _digest(record: RiskPoliciesRecord) -> str:
     return sha256(msgspec.json.encode((record.policies, record.exceptions))).hexdigest()
 
 
-def _place(refusal: Refusal, added: int) -> str:
-    """The field that the refusal is about, if it is one of the page."""
+def _field(refusal: Refusal, line: int) -> str:
+    """The field of the form that the refusal is about, if it is about the rule of this line."""
     found = field_of(refusal) if isinstance(refusal, BadRequest) else None
-    if found is None:
-        return ""
-    line, field = found
-    if refusal.message.startswith("exceptions"):
-        return rule_forms.place(line, field)
-    return field if line == added and field in RiskPolicyForm.__struct_fields__ else ""
+    return found[1] if found is not None and found[0] == line and found[1] in RiskPolicyForm.__struct_fields__ else ""
 
 
-def _conditions(visit: PageVisit, when: RiskConditionsBody, choices: Mapping[str, Sequence[Choice]]) -> Sequence[str]:
-    """The conditions that are set, in words."""
-    values = {name: getattr(when, name) for name in when.__struct_fields__}
-    return [
-        visit.text(f"console.risk.when_{name}", value=_value(visit, value, choices.get(name, ())))
-        for name, value in values.items()
-        if value not in {None, ()}
-    ]
-
-
-def _value(visit: PageVisit, value: Any, choices: Sequence[Choice]) -> str:
-    if isinstance(value, bool):
-        return visit.text("console.risk.yes" if value else "console.risk.no")
-    labels = {one.value: one.label for one in choices}
-    return ", ".join(labels.get(str(one), str(one)) for one in value) if isinstance(value, tuple) else str(value)
+def _row(refusal: Refusal) -> str:
+    """The field of the row of exceptions that the refusal is about, if it is about one."""
+    found = field_of(refusal) if isinstance(refusal, BadRequest) and refusal.message.startswith("exceptions") else None
+    return "" if found is None else rule_forms.place(*found)
 
 
 _BELOW_OWNER: Final = (BuiltInRole.MEMBER, BuiltInRole.ADMIN)

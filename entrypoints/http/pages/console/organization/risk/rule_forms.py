@@ -9,8 +9,11 @@ from datetime import UTC, datetime, time, timedelta
 from typing import Any, Final, Literal
 from uuid import UUID, uuid4
 
+import msgspec
+
 from core.domain.errors import BadRequest
 from core.domain.identity.risk_policies.policies import ExceptionKind, RiskAction
+from core.domain.secrets import Token
 from core.frozen import Frozen
 from entrypoints.http.machinery.browsers import BoundForm
 from entrypoints.http.machinery.decoding import convert
@@ -25,6 +28,7 @@ from ports.texts import Text
 
 Asks = Literal["", "yes", "no"]
 """Whether a condition asks, and for what."""
+_ASKS: Final[Mapping[bool | None, Asks]] = {None: "", True: "yes", False: "no"}
 BOUNDS: Final[Mapping[str, tuple[str, str]]] = {"least_score": ("0.01", "1"), "from_hour": ("0", "23"), "until_hour": ("1", "24")}
 # The last step of a place: `policies[3].when.from_hour: …`, `exceptions[0].value: …`.
 _FIELD: Final = re.compile(r"[a-z_.]+\[(?P<line>\d+)\](?:\.when)?\.(?P<field>[a-z_]+)")
@@ -32,6 +36,10 @@ _DECLARED: Final = re.compile(r"[a-z_]+")
 
 
 class RiskPolicyForm(BoundForm, frozen=True, kw_only=True):
+    policy: str = ""
+    """The rule to change; empty for a new one."""
+    seen: str = ""
+    """The digest of the rules that the page has shown, where one is changed."""
     name: str = ""
     action: RiskAction = RiskAction.SECOND_FACTOR
     least_score: str = ""
@@ -78,6 +86,47 @@ def policy_of(form: RiskPolicyForm) -> RiskPolicyBody:
         field = next((one for one in _DECLARED.findall(refusal.message) if one in when), "")
         raise ConditionMisfit(field) from None
     return RiskPolicyBody(id=uuid4(), name=form.name, when=conditions, action=form.action)
+
+
+def form_of(policy: RiskPolicyBody, seen: str) -> RiskPolicyForm:
+    """The texts that make this rule."""
+    when = policy.when
+    return RiskPolicyForm(
+        form_token=Token(""),
+        policy=str(policy.id),
+        seen=seen,
+        name=policy.name,
+        action=policy.action,
+        least_score="" if when.least_score is None else str(when.least_score),
+        ways=[one.value for one in when.ways],
+        countries=" ".join(when.countries),
+        except_countries=" ".join(when.except_countries),
+        networks=" ".join(when.networks),
+        except_networks=" ".join(when.except_networks),
+        new_device=_ASKS[when.new_device],
+        impossible_travel=_ASKS[when.impossible_travel],
+        from_hour="" if when.from_hour is None else str(when.from_hour),
+        until_hour="" if when.until_hour is None else str(when.until_hour),
+        services=[str(one) for one in when.services],
+        roles=list(when.roles),
+    )
+
+
+def replaced(policies: Sequence[RiskPolicyBody], policy: str, written: RiskPolicyBody) -> tuple[list[RiskPolicyBody], int]:
+    """The rules with the written one in place of the one of this id, and where it stands. A rule that only has another name counts on; one
+    that meets others, or does something else, stands in shadow.
+    """
+    line = next(number for number, one in enumerate(policies) if str(one.id) == policy)
+    before = policies[line]
+    is_same = (_sorted(before.when), before.action) == (_sorted(written.when), written.action)
+    after = msgspec.structs.replace(written, id=before.id, when=before.when if is_same else written.when, counts=is_same and before.counts)
+    return [*policies[:line], after, *policies[line + 1 :]], line
+
+
+def _sorted(when: RiskConditionsBody) -> Mapping[str, Any]:
+    """The conditions, each list in one order."""
+    values = {name: getattr(when, name) for name in when.__struct_fields__}
+    return {name: sorted(map(str, value)) if isinstance(value, tuple | list) else value for name, value in values.items()}
 
 
 def said_misfit(visit: PageVisit, misfit: ConditionMisfit) -> Mapping[str, str]:
