@@ -3,7 +3,7 @@ that has nothing yet. The pages come from the application and a database of thei
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -13,7 +13,7 @@ from adapters.postgres.embedded import EmbeddedPostgres
 from adapters.postgres.migrate import migrate
 from core.domain.languages import Language
 from core.frozen import Frozen
-from entrypoints.http.machinery.endpoints import Endpoint, parameters
+from entrypoints.http.machinery.endpoints import parameters
 from tests.http.browsing import Tabs
 from tests.http.conftest import postern_on, with_keys
 from tests.http.people import People
@@ -41,7 +41,8 @@ class ConsolePage(Frozen):
         return self.content
 
 
-async def console_pages(language: Language, directory: Path) -> Sequence[ConsolePage]:
+async def console_pages(language: Language, directory: Path, is_wanted: Callable[[str], bool]) -> Sequence[ConsolePage]:
+    """The pages whose names are wanted. No other is asked for."""
     # A line for each request would hide the list of the pictures.
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
     with EmbeddedPostgres(directory / "postgres") as server:
@@ -59,22 +60,26 @@ async def console_pages(language: Language, directory: Path) -> Sequence[Console
                 founder = tenants.member(tenants.add("empty", name="Nothing Yet"), "owner")
                 newcomer.cookies[COOKIE] = signed_in(postern, people, founder)
                 governor.cookies[COOKIE] = signed_in(postern, people, world.governor)
-                answered = [
-                    *[await _asked(owner, one, address(one, world, world.asked)) for one in shown_in_windows()],
+                asked = [
+                    *[(owner, one, address(one, world, world.asked), "") for one in shown_in_windows()],
                     *[
-                        await _asked(newcomer, one, one.path.format(org_slug="empty"), " of nothing")
+                        (newcomer, one, one.path.format(org_slug="empty"), " of nothing")
                         for one in pages_of("GET")
                         if parameters(one.path) == ("org_slug",) and "~" not in one.path
                     ],
-                    *[await _asked(governor, one, address(one, world, world.asked)) for one in pages_of("GET", organization=False)],
+                    *[(governor, one, address(one, world, world.asked), "") for one in pages_of("GET", organization=False)],
+                ]
+                answered = [
+                    ConsolePage(name=name, content=await _asked(tabs, at))
+                    for tabs, one, at, of in asked
+                    if is_wanted(name := f"{CONSOLE}{of}: {one.path.removeprefix(OF_ORGANIZATION) or '/'}")
                 ]
     # The forms of a record are shown on the record's page, at their own addresses, too.
     return list({page.content: page for page in reversed(answered)}.values())[::-1]
 
 
-async def _asked(tabs: Tabs, one: Endpoint, at: str, of: str = "") -> ConsolePage:
-    place = one.path.removeprefix(OF_ORGANIZATION) or "/"
+async def _asked(tabs: Tabs, at: str) -> bytes:
     answer = await tabs.request("GET", at)
     if onward := answer.header("location"):
         answer = await tabs.request("GET", onward)
-    return ConsolePage(name=f"{CONSOLE}{of}: {place}", content=answer.body)
+    return answer.body
