@@ -4,7 +4,8 @@
 
 The command writes a few PNGs for each width and light to FOLDER, each with a dozen pages. Without a FOLDER, it writes to
 build/contact-sheet. `--of consent` takes only the states with that word in their name. `--of console` takes the pages of the console, which
-an application answers over a database of its own.
+an application answers over a database of its own. `--forty` takes the forty pages that people see most (`settings.py`), in each of the five
+settings.
 """
 
 import argparse
@@ -24,10 +25,12 @@ from core.domain.languages import CONSOLE_LANGUAGES, Language
 from entrypoints.http.server.limits import ServerSettings
 from ops.browser.chromium import PROGRAM, started
 from ops.browser.page import NARROW, WIDE, Page, Scheme, new_page
-from tests.browser.console_gallery import CONSOLE, ConsolePage, console_pages
+from tests.browser.console_gallery import CONSOLE, OWN, ConsolePage, console_pages
 from tests.browser.gallery import gallery, place
+from tests.browser.settings import FORTY, SETTINGS, Setting
 from tests.browser.states import State, states
 from tests.http.running_server import Certificate, application, running
+from tests.security.organizations.console import OF_ORGANIZATION
 
 Pictured = State | ConsolePage
 
@@ -55,16 +58,20 @@ class Sheets:
     async def take(self, page: Page) -> None:
         for width in (NARROW, WIDE):
             for scheme in get_args(Scheme):
-                pictures = [await self._picture(page, number, width, scheme) for number in range(len(self.states))]
-                await page.show(width=_COLUMNS[width] * (_SHOWN[width] + _GAP) + _GAP)
-                for number, first in enumerate(range(0, len(pictures), _ON_A_SHEET[width]), 1):
-                    await page.open(self._sheet(pictures[first : first + _ON_A_SHEET[width]], _COLUMNS[width], _SHOWN[width]))
-                    self._keep(f"{width}-{scheme}-{number}.png", await page.picture())
+                await self.take_in(page, Setting(name=f"{width}-{scheme}", width=width, scheme=scheme, language=self.language))
 
-    async def _picture(self, page: Page, number: int, width: int, scheme: Scheme) -> tuple[str, Path]:
-        await page.show(width=width, scheme=scheme)
-        await page.open(place(number, self.language))
-        picture = self.workshop / f"{width}-{scheme}-{number}.png"
+    async def take_in(self, page: Page, setting: Setting) -> None:
+        near = min((NARROW, WIDE), key=lambda width: abs(width - setting.width))
+        pictures = [await self._picture(page, number, setting) for number in range(len(self.states))]
+        await page.show(width=_COLUMNS[near] * (_SHOWN[near] + _GAP) + _GAP)
+        for number, first in enumerate(range(0, len(pictures), _ON_A_SHEET[near]), 1):
+            await page.open(self._sheet(pictures[first : first + _ON_A_SHEET[near]], _COLUMNS[near], _SHOWN[near]))
+            self._keep(f"{setting.name}-{number}.png", await page.picture())
+
+    async def _picture(self, page: Page, number: int, setting: Setting) -> tuple[str, Path]:
+        await page.show(width=setting.width, scheme=setting.scheme)
+        await page.open(place(number, setting.language))
+        picture = self.workshop / f"{setting.name}-{number}.png"
         picture.write_bytes(await page.picture())
         return self.states[number].name, picture
 
@@ -101,9 +108,20 @@ async def in_gallery(shown: Sequence[Pictured], program: str, workshop: Path) ->
 async def take(program: str, of: str, language: Language, folder: Path, workshop: Path) -> None:
     wanted: list[Pictured] = [state for state in states() if of in state.name]
     if language in CONSOLE_LANGUAGES and (CONSOLE.startswith(of) or of.startswith(CONSOLE)):
-        wanted += await console_pages(language, workshop, lambda name: of in name)
+        wanted += await console_pages([language], workshop, lambda name: of in name)
     async with in_gallery(wanted, program, workshop) as page:
         await Sheets(wanted, language, workshop, folder).take(page)
+
+
+async def take_forty(program: str, folder: Path, workshop: Path) -> None:
+    languages = list({setting.language: None for setting in SETTINGS})
+    paths = {path.removeprefix(OF_ORGANIZATION) or "/" for path in FORTY}
+    wanted = await console_pages(
+        languages, workshop, lambda name: name.partition(": ")[0] in {CONSOLE, OWN} and name.partition(": ")[2] in paths
+    )
+    async with in_gallery(wanted, program, workshop) as page:
+        for setting in SETTINGS:
+            await Sheets(wanted, setting.language, workshop, folder).take_in(page, setting)
 
 
 def browser() -> str:
@@ -119,11 +137,14 @@ def main() -> None:
     parser.add_argument("folder", nargs="?", type=Path, default=ROOT / "build" / "contact-sheet")
     parser.add_argument("--of", default="", metavar="WORD", help="only states with this word in their name")
     parser.add_argument("--language", type=Language, default=Language.ENGLISH, choices=list(Language))
+    parser.add_argument("--forty", action="store_true", help="the forty pages that people see most, in five settings")
     given = parser.parse_args()
     program = browser()
     given.folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as workshop:
-        trio.run(partial(take, program, given.of, given.language, given.folder, Path(workshop)))
+        shop = Path(workshop)
+        taking = partial(take_forty, program) if given.forty else partial(take, program, given.of, given.language)
+        trio.run(taking, given.folder, shop)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from core.frozen import Frozen
 from ops.browser.page import NARROW, WIDE, Page
 from ops.pictures import MADE_OF, PICTURES, ROOT, made_of
 from tests.browser.console_gallery import CONSOLE, console_pages
-from tests.browser.contact_sheet import browser, in_gallery
+from tests.browser.contact_sheet import Pictured, browser, in_gallery
 from tests.browser.gallery import place
 from tests.browser.states import states
 
@@ -54,9 +54,9 @@ async def take(page: Page, picture: Picture, number: int, folder: Path) -> None:
 
 async def renew(program: str, folder: Path, workshop: Path) -> None:
     wanted = {one.state for one in ALL}
-    shown = [
+    shown: list[Pictured] = [
         *(one for one in states() if one.name in wanted),
-        *await console_pages(Language.ENGLISH, workshop, wanted.__contains__),
+        *await console_pages([Language.ENGLISH], workshop, wanted.__contains__),
     ]
     numbers = {one.name: number for number, one in enumerate(shown)}
     async with in_gallery(shown, program, workshop) as page:
