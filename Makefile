@@ -28,7 +28,7 @@ ON_THE_OLDEST := tests/actors tests/adapters tests/conformance tests/e2e tests/e
 PYTEST   := $(if $(DATABASE),POSTERN_TEST_DATABASE='$(DATABASE)' )$(BIN)/python -m pytest -n $(WORKERS) --dist
 
 .DEFAULT_GOAL := help
-.PHONY: help ready run test near mutations middleware frameworks check check-all lint format types types-darwin contracts conformance bench lock wheels dist image site chart clients release release-files clean
+.PHONY: help ready run test near mutations middleware frameworks check check-all lint format types types-darwin contracts conformance pictures bench lock wheels dist image site chart clients release release-files clean
 
 help:  ## List the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -72,7 +72,7 @@ check: $(READY_FOR_ALL)  ## Run all that CI runs: the tests, and beside them lin
 
 # A workflow runs it at night (docs/decisions/0177-what-runs-where.md). The first run of the tests writes what it saw: which rooms and files were
 # green, how long each file took, which tests reach which function.
-check-all: $(READY_FOR_ALL) chart $(VENV)/ready-bundled $(VENV)/ready-conformance  ## Run all that there is: every room, coverage, the chart in Helm, what is visited a second time, programs that need a bundler, all modules of conformance, mutations, all tests of SQL on the oldest PostgreSQL that is tried
+check-all: $(READY_FOR_ALL) chart $(VENV)/ready-bundled $(VENV)/ready-conformance  ## Run all that there is: every room, coverage, the chart in Helm, what is visited a second time, programs that need a bundler, all modules of conformance, mutations, all tests of SQL on the oldest PostgreSQL that is tried, and whether pictures show the pages as they are
 	$(call BESIDE,$(PYTEST) each --rooms all --coverage --seconds --reached)
 	$(MAKE) --no-print-directory types-darwin middleware
 	POSTERN_TEST_VISITS=every $(PYTEST) worksteal tests/browser tests/adapters/postgres/worlds
@@ -81,6 +81,7 @@ check-all: $(READY_FOR_ALL) chart $(VENV)/ready-bundled $(VENV)/ready-conformanc
 	$(BIN)/python -m ops.guides $(TRIED_AT_NIGHT)
 	$(BIN)/python -m ops.mutations --kept
 	$(BIN)/python -m tests.runs.oldest -n $(WORKERS) --dist each $(ON_THE_OLDEST)
+	@$(BIN)/python -m ops.pictures
 
 lint: $(VENV)/ready-dev  ## Lint, and check the formatting
 	$(BIN)/ruff check .
@@ -101,6 +102,9 @@ contracts: $(VENV)/ready-dev  ## Check the import rules between floors and famil
 
 conformance: $(VENV)/ready-dev $(VENV)/ready-conformance  ## Run the modules of the OpenID Foundation's plans and MCP's scenarios, and write docs/conformance.md
 	@$(BIN)/python -m ops.conformance
+
+pictures: $(VENV)/ready-dev  ## Take the pictures of README.md and docs/console.md again
+	@$(BIN)/python -m tests.browser.document_pictures
 
 bench: $(VENV)/ready-dev $(VENV)/ready-tools  ## Measure, and write the figures to docs/benchmarks.md
 	$(BIN)/python -m ops.bench

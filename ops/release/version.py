@@ -7,6 +7,8 @@ from datetime import date
 from pathlib import Path
 from typing import Final
 
+from ops.pictures import OLD, are_as_pages_are
+
 # It names the image of the release, by version and digest.
 KUSTOMIZATION: Final = "ops/kubernetes/release/kustomization.yaml"
 # The places besides pyproject.toml, and the text around the version there.
@@ -38,6 +40,7 @@ def release(tree: Path, version: str, today: date, digest_of_image: Callable[[Pa
     _require(not _git(tree, "tag", "--list", tag(version)), f"the tag {tag(version)} is there")
     waiting = ", ".join(due())
     _require(not waiting, f"run make check-all, and commit what it writes: nobody has seen this green as it is now: {waiting}")
+    _require(are_as_pages_are(tree), OLD)
     written = {name: _with_version(tree / name, patterns, version) for name, patterns in {**COPIES, _SOURCE[0]: (_SOURCE[1],)}.items()}
     written["CHANGELOG.md"] = _with_part((tree / "CHANGELOG.md").read_text(), f"{version} ({today.isoformat()})")
     for name, text in written.items():

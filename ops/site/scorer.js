@@ -9,7 +9,7 @@ var Scorer = {
     // The index has the words of all titles.
     if (docname === "index" || docname === "docs/decisions/README") return score - 2 * BAND
     if (docname.startsWith("docs/decisions/")) return score - BAND
-    if (docname === "CHANGELOG") return score / 2
+    if (docname === "CHANGELOG" || docname === "docs/guides/README") return score / 2
     if (docname.startsWith("docs/guides/start/")) return NAMED ? score * 4 : score / 2
     return score
   },

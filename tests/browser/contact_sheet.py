@@ -4,24 +4,17 @@
 
 The command writes a few PNGs for each width and light to FOLDER, each with a dozen pages. Without a FOLDER, it writes to
 build/contact-sheet. `--of consent` takes only the states with that word in their name. `--of console` takes the pages of the console, which
-an application answers over a database of its own.
-
-    .venv/bin/python -m tests.browser.contact_sheet --documents
-
-writes smaller sheets of the console to docs/console, for docs/console.md.
-
-    .venv/bin/python -m tests.browser.contact_sheet --first-page
-
-writes one window of the console and one of a sign-in to docs/pictures, for README.md.
+an application answers over a database of its own. `--forty` takes the forty pages that people see most (`settings.py`), in each of the five
+settings.
 """
 
 import argparse
 import html
 import shutil
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from enum import Enum
 from functools import partial
 from pathlib import Path
 from typing import Final, get_args
@@ -32,18 +25,14 @@ from core.domain.languages import CONSOLE_LANGUAGES, Language
 from entrypoints.http.server.limits import ServerSettings
 from ops.browser.chromium import PROGRAM, started
 from ops.browser.page import NARROW, WIDE, Page, Scheme, new_page
-from tests.browser.console_gallery import CONSOLE, ConsolePage, console_pages
+from tests.browser.console_gallery import CONSOLE, OWN, ConsolePage, console_pages
 from tests.browser.gallery import gallery, place
+from tests.browser.settings import FORTY, SETTINGS, Setting
 from tests.browser.states import State, states
 from tests.http.running_server import Certificate, application, running
+from tests.security.organizations.console import OF_ORGANIZATION
 
 Pictured = State | ConsolePage
-
-
-class Purpose(Enum):
-    LOOKING = "build/contact-sheet"
-    DOCUMENTS = "docs/console"
-    FIRST_PAGE = "docs/pictures"
 
 
 ROOT: Final = Path(__file__).resolve().parents[2]
@@ -54,12 +43,6 @@ _COLUMNS: Final = {NARROW: 6, WIDE: 3}
 # The width of a picture on the sheet.
 _SHOWN: Final = {NARROW: NARROW, WIDE: 800}
 _GAP: Final = 16
-# Of the sheets in the documents: columns, rows, and the size of one picture, whose page is cut off below.
-_IN_DOCUMENTS: Final[Mapping[int, tuple[int, int, int, int]]] = {WIDE: (4, 8, 400, 300), NARROW: (8, 6, 195, 300)}
-_QUALITY: Final = 25
-# Of README.md: the file, the name of the state, and the window.
-_ON_FIRST_PAGE: Final = (("console", "console: /people", WIDE), ("sign-in", "sign in, with providers", NARROW))
-_QUALITY_ON_FIRST_PAGE: Final = 80
 _STYLE: Final = "body { background: #999; font: 16px sans-serif } figure { margin: 0 } img { display: block }"
 
 
@@ -75,52 +58,29 @@ class Sheets:
     async def take(self, page: Page) -> None:
         for width in (NARROW, WIDE):
             for scheme in get_args(Scheme):
-                pictures = [await self._picture(page, number, width, scheme) for number in range(len(self.states))]
-                await page.show(width=_COLUMNS[width] * (_SHOWN[width] + _GAP) + _GAP)
-                for number, first in enumerate(range(0, len(pictures), _ON_A_SHEET[width]), 1):
-                    await page.open(self._sheet(pictures[first : first + _ON_A_SHEET[width]], _COLUMNS[width], _SHOWN[width]))
-                    self._keep(f"{width}-{scheme}-{number}.png", await page.picture())
+                await self.take_in(page, Setting(name=f"{width}-{scheme}", width=width, scheme=scheme, language=self.language))
 
-    async def take_reduced(self, page: Page) -> None:
-        """The pages at the size of stamps, wide in light and narrow in dark."""
-        for width, scheme in ((WIDE, get_args(Scheme)[0]), (NARROW, get_args(Scheme)[1])):
-            columns, rows, shown, high = _IN_DOCUMENTS[width]
-            pictures = [await self._picture(page, number, width, scheme) for number in range(len(self.states))]
-            await page.show(width=columns * (shown + _GAP) + _GAP)
-            for number, first in enumerate(range(0, len(pictures), columns * rows), 1):
-                await page.open(self._sheet(pictures[first : first + columns * rows], columns, shown, high))
-                self._keep(f"{width}-{number}.webp", await page.picture(quality=_QUALITY))
+    async def take_in(self, page: Page, setting: Setting) -> None:
+        near = min((NARROW, WIDE), key=lambda width: abs(width - setting.width))
+        pictures = [await self._picture(page, number, setting) for number in range(len(self.states))]
+        await page.show(width=_COLUMNS[near] * (_SHOWN[near] + _GAP) + _GAP)
+        for number, first in enumerate(range(0, len(pictures), _ON_A_SHEET[near]), 1):
+            await page.open(self._sheet(pictures[first : first + _ON_A_SHEET[near]], _COLUMNS[near], _SHOWN[near]))
+            self._keep(f"{setting.name}-{number}.png", await page.picture())
 
-        shown_on = self.folder.parent / "console.md"
-        words, _, _ = shown_on.read_text().partition("![")
-        names = sorted((file.name for file in self.folder.glob("*.webp")), key=lambda name: (len(name), name))
-        shown_on.write_text(words + "\n".join(f"![Pages of the console](console/{name})" for name in names) + "\n")
-
-    async def take_first(self, page: Page) -> None:
-        """The windows that README.md shows."""
-        names = [one.name for one in self.states]
-        for file, state, width in _ON_FIRST_PAGE:
-            await page.show(width=width)
-            await page.open(place(names.index(state), self.language))
-            self._keep(f"{file}.webp", await page.picture(quality=_QUALITY_ON_FIRST_PAGE, whole=False))
-
-    async def _picture(self, page: Page, number: int, width: int, scheme: Scheme) -> tuple[str, Path]:
-        await page.show(width=width, scheme=scheme)
-        await page.open(place(number, self.language))
-        picture = self.workshop / f"{width}-{scheme}-{number}.png"
+    async def _picture(self, page: Page, number: int, setting: Setting) -> tuple[str, Path]:
+        await page.show(width=setting.width, scheme=setting.scheme)
+        await page.open(place(number, setting.language))
+        picture = self.workshop / f"{setting.name}-{number}.png"
         picture.write_bytes(await page.picture())
         return self.states[number].name, picture
 
-    def _sheet(self, pictures: Sequence[tuple[str, Path]], columns: int, shown: int, high: int = 0) -> str:
-        """`high` is the height of a picture that is cut off. 0 shows whole pages."""
-        # A picture that is shorter stays whole, at its full width.
-        cut = f' style="height: {high}px; overflow: hidden"' if high else ""
+    def _sheet(self, pictures: Sequence[tuple[str, Path]], columns: int, shown: int) -> str:
         figures = "".join(
-            f'<figure><figcaption>{html.escape(name)}</figcaption><div{cut}><img src="{picture.as_uri()}" width="{shown}"></div></figure>'
+            f'<figure><figcaption>{html.escape(name)}</figcaption><img src="{picture.as_uri()}" width="{shown}"></figure>'
             for name, picture in pictures
         )
-        style = f"margin: {_GAP}px; display: grid; grid-template-columns: repeat({columns}, {shown}px); gap: {_GAP}px; align-items: end"
-        style += "; font-size: 12px; overflow-wrap: anywhere" if high else "; align-items: start"
+        style = f"margin: {_GAP}px; display: grid; grid-template-columns: repeat({columns}, {shown}px); gap: {_GAP}px; align-items: start"
         sheet = self.workshop / "sheet.html"
         sheet.write_text(f"<!doctype html><meta charset=utf-8><style>{_STYLE} body {{ {style} }}</style>{figures}")
         return sheet.as_uri()
@@ -131,52 +91,61 @@ class Sheets:
         print(target)
 
 
-async def take(program: str, of: str, language: Language, folder: Path, workshop: Path, *, purpose: Purpose) -> None:
-    wanted: list[Pictured] = [] if purpose is Purpose.DOCUMENTS else [state for state in states() if of in state.name]
-    if language in CONSOLE_LANGUAGES and (CONSOLE.startswith(of) or of.startswith(CONSOLE)):
-        wanted += [one for one in await console_pages(language, workshop) if of in one.name]
+@asynccontextmanager
+async def in_gallery(shown: Sequence[Pictured], program: str, workshop: Path) -> AsyncIterator[Page]:
+    """A page in a browser that reaches these states, each under its number (`place`)."""
     certificate = Certificate.make(workshop)
     settings = ServerSettings(certificate=certificate.certificate, certificate_key=certificate.key)
     with started(program, workshop / "chromium", examples_at=f"{_AT[0]}:{_AT[1]}") as process:
         async with (
-            running(application(gallery(wanted)), settings, address=_AT),
+            running(application(gallery(shown)), settings, address=_AT),
             process.attached() as chromium,
             new_page(chromium, _BASE_URL, scripts=True) as page,
         ):
-            sheets = Sheets(wanted, language, workshop, folder)
-            match purpose:
-                case Purpose.LOOKING:
-                    await sheets.take(page)
-                case Purpose.DOCUMENTS:
-                    await sheets.take_reduced(page)
-                case Purpose.FIRST_PAGE:
-                    await sheets.take_first(page)
+            yield page
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description="Pictures of every page in every state")
-    parser.add_argument("folder", nargs="?", type=Path)
-    parser.add_argument("--of", default="", metavar="WORD", help="only states with this word in their name")
-    parser.add_argument("--language", type=Language, default=Language.ENGLISH, choices=list(Language))
-    for purpose, what in ((Purpose.DOCUMENTS, "smaller sheets of the console"), (Purpose.FIRST_PAGE, "two windows for README.md")):
-        option = f"--{purpose.name.lower().replace('_', '-')}"
-        parser.add_argument(option, dest="purpose", action="store_const", const=purpose, help=f"{what}, into {purpose.value}")
-    parser.set_defaults(purpose=Purpose.LOOKING)
-    given = parser.parse_args()
-    # The folders of the documents are fixed, because the documents name them.
-    folder: Path = given.folder if given.folder and given.purpose is Purpose.LOOKING else ROOT / given.purpose.value
+async def take(program: str, of: str, language: Language, folder: Path, workshop: Path) -> None:
+    wanted: list[Pictured] = [state for state in states() if of in state.name]
+    if language in CONSOLE_LANGUAGES and (CONSOLE.startswith(of) or of.startswith(CONSOLE)):
+        wanted += await console_pages([language], workshop, lambda name: of in name)
+    async with in_gallery(wanted, program, workshop) as page:
+        await Sheets(wanted, language, workshop, folder).take(page)
+
+
+async def take_forty(program: str, folder: Path, workshop: Path) -> None:
+    languages = list({setting.language: None for setting in SETTINGS})
+    paths = {path.removeprefix(OF_ORGANIZATION) or "/" for path in FORTY}
+    wanted = await console_pages(
+        languages, workshop, lambda name: name.partition(": ")[0] in {CONSOLE, OWN} and name.partition(": ")[2] in paths
+    )
+    async with in_gallery(wanted, program, workshop) as page:
+        for setting in SETTINGS:
+            await Sheets(wanted, setting.language, workshop, folder).take_in(page, setting)
+
+
+def browser() -> str:
+    """Raises `SystemExit` without one."""
     program = shutil.which(PROGRAM)
     if program is None:
-        print(f"{PROGRAM} is not installed; ops/install-test-tools installs it")
-        return 1
-    folder.mkdir(parents=True, exist_ok=True)
-    if given.purpose is Purpose.DOCUMENTS:
-        for former in folder.glob("*.webp"):
-            former.unlink()
+        raise SystemExit(f"{PROGRAM} is not installed; ops/install-test-tools installs it")
+    return program
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Pictures of every page in every state")
+    parser.add_argument("folder", nargs="?", type=Path, default=ROOT / "build" / "contact-sheet")
+    parser.add_argument("--of", default="", metavar="WORD", help="only states with this word in their name")
+    parser.add_argument("--language", type=Language, default=Language.ENGLISH, choices=list(Language))
+    parser.add_argument("--forty", action="store_true", help="the forty pages that people see most, in five settings")
+    given = parser.parse_args()
+    program = browser()
+    given.folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as workshop:
-        trio.run(partial(take, program, given.of, given.language, folder, Path(workshop), purpose=given.purpose))
-    return 0
+        shop = Path(workshop)
+        taking = partial(take_forty, program) if given.forty else partial(take, program, given.of, given.language)
+        trio.run(taking, given.folder, shop)
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    main()

@@ -27,9 +27,13 @@ class Shown(Protocol):
 def gallery(states: Sequence[Shown]) -> Handler:
     async def handle(scope: Any, _receive: Receive, send: Send) -> None:
         _, *asset, name = scope["path"].split("/")
+        status = 200
         if asset == ["logos"]:
             # A digest says what the picture is like: the height in tens, and a colour.
             content, media_type = checked_png(int(name[:2]) * 10, f"#{name[2:8]}"), "image/png"
+        elif asset == [".well-known"]:
+            # A browser asks which other sites share our passkeys: none.
+            status, content, media_type = 404, b"", HTML
         elif asset:
             found = shipped_pages().asset(asset[-1], name)
             assert found is not None, f"a page asks for {scope['path']}"
@@ -39,7 +43,7 @@ def gallery(states: Sequence[Shown]) -> Handler:
             # The page must stay, so that it can be looked at, and must fetch no challenge.
             shown = states[int(name)].page(language).replace(b" data-leave", b"").replace(b" data-offered", b"")
             content, media_type = shown, HTML
-        await send({"type": "http.response.start", "status": 200, "headers": answer_headers([], media_type.encode(), policy=_POLICY)})
+        await send({"type": "http.response.start", "status": status, "headers": answer_headers([], media_type.encode(), policy=_POLICY)})
         await send({"type": "http.response.body", "body": content})
 
     return handle

@@ -18,6 +18,7 @@ from ops.browser.chromium import Chromium
 from ops.browser.page import NARROW, WIDE, Page, new_page
 from tests.browser.checks import EVERY, contrast_findings, findings, require_keyboard
 from tests.browser.conftest import ADDRESS
+from tests.browser.settings import FORTY, SETTINGS, Setting, of_ones_own, own_address, settings_of
 from tests.http.browsing import Tabs
 from tests.http.people import BASE_URL, People
 from tests.http.running_server import Certificate, running
@@ -25,12 +26,17 @@ from tests.http.signing_in import unlimited
 from tests.http.tenants import Tenants
 from tests.runs.rooms import Sweep
 from tests.security.organizations.console import COOKIE, OF_ORGANIZATION, Readers, address, pages_of, shown_in_windows, signed_in
+from tests.security.organizations.walk import named_in
 from tests.security.organizations.world import World
 
 NARROWEST: Final = 320
 # Of a page that is 390 pixels wide.
 EARLIEST: Final = 300
 MOST_TABS: Final = 5
+IN_ALL_SETTINGS: Final = 40
+# Pages of one's own that show something, in the settings in which they are visited.
+LEAST_OF_ONES_OWN: Final = 60
+OK: Final = 200
 # A page of the console with its stylesheets, scripts and pictures, uncompressed. The heaviest one lists all events.
 MOST_BYTES: Final = 120 << 10
 _ASSET: Final = re.compile(r'(?:href|src)="/assets/(\w+)/([\w.-]+)"')
@@ -79,16 +85,15 @@ async def town(postern: Postern, people: People, chromium: Chromium, certificate
         yield Town(world=world, people=people, postern=postern, page=page)
 
 
-async def faults_at(page: Page, at: str, number: int, *, narrow_only: bool = False) -> list[str]:
-    """What is wrong with the page at this address. Pages take turns in being wide and narrow."""
+async def faults_at(page: Page, at: str, number: int, *, named: str = "", narrow_only: bool = False) -> list[str]:
+    """What is wrong with the page at this address, in its settings (`settings_of`)."""
     found: list[str] = []
-    await page.show(width=NARROWEST if narrow_only else NARROW if number % 2 else WIDE)
-    await page.open(at)
-    if not narrow_only:
-        found += await findings(page)
-        found += await page._probe("untidy")
-        if await page.overflow():
-            found.append("the page is wider than its window")
+    if narrow_only:
+        await page.show(width=NARROWEST)
+        await page.open(at)
+    else:
+        for setting in settings_of(named, number):
+            found += [f"{setting.name}: {one}" for one in await _faults_in(setting, page, at)]
         await page.show(width=NARROWEST, scheme="dark")
         # The colours of all pages are the same, and have a test (`test_look.py`).
         if number % 4 == 0:
@@ -97,6 +102,13 @@ async def faults_at(page: Page, at: str, number: int, *, narrow_only: bool = Fal
         found.append(f"the page is wider than {NARROWEST} pixels")
     found += [f"{probe}: {one}" for probe in ("torn", "collided") for one in await page._probe(probe)]
     return [f"{at}: {one}" for one in found]
+
+
+async def _faults_in(setting: Setting, page: Page, at: str) -> list[str]:
+    await setting.show(page)
+    await page.open(at)
+    found = [*await findings(page), *await page._probe("untidy")]
+    return [*found, "the page is wider than its window"] if await page.overflow() else found
 
 
 def looks_of(body: bytes) -> bytes:
@@ -125,7 +137,7 @@ async def test_every_page_of_an_organization_with_everything_is_sound_and_light(
             faults.append(f"{at}: {weight} bytes")
         # The forms of a record are shown on the record's page, at their own addresses, too.
         if body not in seen and sweep.is_due(f"everything {named}", looks_of(body)):
-            faults += await faults_at(town.page, at, number)
+            faults += await faults_at(town.page, at, number, named=named)
         seen.add(body)
     assert faults == [], "\n".join(faults)
     assert town.page.violations == []
@@ -156,7 +168,8 @@ async def test_every_page_of_the_installation_is_sound_and_light(town: Town, swe
         if body and body not in seen and sweep.is_due(f"installation {one.path}", looks_of(body)):
             # The addresses of a database and of a proxy have an @, too, and may break anywhere.
             mailless = ("torn: postgresql://", "torn: http://user:password@")
-            faults += [fault for fault in await faults_at(town.page, at, number) if not any(one in fault for one in mailless)]
+            found = await faults_at(town.page, at, number, named=one.path)
+            faults += [fault for fault in found if not any(one in fault for one in mailless)]
         seen.add(body)
     assert faults == [], "\n".join(faults)
     assert town.page.violations == []
@@ -172,10 +185,45 @@ async def test_every_page_of_an_organization_with_nothing_is_sound(town: Town, s
     empty = [one for one in pages_of("GET") if parameters(one.path) == ("org_slug",) and "~" not in one.path]
     for number, one in enumerate(empty):
         at = one.path.format(org_slug="empty")
+        # The forty are visited in each setting where there is something.
         if sweep.is_due(f"nothing {one.path}", looks_of((await owner.request("GET", at)).body)):
             faults += await faults_at(town.page, at, number)
     assert faults == [], "\n".join(faults)
     assert town.page.violations == []
+
+
+async def test_every_page_of_ones_own_is_sound(town: Town, sweep: Sweep) -> None:
+    """What a page of a way through several pages says in each state is visited as such (`test_states.py`)."""
+    town.people.give_passkey(town.world.ada)
+    (passkey,) = town.people.rows("select id from passkeys where user_id = %s", town.world.ada.user)
+    named = {**named_in(town.world, town.world.asked), "passkey_id": str(passkey["id"]), "session_id": str(town.world.ada.session)}
+    browsers = {one.language: Tabs(unlimited(town.postern), language=one.language.value) for one in SETTINGS}
+    cookie = signed_in(town.postern, town.people, town.world.ada)
+    await town.enter(cookie)
+    faults: list[str] = []
+    seen: set[bytes] = set()
+    shown = 0
+    for number, one in enumerate(of_ones_own()):
+        at = own_address(one, named)
+        for setting in settings_of(one.path, number):
+            browser = browsers[setting.language]
+            browser.cookies[COOKIE] = cookie
+            answer = await browser.request("GET", at)
+            shown += answer.status == OK
+            looks = looks_of(answer.body)
+            first = one.path in FORTY or looks not in seen
+            seen.add(looks)
+            if answer.body and first and sweep.is_due(f"own {one.path} {setting.name}", looks):
+                faults += [f"{at}: {setting.name}: {fault}" for fault in await _faults_in(setting, town.page, at)]
+    assert faults == [], "\n".join(faults)
+    assert shown >= LEAST_OF_ONES_OWN
+    assert town.page.violations == []
+
+
+def test_forty_handlers_are_visited_in_every_setting() -> None:
+    handlers = {*(one.path for one in shown_in_windows()), *(one.path for one in pages_of("GET", organization=False))}
+    assert len(FORTY) == IN_ALL_SETTINGS
+    assert FORTY - handlers - {one.path for one in of_ones_own()} == set()
 
 
 @pytest.mark.parametrize("name", NAMES, ids=["long", "from the right"])

@@ -24,6 +24,7 @@ from ops.browser.page import NARROW, WIDE, Page, same_page
 from tests.browser.checks import EVERY, contrast_findings, require_keyboard, require_sound
 from tests.browser.conftest import ADDRESS
 from tests.browser.gallery import gallery, place
+from tests.browser.settings import SETTINGS
 from tests.browser.states import State, states
 from tests.http.pages.test_look import MOST_BYTES
 from tests.http.people import BASE_URL
@@ -59,6 +60,7 @@ NO_PAGES: Final = {
 }
 
 
+BESIDE: Final = [one for one in SETTINGS if one.width != NARROW]
 WIDTHS: Final = (NARROW, WIDE) if EVERY else (NARROW,)
 
 
@@ -94,6 +96,11 @@ async def require_sound_as_it_is(number: int, shown: Page) -> None:
         if EVERY:
             await shown.show(width=width, scheme="dark")
             assert list(await contrast_findings(shown)) == []
+    # Above, each is narrow, and in Arabic. The other three settings take turns.
+    setting = BESIDE[number % len(BESIDE)]
+    await setting.show(shown)
+    await shown.open(place(number))
+    await require_sound(shown)
     await require_keyboard(shown)
     await shown.show(width=NARROWEST, scheme="dark")
     # The colours of all pages are the same, and have a test (`test_look.py`).

@@ -13,6 +13,8 @@ DECISIONS = sorted((ROOT / "docs" / "decisions").glob("[0-9]*.md"))
 # The headings that a decision may have, in this order.
 PARTS = ("Decided", "Why", "How it holds", "What it costs", "Rejected")
 LONGEST_LINE = 120
+# The README names so many; `docs/guides/README.md` names all.
+MOST_GUIDES = 5
 # A help to readers, not a mould: write the sentences that a decision needs. If it grows beyond this, it is probably two decisions.
 MOST_WORDS = 1200
 # Operators write this file, so git does not have it.
@@ -67,9 +69,17 @@ def test_every_path_that_a_document_names_exists() -> None:
     assert faults(DOCUMENTS, lambda document: missing(prose(document))) == {}
 
 
-def test_every_guide_is_among_what_the_readme_names() -> None:
-    linked = {*LINK.findall((ROOT / "README.md").read_text())}
-    assert {named(guide) for guide in (ROOT / "docs" / "guides").rglob("*.md")} <= linked
+def test_every_guide_is_among_what_the_list_of_guides_names() -> None:
+    guides = ROOT / "docs" / "guides"
+    linked = {*LINK.findall((guides / "README.md").read_text())}
+    assert {guide.relative_to(guides).as_posix() for guide in guides.rglob("*.md")} - {"README.md"} <= linked
+
+
+def test_the_readme_names_five_guides_and_the_list_of_all() -> None:
+    listed = (ROOT / "README.md").read_text().partition("**Guides.**")[2]
+    first, *five = [link for link in LINK.findall(listed) if link.startswith("docs/guides/")]
+    assert first == "docs/guides/README.md"
+    assert len(five) == MOST_GUIDES
 
 
 def test_every_guide_to_an_application_stands_on_the_page_of_claims() -> None:

@@ -164,6 +164,8 @@ FOLDERS: Final[Mapping[str, str]] = {
     "running": "Run Postern",
 }
 """The folders of `docs/guides`, in the order of the page, with the words for them."""
+CONTENTS: Final = "README.md"
+"""The list of all guides, for readers of the repository. `/docs` has its own."""
 
 
 class Guide(Frozen):
@@ -185,7 +187,7 @@ def guides() -> Mapping[str, Guide]:
     folder = next((one for one in (REPOSITORY / "docs" / "guides", *(each / "guides" for each in INSTALLED)) if one.is_dir()), None)
     if folder is None:
         return {}
-    paths = sorted(str(path.relative_to(folder)) for path in folder.rglob("*.md"))
+    paths = sorted(str(path.relative_to(folder)) for path in folder.rglob("*.md") if path != folder / CONTENTS)
     read = {path: (folder / path).read_text(encoding="utf-8") for path in paths}
     made = [_guide(path, text, read) for path, text in read.items()]
     return {one.name: one for one in sorted(made, key=lambda one: (list(FOLDERS).index(one.folder), one.title))}

@@ -43,6 +43,11 @@ class CountedClicks:
         self.page = page
         self.actions: list[str] = []
 
+    @property
+    def presses(self) -> Sequence[str]:
+        """The actions without the fields that are typed into."""
+        return [one for one in self.actions if not one.startswith("type ")]
+
     async def press(self, name: str) -> None:
         """A link or button that leads to a page."""
         async with self.page.loading():

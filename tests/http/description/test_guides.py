@@ -11,7 +11,7 @@ from entrypoints.bootstrap import Postern
 from entrypoints.http.application import build_application
 from entrypoints.http.description import documentation
 from entrypoints.http.description import guides as module
-from entrypoints.http.description.guides import FOLDERS, guides, in_html
+from entrypoints.http.description.guides import CONTENTS, FOLDERS, guides, in_html
 from tests.http.client import Client
 from tests.http.conftest import SETTINGS
 from tests.http.description.test_documentation import loaded
@@ -41,7 +41,7 @@ async def test_a_guide_is_a_page_whose_links_lead_somewhere(lonely_client: Clien
 
 
 def test_no_marks_are_left_and_no_example_is_lost() -> None:
-    for path in (ROOT / "docs" / "guides").rglob("*.md"):
+    for path in set((ROOT / "docs" / "guides").rglob("*.md")) - {ROOT / "docs" / "guides" / CONTENTS}:
         text = path.read_text()
         guide = GUIDES[module.guide_name(str(path.relative_to(ROOT / "docs" / "guides")))]
         assert MARKS.findall(EXAMPLES.sub("", guide.content)) == [], path
@@ -60,7 +60,8 @@ async def test_every_guide_is_among_the_contents_and_in_words(lonely_client: Cli
 
 
 async def test_a_guide_that_does_not_exist_is_not_found(lonely_client: Client) -> None:
-    for name in ("nothing", "..%2F..%2Fsettings", "README", "proxies%2Fcaddy"):
+    # The list of all guides is for readers of the repository.
+    for name in ("nothing", "..%2F..%2Fsettings", "README", "README.md", "proxies%2Fcaddy"):
         assert (await lonely_client.get(f"/docs/guides/{name}")).status == 404
 
 

@@ -14,6 +14,7 @@ import pytest
 import yaml
 
 from ops.image.debian import NotMade
+from ops.pictures import MADE_OF, made_of
 from ops.release.__main__ import due_rooms
 from ops.release.archives import archive
 from ops.release.files import DIGESTS, write_digests
@@ -23,6 +24,7 @@ from tests.runs.rooms import rooms
 from tests.tools import needs
 
 DAY = date(2026, 12, 1)
+STYLE = "entrypoints/http/pages/pages.css"
 DIGEST = f"sha256:{'5' * 64}"
 
 
@@ -44,6 +46,10 @@ def tree(tmp_path: Path) -> Path:
     for name in ("pyproject.toml", *COPIES):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, tmp_path / name)
+    for name, text in ((STYLE, "a { color: red }"), ("adapters/texts/en.toml", '[a]\nb = "c"'), (MADE_OF, "")):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    (tmp_path / MADE_OF).write_text(made_of(tmp_path))
     (tmp_path / "CHANGELOG.md").write_text(
         "# Changelog\n\n## Unreleased\n\n- Something new.\n\n## 0.1.0 (2026-11-22)\n\nThe first version.\n"
     )
@@ -120,6 +126,11 @@ def without_a_place(tree: Path) -> None:
     git(tree, "commit", "--quiet", "--all", "--message", "Lose a place")
 
 
+def with_another_style(tree: Path) -> None:
+    (tree / STYLE).write_text("a { color: blue }")
+    git(tree, "commit", "--quiet", "--all", "--message", "Make links blue")
+
+
 @pytest.mark.parametrize(
     ("version", "before", "why"),
     [
@@ -128,6 +139,7 @@ def without_a_place(tree: Path) -> None:
         ("9.9.9", changed, "not committed"),
         ("9.9.9", lambda tree: git(tree, "tag", "v9.9.9"), "the tag v9.9.9 is there"),
         ("9.9.9", without_news, "nothing under"),
+        ("9.9.9", with_another_style, "run make pictures"),
         ("9.9.9", without_a_place, "README.md does not name the version"),
     ],
 )

@@ -96,7 +96,10 @@ def test_check_all_runs_everything_once_and_again_what_one_visit_or_one_server_d
     assert set(tried.split()[3:]) <= set(PRODUCTS)
     assert ".venv/bin/python -m ops.mutations --kept" in at_night
     assert ".venv/bin/mypy --platform darwin --cache-dir .mypy_cache/darwin core ports adapters actors entrypoints" in at_night
-    oldest, _, folders = at_night[-1].partition(" --dist each ")
+    *_, last, pictures = at_night
+    assert pictures == ".venv/bin/python -m ops.pictures"
+    assert not any("ops.pictures" in line for line in planned("check"))
+    oldest, _, folders = last.partition(" --dist each ")
     assert oldest == ".venv/bin/python -m tests.runs.oldest -n 6"
     left_out = {"browser", "ops", "domain", "house", "runs"}
     with_tests = {one.name for one in (ROOT / "tests").iterdir() if next(one.rglob("test_*.py"), None)}
