@@ -82,11 +82,11 @@ async def _(one: CountedClicks) -> None:
 async def _(one: CountedClicks) -> None:
     await one.press("Signing in")
     await one.press("Rules")
-    await one.press("Change the rules")
+    await one.press("Change: Second step")
     await one.choose("For administrators", "Second factor and passkey")
     await one.press("Continue")
-    await one.press("Change the rules")
-    await one.reads("For administrators Second factor and passkey")
+    await one.press("Change the second step")
+    await one.reads("Administrators need a second step and a passkey")
 
 
 @job("who signed in to an application last week, as a file")
