@@ -51,22 +51,22 @@ async def _(one: CountedClicks, _: Town) -> None:
 async def _(one: CountedClicks, _: Town) -> None:
     await one.press("Signing in")
     await one.press("Rules")
-    await one.press("Change the rules")
+    await one.press("Change: Sessions")
     await one.type("Hours until the next sign-in", "12")
     await one.press("Continue")
-    await one.press("Change the rules")
-    await one.reads("12")
+    await one.press("Change the sessions")
+    await one.reads("Sessions end 12 hours after the sign-in at the latest.")
 
 
 @job("requests from afar")
 async def _(one: CountedClicks, _: Town) -> None:
     await one.press("Signing in")
     await one.press("Rules")
-    await one.press("Change the rules")
+    await one.press("Change: Programs and agents")
     await one.choose("Requests from afar", "Applications may ask")
     await one.press("Continue")
-    await one.press("Change the rules")
-    await one.reads("Applications may ask members")
+    await one.press("Change programs and agents")
+    await one.reads("may ask your own members for a yes")
 
 
 @job("texts in English and German")
@@ -119,6 +119,7 @@ async def _(one: CountedClicks, town: Town) -> None:
 async def _(one: CountedClicks, _: Town) -> None:
     await one.press("Signing in")
     await one.press("Risk")
+    await one.press("Add a rule")
     await one.type("Name of the rule", "New devices")
     await one.choose("What happens", "Ask for a second")
     await one.choose("New device", "yes")
@@ -132,7 +133,7 @@ async def _(one: CountedClicks, _: Town) -> None:
     await one.press("Add an application")
     await one.pick("An application behind a proxy")
     await one.type("Name", "Wiki")
-    await one.type("2. Where do people come back to? (redirect URI)", "wiki.globex.example")
+    await one.type("2. Under which host do people open it?", "wiki.globex.example")
     await one.press("Add the application")
     lines = str(await one.page.evaluate("[...document.querySelectorAll('pre')].map(one => one.textContent).join()"))
     assert "auth_request " in lines
