@@ -10,7 +10,13 @@ PROBES: Final = r"""(() => {
     const label = element.getAttribute("aria-label");
     if (label) return tidy(label);
     if (element.labels && element.labels.length) return tidy(element.labels[0].innerText);
-    return tidy(element.innerText) || tidy(element.value);
+    // The initials of a person or a place are drawn, and nobody reads them out.
+    const drawn = '[aria-hidden="true"]';
+    if (![...element.querySelectorAll(drawn)].some(part => tidy(part.innerText))) return tidy(element.innerText) || tidy(element.value);
+    const texts = document.createTreeWalker(element, NodeFilter.SHOW_TEXT);
+    const words = [];
+    while (texts.nextNode()) if (!texts.currentNode.parentElement.closest(drawn)) words.push(texts.currentNode.data);
+    return tidy(words.join(" "));
   };
   const usable = () => [...document.querySelectorAll("a[href], button, input, select, textarea, summary, [tabindex]")].filter(seen);
   const one = (found, name, all) => {

@@ -16,7 +16,7 @@ from entrypoints.http.pages import shipped_pages
 from entrypoints.http.server.limits import ServerSettings
 from ops.browser.chromium import Chromium
 from ops.browser.page import NARROW, WIDE, Page, new_page
-from tests.browser.checks import EVERY, contrast_findings, findings, require_keyboard
+from tests.browser.checks import EVERY, console_findings, contrast_findings, require_keyboard
 from tests.browser.conftest import ADDRESS
 from tests.browser.settings import FORTY, SETTINGS, Setting, of_ones_own, own_address, settings_of
 from tests.http.browsing import Tabs
@@ -107,7 +107,7 @@ async def faults_at(page: Page, at: str, number: int, *, named: str = "", narrow
 async def _faults_in(setting: Setting, page: Page, at: str) -> list[str]:
     await setting.show(page)
     await page.open(at)
-    found = [*await findings(page), *await page._probe("untidy")]
+    found = [*await console_findings(page), *await page._probe("untidy")]
     return [*found, "the page is wider than its window"] if await page.overflow() else found
 
 
@@ -364,13 +364,13 @@ async def test_pages_of_refusals_are_sound(town: Town) -> None:
     await page.show(width=WIDE)
     await page.open(f"{home}/events/~new")
     await page.follow("Add a webhook")
-    faults += await findings(page)
+    faults += await console_findings(page)
     await page.open(f"{home}/events/{ids['webhooks']}/change")
     town.people.change("update webhooks set name = 'Moved on' where id = %s", ids["webhooks"])
     await page.fill("Name", "Mine")
     await page.follow("Save")
     assert page.status == 409
-    faults += await findings(page)
+    faults += await console_findings(page)
     await page.show(width=NARROWEST)
     assert await page.overflow() == 0
     assert faults == [], "\n".join(faults)
@@ -429,7 +429,7 @@ async def test_what_belongs_to_a_choice_shows_while_it_is_chosen(town: Town) -> 
         assert await page.evaluate(visible) == []
         await page.evaluate(choose.format(choice))
         assert await page.evaluate(visible) == its
-        faults += await findings(page)
+        faults += await console_findings(page)
         await require_keyboard(page)
     assert faults == [], "\n".join(faults)
     assert page.violations == []
@@ -462,4 +462,4 @@ async def test_what_is_done_with_several_rows_shows_once_one_is_ticked(town: Tow
     await page.evaluate("document.querySelector('.pick input:not([disabled])').click()")
     assert await page.evaluate(shown) is True
     assert await page.evaluate("document.querySelector('.rows > .buttons').getBoundingClientRect().bottom <= innerHeight") is True
-    assert await findings(page) == []
+    assert await console_findings(page) == []

@@ -122,6 +122,7 @@ _INVITATION: Final[dict[str, Any]] = {
     "here": False,
     "known": False,
     "accept_here": "/ui/invitations/accept/password",
+    "passkeys": True,
     "form_token": "token",
     "errors": {},
     "shortest": 8,

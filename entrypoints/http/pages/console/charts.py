@@ -10,7 +10,7 @@ from entrypoints.http.pages.console.visit import PageVisit
 from ports.texts import Text
 
 WIDTH: Final = 920
-HEIGHT: Final = 224
+HEIGHT: Final = 234
 NARROW: Final = 330
 """The width of a chart that shares its row with two others."""
 # The room for the labels of the axes, and for the newest value at the end of the line. On a phone the drawing is a third as wide, and its
@@ -20,14 +20,14 @@ _RIGHT: Final = 72
 _LEFT_OF_NARROW: Final = 40
 _RIGHT_OF_NARROW: Final = 48
 _TOP: Final = 28
-_BOTTOM: Final = 44
+_BOTTOM: Final = 54
 DAYS: Final = 30
 """The days of a chart: the titles of the pages say thirty."""
 # Days from one label to the next. At fifteen, even a phone has room for the labels of three charts.
 _STEP: Final = 7
 _STEP_OF_NARROW: Final = 14
 # The height of a line of a bar chart: its words, and two bars beneath.
-_BAR: Final = 60
+_BAR: Final = 68
 NONE: Final[Mapping[date, int]] = MappingProxyType({})
 
 

@@ -83,9 +83,9 @@ def label_of(opened: OpenText) -> str:
     """The key of what the text is called. The title of a tab often reads as the heading of its page, and what lists of mails show below a
     subject is none.
     """
-    which = _WHICH.get(opened.key)
-    if which is not None:
-        return f"console.own_texts.name.{opened.kind}_{which}"
+    if opened.key in _WHICH:
+        own = f"{opened.kind}_{_WHICH[opened.key]}"
+        return f"console.own_texts.name.{own}"
     name = opened.key.rpartition(".")[2]
     kind = "tab" if name in _OF_TABS else "preview" if name == "preview" else opened.kind
     return f"console.own_texts.kind_{kind}"

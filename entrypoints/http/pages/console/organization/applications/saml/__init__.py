@@ -173,6 +173,7 @@ async def _shown(
                 {WAS: sealed(present)},
                 visit.text("console.save"),
                 present_values(visit, [one for one in inputs if one[0].name in _SAID]),
+                False,
             )
         ]
         if visit.may(configure_saml)
