@@ -122,7 +122,7 @@ async def _(one: CountedClicks, _: Town) -> None:
     await one.press("Add a rule")
     await one.type("Name of the rule", "New devices")
     await one.choose("What happens", "Ask for a second")
-    await one.choose("Device", "yes")
+    await one.choose("Device", "On a device that is new to the person")
     await one.press("Add a rule")
     await one.reads("New devices", "In shadow", "It would have met")
 

@@ -100,7 +100,7 @@ class NewProviderForm(BoundForm, frozen=True, kw_only=True):
     key_id: str = ""
 
 
-class ChosenLink(msgspec.Struct, frozen=True):
+class TileLink(msgspec.Struct, frozen=True):
     """What stands on the tile that was pressed. Without anything, the page has the tiles."""
 
     preset: str = ""
@@ -206,7 +206,7 @@ async def _form(visit: PageVisit, chosen: _Chosen, texts: Mapping[str, Any], err
     )
 
 
-async def _ask(call: Call[None, ChosenLink, None, Any], postern: Postern) -> Page:
+async def _ask(call: Call[None, TileLink, None, Any], postern: Postern) -> Page:
     visit, query = PageVisit(call, postern), call.query
     if not query.preset and query.kind not in _BEGINS:
         return Answer(await _tiles(visit), 200)
@@ -243,7 +243,7 @@ async def _add(call: AnyCall, postern: Postern) -> Page:
 
 
 ask_for_provider: Final = console.get(NEW, of=create_further_provider, also=(list_provider_presets,))(
-    stated(_ask, "ask_for_platform_providers", NEW, query=ChosenLink)
+    stated(_ask, "ask_for_platform_providers", NEW, query=TileLink)
 )
 add_provider: Final = console.post(NEW, of=create_further_provider, also=(list_provider_presets,))(
     stated(_add, "make_platform_providers", NEW, body=NewProviderForm)
