@@ -34,7 +34,11 @@ _MOMENTS: Final = re.compile(rb'<time[^>]*>[^<]*</time>|\d\d:\d\d Uhr UTC|data:t
 # Words in the addresses of forms that end something, so that they are sent after all others.
 _ENDS: Final = ("/end", "/remove", "/cancel", "/decline", "/danger", "/delete")
 # Where the page of an earlier address stands now.
-_MOVED: Final[Mapping[str, str]] = {"GET /ui/o/{org_slug}/settings/danger": "/settings"}
+_MOVED: Final[Mapping[str, str]] = {
+    "GET /ui/o/{org_slug}/settings/danger": "/settings",
+    "GET /ui/o/{org_slug}/sign-in/change": "/sign-in",
+    "GET /ui/o/{org_slug}/sign-in/change/undo": "/sign-in",
+}
 _OF_END_USER: Final = "GET /ui/o/{org_slug}/people/users/{user_id}"
 # Forms that no page shows in the state of the world, each with the reason.
 NOT_SHOWN: Final[Mapping[str, str]] = {

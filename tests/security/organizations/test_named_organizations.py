@@ -121,7 +121,7 @@ ASKS_FOR_A_TIE: Final[Mapping[str, AskedPlace]] = {
         {"subject": {"type": "user", "id": "{member}"}, "resource": {"type": "organization", "id": "{org}"}}
     ),
     "POST /api/service/subscriptions": AskedPlace({"user_id": "{member}", "plan_id": "{plan}"}),
-    "POST /ui/platform/risk": AskedPlace({"name": "x", "services": "{service}"}),
+    "POST /ui/platform/risk/rule": AskedPlace({"name": "x", "services": "{service}"}),
 }
 # The same, on the pages on the way of a sign-in, in their order.
 ASKS_IN_A_FLOW: Final[Mapping[str, Mapping[str, str]]] = {
