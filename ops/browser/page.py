@@ -102,8 +102,10 @@ class Page:
     # Looking at it.
 
     async def text(self) -> str:
-        """The text that a person reads, in one line, without the joiners that keep short parts of words together."""
-        return " ".join(str(await self.evaluate("document.body.innerText")).replace("\u2060", "").split())
+        """The text that a person reads, in one line, without the joiners that keep short parts of words together. A page that arrives has
+        none yet.
+        """
+        return " ".join(str(await self.evaluate("document.body?.innerText ?? ''")).replace("\u2060", "").split())
 
     async def title(self) -> str:
         return str(await self.evaluate("document.title"))

@@ -115,7 +115,12 @@ class CountedClicks:
         return saved[0].read_text()
 
     async def reads(self, *texts: str) -> None:
+        """Waits until they stand there: pages that leave by themselves may come before."""
         said = await self.page.text()
+        with trio.move_on_after(PATIENCE):
+            while any(one not in said for one in texts):
+                await trio.sleep(0.05)
+                said = await self.page.text()
         assert [one for one in texts if one not in said] == [], f"{await self.page.place()}: {said}"
 
     async def _focus(self, label: str) -> None:

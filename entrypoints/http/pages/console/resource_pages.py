@@ -43,6 +43,7 @@ from entrypoints.http.pages.console.undo import changing, noted, offered, undo_p
 from entrypoints.http.pages.console.visit import NO_ERRORS, ActLink, AnyCall, DoneLink, Head, Page, PageVisit, button
 
 _DANGER: Final = "danger"
+_MOST_NAMED: Final = 4
 _KNOWN_SELDOM: Final = frozenset({"console.field.id", "console.field.created_at", "console.field.updated_at"})
 
 
@@ -60,7 +61,8 @@ def record_page(resource: Resource) -> Endpoint:
         visit = PageVisit(call, postern)
         if resource.instead is not None and (where := await resource.instead(visit)):
             return redirect(where)
-        return Answer(await shown_record(resource, visit, await resource.find(visit), done=call.query.done), 200)
+        shown = await shown_record(resource, visit, await resource.find(visit), done=call.query.done, saved=call.query.fields.split())
+        return Answer(shown, 200)
 
     of = resource.record or resource.listed
     return console.get(resource.one, of=of, also=resource.also)(
@@ -74,14 +76,15 @@ async def shown_record(
     record: Any,
     *,
     done: str = "",
+    saved: Sequence[str] = (),
     errors: Mapping[str, str] = NO_ERRORS,
     given: SentSection | None = None,
     meanwhile: Sequence[tuple[str, str]] = (),
     told: tuple[bool, str] | None = None,
     opened: str = "",
 ) -> bytes:
-    """The page of a record. `given` has the section whose form was sent, with its texts. `meanwhile` has what somebody else has changed,
-    `told` what an act has tried. `opened` is the address of the form that is asked for.
+    """The page of a record. `saved` names fields. `given` has the section whose form was sent, with its texts. `meanwhile` has what
+    somebody else has changed, `told` what an act has tried. `opened` is the address of the form that is asked for.
     """
     acts = _acts(resource, visit, record)
     columns = resource.facts or resource.columns
@@ -101,6 +104,7 @@ async def shown_record(
         known=[] if record is None else facts_of([one for one in columns if one.label in _KNOWN_SELDOM], visit, record),
         curl=visit.curl(resource.record or resource.listed),
         done=done,
+        done_to=_named(resource, visit, saved),
         errors=errors,
     )
     return visit.show(
@@ -124,6 +128,12 @@ async def shown_record(
         undos=await offered(visit, record, resource.undoables),
         **({} if resource.more is None or record is None else await resource.more(visit, record)),
     )
+
+
+def _named(resource: Resource, visit: PageVisit, fields: Sequence[str]) -> str:
+    """What the notice says of the fields that were saved. The names stand in the address, so they may be anything."""
+    named = [visit.text(one.label) for section in resource.sections for one in section.shape.inputs if one.field in fields]
+    return "; ".join(dict.fromkeys(named)) if len(named) <= _MOST_NAMED else ""
 
 
 def _acts(resource: Resource, visit: PageVisit, record: Any) -> tuple[Sequence[ActLink], Sequence[ActLink]]:
@@ -216,7 +226,8 @@ def section_pages(resource: Resource, section: Section) -> Sequence[Endpoint]:
         except (WrongInput, SeveralFaults, Refusal) as problem:
             errors, status = explained(visit, problem, counting(inputs, call.body))
             return Answer(await shown_record(resource, visit, record, errors=errors, given=given), status)
-        return redirect(f"{onward}?done={done}")
+        named = "+".join(one.field for one in changed(inputs, call.body)) if done == "saved" else ""
+        return redirect(f"{onward}?done={done}{named and f'&fields={named}'}")
 
     name = f"{section.name}_of_{resource.name}"
     return (

@@ -50,6 +50,8 @@ class DoneLink(msgspec.Struct, frozen=True):
     """The query of a page that a form redirects to."""
 
     done: str = ""
+    fields: str = ""
+    """What was saved, with spaces between the names."""
 
 
 class ButtonLink(Frozen):

@@ -80,7 +80,8 @@ async def test_a_change_sends_only_what_was_changed(console: ConsoleScene) -> No
     # Somebody else changes another field meanwhile: their change stays.
     console.people.change("update webhooks set is_active = false")
     tab = await console.tab._go("POST", form.action, {**form.fields, "name": "Sales"})
-    assert tab.place == f"/ui/o/acme{webhook}?done=saved"
+    assert tab.place == f"/ui/o/acme{webhook}?done=saved&fields=name"
+    assert "Saved: Name." in tab.page.text
     assert console.people.rows("select name, is_active from webhooks") == [{"name": "Sales", "is_active": False}]
 
 
@@ -97,8 +98,13 @@ async def test_the_second_of_two_sees_what_the_first_has_changed(console: Consol
     assert console.people.rows("select name from webhooks") == [{"name": "Sales"}]
     # The same form again, which the person now sends knowingly.
     tab = await console.submit(f"{webhook}/change")
-    assert tab.place.endswith("?done=saved")
+    assert tab.place.endswith("?done=saved&fields=name")
     assert console.people.rows("select name from webhooks") == [{"name": "Marketing"}]
+    # The names stand in the address, so they may be anything.
+    for fields, said in (("name+url", "Saved: Name; Address."), ("%3Cb%3Egone%3C/b%3E", "Saved."), ("", "Saved.")):
+        tab = await console.at(f"{webhook}?done=saved&fields={fields}")
+        assert said in tab.page.text
+        assert "gone" not in tab.page.text
 
 
 async def test_a_form_without_a_change_changes_nothing(console: ConsoleScene) -> None:

@@ -33,7 +33,7 @@ async def renamed(console: ConsoleScene, name: str = "Sales") -> str:
 async def rename(console: ConsoleScene, webhook: str, name: str) -> None:
     await console.at(webhook)
     tab = await console.submit(f"{webhook}/change", name=name)
-    assert tab.place.endswith("?done=saved")
+    assert tab.place.endswith("?done=saved&fields=name")
 
 
 def name(console: ConsoleScene) -> str:

@@ -50,7 +50,8 @@ async def test_who_may_see_applications_alone_finds_no_form(console: ConsoleScen
 async def test_sign_in_addresses_and_admission_are_changed_by_section(console: ConsoleScene, billing: str) -> None:
     await console.at(f"{billing}/sign-in")
     tab = await console.submit(f"{billing}/sign-in/addresses", redirect_uris=f"{CALLBACK}\r\nhttps://billing.example.com/other")
-    assert tab.place.endswith("/sign-in?done=saved")
+    assert tab.place.endswith("/sign-in?done=saved&fields=redirect_uris")
+    assert "Saved: Sign-in addresses." in tab.page.text
     await console.submit(f"{billing}/sign-in/admission", sign_in_policy="assigned", trusted=["yes"])
     (service,) = console.people.rows("select redirect_uris, sign_in_policy, trusted from services")
     assert service == {
@@ -66,7 +67,7 @@ async def test_sign_in_addresses_and_admission_are_changed_by_section(console: C
 async def test_public_keys_metadata_and_logout_are_changed(console: ConsoleScene, billing: str) -> None:
     await console.at(f"{billing}/settings")
     tab = await console.submit(f"{billing}/settings/metadata", metadata='{"cost": 1}')
-    assert tab.place.endswith("?done=saved")
+    assert tab.place.endswith("?done=saved&fields=metadata")
     tab = await console.submit(f"{billing}/settings/metadata", metadata="{")
     assert tab.status == 400
     await console.at(f"{billing}/public-keys")

@@ -19,7 +19,8 @@ async def test_the_name_changes_and_the_limits_stand_there(console: ConsoleScene
     tab = await console.at(SETTINGS)
     assert "1 / " in tab.page.text
     tab = await console.submit(f"{SETTINGS}/change", name="Acme Works", metadata='{"contract": "A-17"}')
-    assert tab.place.endswith("?done=saved")
+    assert tab.place.endswith("?done=saved&fields=name+metadata")
+    assert "Saved: Name; Metadata." in tab.page.text
     (row,) = console.people.rows("select name, metadata from organizations where slug = 'acme'")
     assert row == {"name": "Acme Works", "metadata": {"contract": "A-17"}}
 
