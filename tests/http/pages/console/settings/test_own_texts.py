@@ -329,7 +329,7 @@ async def test_a_notice_has_a_begin_and_an_end(console: ConsoleScene) -> None:
     tab = await console.submit(f"{TEXTS}/notice/change", begins_at="2030-01-01T00:00", ends_at="2029-01-01T00:00")
     assert tab.status == 400
     tab = await console.submit(f"{TEXTS}/notice/change", begins_at="2030-01-01T00:00", ends_at="2031-01-01T00:00")
-    assert tab.place.endswith("?done=saved")
+    assert tab.place.endswith("?done=saved&fields=begins_at+ends_at")
     answer = await ask_by_api(console, "GET", "/notice")
     assert answer.json()["ends_at"].startswith("2031-01-01T00:00:00")
 
