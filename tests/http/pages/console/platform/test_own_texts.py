@@ -118,5 +118,5 @@ async def test_where_own_texts_wait_is_set(platform: PlatformScene) -> None:
     place = f"{APPROVALS}/rules"
     await platform.at(place)
     tab = await platform.send_to(f"{HOME}{place}/change", mails="yes", pages="yes")
-    assert tab.place.endswith("?done=saved"), tab.page.text
+    assert tab.place.endswith("?done=saved&fields=pages"), tab.page.text
     assert platform.people.rows("select mails, pages from text_approval_rules") == [{"mails": True, "pages": True}]
