@@ -38,6 +38,7 @@ HOLDABLE: Final[Mapping[str, Collection[str]]] = {
     "jobs": ("run_at", "lease", "leased_until"),
     "webhooks": ("rests_until", "lease", "leased_until"),
     "logout_receivers": ("rests_until", "lease", "leased_until"),
+    "signal_streams": ("rests_until", "lease", "leased_until"),
     "billing_events": ("next_at",),
     "billing_subscriptions": ("cancel_at", "check_at"),
     "billing_sweeps": ("one", "cursor", "due_at", "leased_until"),
@@ -151,15 +152,19 @@ _OF: Final[Mapping[OutgoingWork, _Statements]] = {
         hold=(
             "update webhooks set rests_until = %(until)s::timestamptz, lease = null, leased_until = null",
             "update logout_receivers set rests_until = %(until)s::timestamptz, lease = null, leased_until = null",
+            "update signal_streams set rests_until = %(until)s::timestamptz, lease = null, leased_until = null",
         ),
         release=(
             "update webhooks set rests_until = null where rests_until = %(until)s::timestamptz",
             "update logout_receivers set rests_until = null where rests_until = %(until)s::timestamptz",
+            "update signal_streams set rests_until = null where rests_until = %(until)s::timestamptz",
         ),
         held="""
             select from webhooks where rests_until = %(until)s::timestamptz
              union all
             select from logout_receivers where rests_until = %(until)s::timestamptz
+             union all
+            select from signal_streams where rests_until = %(until)s::timestamptz
         """,
         count="""
             select count(*), count(*) filter (where rests_until = %(until)s::timestamptz)
@@ -173,6 +178,16 @@ _OF: Final[Mapping[OutgoingWork, _Statements]] = {
                          from logout_notices
                          join logout_receivers on logout_receivers.service_id = logout_notices.service_id
                         where next_at is not null
+                        union all
+                       select signal_streams.rests_until
+                         from webhook_deliveries
+                         join signal_streams on signal_streams.id = webhook_id
+                        where next_at is not null
+                        union all
+                       select signal_streams.rests_until
+                         from logout_notices
+                         join signal_streams on signal_streams.id = logout_notices.stream_id
+                        where tell_at is not null
                    ) as waiting
         """,
     ),

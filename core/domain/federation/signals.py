@@ -15,10 +15,11 @@ from typing import Final
 
 from core.domain.errors import BadRequest, Forbidden, RateLimited
 from core.domain.formats import Json
-from core.domain.identifiers import ClientId, EventId, OrganizationId, ServiceId, SignalStreamId, UserId
+from core.domain.identifiers import ClientId, OrganizationId, ServiceId, SignalStreamId, UserId
 from core.domain.outbound import NotADestination, OutboundDestination, destination, host, is_public
 from core.domain.record.deliveries import DeliveryOutcome, DeliveryRules, DueDelivery
 from core.domain.record.events import Actor, Event, Target, differences
+from core.domain.record.signals import BY_URI, OFFERED, TOLD_EVENTS, VERIFIED_EVENT, SignalType
 from core.domain.services.services import Service
 from core.frozen import Frozen
 
@@ -32,61 +33,12 @@ LONGEST_STATE: Final = 1_000
 LONGEST_REASON: Final = 200
 VERIFICATION_PACE: Final = timedelta(seconds=10)
 """A stream may ask for a verification once in this time."""
-SIGNAL_TOPIC: Final = "signals"
 
 PUSH_METHOD: Final = "urn:ietf:rfc:8935"
 POLL_METHOD: Final = "urn:ietf:rfc:8936"
 CONFIGURATION_ENDPOINT: Final = "/ssf/streams"
 STATUS_ENDPOINT: Final = "/ssf/status"
 VERIFICATION_ENDPOINT: Final = "/ssf/verification"
-
-_CAEP: Final = "https://schemas.openid.net/secevent/caep/event-type"
-_RISC: Final = "https://schemas.openid.net/secevent/risc/event-type"
-_SSF: Final = "https://schemas.openid.net/secevent/ssf/event-type"
-
-
-class SignalType(StrEnum):
-    """What can be told. The first four are named by owners and by streams; each stream hears of itself."""
-
-    SESSION_REVOKED = "session-revoked"
-    CREDENTIAL_CHANGE = "credential-change"
-    ACCOUNT_DISABLED = "account-disabled"
-    ACCOUNT_ENABLED = "account-enabled"
-    VERIFICATION = "verification"
-
-    @property
-    def uri(self) -> str:
-        return f"{_BASES[self]}/{self}"
-
-
-_BASES: Final[Mapping[SignalType, str]] = {
-    SignalType.SESSION_REVOKED: _CAEP,
-    SignalType.CREDENTIAL_CHANGE: _CAEP,
-    SignalType.ACCOUNT_DISABLED: _RISC,
-    SignalType.ACCOUNT_ENABLED: _RISC,
-    SignalType.VERIFICATION: _SSF,
-}
-OFFERED: Final = (
-    SignalType.SESSION_REVOKED,
-    SignalType.CREDENTIAL_CHANGE,
-    SignalType.ACCOUNT_DISABLED,
-    SignalType.ACCOUNT_ENABLED,
-)
-"""What owners turn on and streams ask for."""
-_BY_URI: Final[Mapping[str, SignalType]] = {one.uri: one for one in OFFERED}
-
-VERIFIED_EVENT: Final = "signal_stream.verification"
-"""The event whose signal goes to the stream that is its target, and to nobody else."""
-
-TOLD_EVENTS: Final[Mapping[str, SignalType]] = {
-    "security.password.changed": SignalType.CREDENTIAL_CHANGE,
-    "security.mfa.enabled": SignalType.CREDENTIAL_CHANGE,
-    "security.mfa.disabled": SignalType.CREDENTIAL_CHANGE,
-    "security.account.locked": SignalType.ACCOUNT_DISABLED,
-    "security.account.unlocked": SignalType.ACCOUNT_ENABLED,
-    VERIFIED_EVENT: SignalType.VERIFICATION,
-}
-"""The events that signals tell, by their names in the catalogue. Their targets are people, but for that of a stream itself."""
 
 # What an administrator of the receiver reads. It is a closed list, so nothing of an organization or a person gets into it.
 _REASONS: Final[Mapping[str, str]] = {
@@ -188,7 +140,7 @@ def asked_events(uris: Collection[str] | None) -> tuple[SignalType, ...]:
     """What a stream asks for. Unknown types are ignored, as the framework wants; a stream that names none asks for all."""
     if uris is None:
         return OFFERED
-    asked = {known for one in uris if (known := _BY_URI.get(one)) is not None}
+    asked = {known for one in uris if (known := BY_URI.get(one)) is not None}
     return tuple(one for one in OFFERED if one in asked)
 
 
@@ -260,7 +212,6 @@ class DueSignal(DueDelivery, kw_only=True):
     happened_at: datetime
     queued_at: datetime
     details: Mapping[str, Json]
-    may_be_told: bool = True
     by_policy: bool = False
 
     @property
@@ -268,7 +219,7 @@ class DueSignal(DueDelivery, kw_only=True):
         return SignalType.SESSION_REVOKED if self.event is None else TOLD_EVENTS[self.event]
 
 
-def transaction_of(event: EventId, organization: OrganizationId) -> str:
+def transaction_of(event: str, organization: OrganizationId) -> str:
     """The same for all streams of an organization, and another one for each organization that hears of the event."""
     return sha256(f"signal\n{event}\n{organization}".encode()).hexdigest()[:32]
 

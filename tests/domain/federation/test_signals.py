@@ -11,14 +11,10 @@ from core.domain.errors import BadRequest, Forbidden, RateLimited
 from core.domain.federation.signals import (
     KEPT_FOR,
     MOST_PUSH_HOSTS,
-    OFFERED,
     SIGNAL_RULES,
-    TOLD_EVENTS,
     VERIFICATION_PACE,
-    VERIFIED_EVENT,
     DueSignal,
     SignalSettings,
-    SignalType,
     asked_events,
     authorization_header,
     keeps_header,
@@ -30,8 +26,9 @@ from core.domain.federation.signals import (
     signal_hosts,
     transaction_of,
 )
-from core.domain.identifiers import ClientId, EventId, OrganizationId, SignalStreamId, UserId
+from core.domain.identifiers import ClientId, OrganizationId, SignalStreamId, UserId
 from core.domain.record.event_types import Audience, event_type
+from core.domain.record.signals import OFFERED, TOLD_EVENTS, VERIFIED_EVENT, SignalType
 
 AT = datetime(2026, 11, 28, tzinfo=UTC)
 ADA = UserId(UUID(int=1))
@@ -173,7 +170,7 @@ def test_what_is_told_is_published_to_organizations() -> None:
 
 
 def test_organizations_cannot_compare_what_they_hear() -> None:
-    event = EventId(UUID(int=4))
+    event = str(UUID(int=4))
     one, other = OrganizationId(UUID(int=5)), OrganizationId(UUID(int=6))
     assert transaction_of(event, one) == transaction_of(event, one) != transaction_of(event, other)
 
