@@ -1,5 +1,7 @@
 """Federation: signing in for other applications, as their OAuth, OpenID Connect and SAML provider, and directories."""
 
+from collections.abc import Sequence
+
 from actors.recorders import PresenceWriter, RefusalRecorder, ScimExchangeWriter
 from adapters.crypto.signed_by_others import JwtClientAssertions
 from adapters.crypto.tokens import RememberedAssertions
@@ -20,6 +22,7 @@ from adapters.postgres.federation.given_sessions import LOGOUTS, PostgresGivenSe
 from adapters.postgres.federation.proxy_checks import PostgresProxies
 from adapters.postgres.federation.saml import PostgresSaml
 from adapters.postgres.federation.scim.tokens import SCIM_TOKENS, PostgresScimExchanges, PostgresScimTokens
+from adapters.postgres.federation.signals import SESSION_SIGNALS, SIGNALS, PostgresSignalCallers
 from adapters.postgres.identity.upstream.providers import PostgresIssuingConnections
 from adapters.postgres.identity.upstream.sign_in import PostgresUpstreamSignIn
 from adapters.postgres.record.deliveries import PostgresDeliveryQueue
@@ -33,6 +36,7 @@ from core.domain.federation.oauth.device_flow import ACTIVATION_PAGE
 from core.domain.federation.oauth.grants import AUTHORIZATION_CODE, CIBA, REFRESH_TOKEN
 from core.domain.federation.oauth.oidc import assertion_endpoints
 from core.domain.federation.scim.resources import users_address
+from core.domain.federation.signals import DueSignal
 from core.domain.identifiers import ClientSecretId, ScimTokenId, TrustedIssuerId, UserKeyId
 from core.frozen import Frozen
 from core.usecases.federation.authorization_codes import AuthorizationAnswers, AuthorizationCodes
@@ -59,6 +63,7 @@ from core.usecases.federation.scim.enrolment import Changes as ScimChanges
 from core.usecases.federation.scim.groups import ScimGroups, ScimSettings, ScimTeams
 from core.usecases.federation.scim.tokens import ScimExchanges, ScimTokens
 from core.usecases.federation.scim.users import ScimUsers
+from core.usecases.federation.signals import ServiceSignals, SignalReceivers, SignalStreams
 from core.usecases.federation.token_preview import TokenPreviews
 from core.usecases.record import Deliveries
 from core.usecases.tenancy.connections.trials import DirectorySurveys
@@ -70,6 +75,7 @@ from entrypoints.assembly.identity import Identity
 from entrypoints.event_loop_rounds import fair_turn
 from entrypoints.settings import Settings
 from ports.federation.oauth import ClaimedService
+from ports.federation.signals import ClaimedStream
 
 
 class Applications(Frozen, kw_only=True):
@@ -371,6 +377,10 @@ class Federation(Frozen, kw_only=True):
     agent_grants: AgentGrants
     logouts: Logouts
     logout_notices: LogoutNotices
+    signals: ServiceSignals
+    signal_streams: SignalStreams
+    signal_deliveries: Sequence[Deliveries[ClaimedStream, DueSignal]]
+    """Of events, and of ended sessions."""
     deliveries: Deliveries[ClaimedService, DueNotice]
     scim_tokens: ScimTokens
     scim_token_presence: PresenceWriter[ScimTokenId]
@@ -461,6 +471,26 @@ def assemble_federation(
             clock,
             spread,
         ),
+        signals=ServiceSignals(new_unit_of_work, stores.signals, system),
+        signal_streams=SignalStreams(
+            new_unit_of_work,
+            stores.signals,
+            PostgresSignalCallers(pool),
+            foundation.token_verifier,
+            foundation.outbound,
+            foundation.keyring,
+            system,
+        ),
+        signal_deliveries=[
+            Deliveries(
+                SignalReceivers(foundation.keyring, foundation.token_signer, foundation.metrics, settings.public_url),
+                PostgresDeliveryQueue(pool, tables),
+                foundation.outbound,
+                clock,
+                spread,
+            )
+            for tables in (SIGNALS, SESSION_SIGNALS)
+        ],
         scim_tokens=directories.tokens,
         scim_token_presence=directories.token_presence,
         client_secret_presence=applications.secret_presence,

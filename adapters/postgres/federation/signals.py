@@ -31,7 +31,7 @@ from core.frozen import Frozen
 from ports.federation.signals import ClaimedStream, KeptSignals
 
 STREAM: Final = Columns(
-    SignalStream, "signal_streams", named={"service": "service_id"}, apart={"has_header": "signal_streams.sealed_header is not null"}
+    SignalStream, "signal_streams", named={"service": "service_id"}, apart=("has_header",), texts=("description", "status_reason")
 )
 
 
@@ -133,8 +133,9 @@ _COUNTS: Final = """
      where services.org_id = %(organization)s
 """
 
-_LIST: Final[LiteralString] = f"select {STREAM.names} from signal_streams where service_id = %(service)s order by id"
-_FIND: Final[LiteralString] = f"select {STREAM.names} from signal_streams where service_id = %(service)s and id = %(id)s"
+_SELECT: Final[LiteralString] = f"select {STREAM.names}, sealed_header is not null as has_header from signal_streams"
+_LIST: Final[LiteralString] = f"{_SELECT} where service_id = %(service)s order by id"
+_FIND: Final[LiteralString] = f"{_SELECT} where service_id = %(service)s and id = %(id)s"
 _ADD: Final[LiteralString] = f"insert into signal_streams ({STREAM.into('sealed_header')}) values ({STREAM.inserted('sealed_header')})"
 
 # A stream that its application has changed begins anew, without failures.
@@ -305,6 +306,7 @@ SIGNALS: Final[DeliveryTables[ClaimedStream, DueSignal]] = DeliveryTables(
     due_order="deliveries.event_id",
     # What may not be told any more is given up, and no attempt is made.
     over=f"""
+         over as (
              update webhook_deliveries
                 set next_at = null, error = '{NO_LONGER_TOLD}', updated_at = now()
                from signal_streams, events
@@ -313,6 +315,7 @@ SIGNALS: Final[DeliveryTables[ClaimedStream, DueSignal]] = DeliveryTables(
                 and events.id = webhook_deliveries.event_id
                 and not {_MAY_BE_TOLD}
           returning webhook_deliveries.id
+         )
     """,
 )
 
@@ -357,18 +360,20 @@ SESSION_SIGNALS: Final[DeliveryTables[ClaimedStream, DueSignal]] = DeliveryTable
     due_columns="deliveries.stream_id, services.org_id, deliveries.user_id, deliveries.created_at, deliveries.by_policy",
     due_order="deliveries.id",
     over=f"""
-             with looked as materialized ({_ROWS_AT_ONCE}),
-                  raised as (
-                      update logout_notices set ended_all = true
-                        from looked
-                       where logout_notices.id = looked.id and looked.ends_all and not looked.ended_all and looked.follows is not true
-                  )
+         looked as materialized ({_ROWS_AT_ONCE}),
+         raised as (
+             update logout_notices set ended_all = true
+               from looked
+              where logout_notices.id = looked.id and looked.ends_all and not looked.ended_all and looked.follows is not true
+         ),
+         over as (
              update logout_notices
                 set tell_at = null, updated_at = now(),
                     error = case when looked.follows then 'told_with_another' else '{NO_LONGER_TOLD}' end
                from looked
               where logout_notices.id = looked.id and (looked.follows or looked.lives and not looked.ends_all)
           returning logout_notices.id
+         )
     """,
 )
 

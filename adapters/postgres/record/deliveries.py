@@ -42,8 +42,9 @@ class DeliveryTables(Frozen, Generic[To, Due], kw_only=True):
     `row` takes `columns`: values of each `claimed` receiver and of the tables that `claimed_joins` adds. The row's method `claimed` makes a
     `To`, or None when the columns are null because nothing was claimed. The row's `last` is where the claim stopped, null at the end of the
     round. `due_row` takes `due_columns`: values of each of the receiver's `deliveries` and of the tables that `due_joins` adds. Its method
-    `due` makes a `Due`. `due_order` decides between deliveries that are due at the same moment. `over` is a statement that gives up some
-    of the receiver's deliveries before, and returns their ids. `kept` says what else of an outcome is written.
+    `due` makes a `Due`. `due_order` decides between deliveries that are due at the same moment. `over` has parts of the
+    statement that looks for them: the one of this name gives up deliveries before, and returns their ids. `kept` says what else of an
+    outcome is written.
     """
 
     waiting: LiteralString
@@ -235,7 +236,7 @@ def _telling(tables: DeliveryTables[To, Due]) -> LiteralString:
 
 def _finding(tables: DeliveryTables[To, Due]) -> LiteralString:
     """The deliveries due for one receiver, if the receiver may be called and the lease holds."""
-    over: LiteralString = f"with over as ({tables.over})" if tables.over else ""
+    over: LiteralString = f"with {tables.over}" if tables.over else ""
     going: LiteralString = "and deliveries.id not in (select id from over)" if tables.over else ""
     return f"""
     {over}

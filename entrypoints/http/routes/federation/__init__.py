@@ -20,6 +20,8 @@ from entrypoints.http.routes.federation import (
     scim_groups,
     scim_settings,
     scim_users,
+    signals,
+    streams,
     token_preview,
     unplaced_clients,
 )
@@ -43,4 +45,6 @@ ROUTES: Final = Endpoints.of(
     scim_groups,
     scim_discovery,
     directory_runs,
+    signals,
+    streams,
 )
