@@ -297,7 +297,7 @@ def _refused_for(body: bytes) -> str | None:
 
 
 _HOURS: Final = tuple(timedelta(hours=hours) for hours in (1, 3, 6, 10))
-SIGNAL_RULES: Final = SignalRules(
+SIGNAL_RULES: Final[DeliveryRules] = SignalRules(
     # All attempts end within 7 days.
     pauses=(*(timedelta(minutes=minutes) for minutes in (1, 4, 15)), *_HOURS, *((_HOURS[-1],) * 14)),
     # RFC 8935 section 2.2 says 202. Some frameworks answer 200, and 204 without a body.

@@ -97,7 +97,7 @@ async def set_signals(call: Call[SignalsBody, None, ServicePath, Member], poster
     return _shown(*done)
 
 
-@endpoint.delete(_SIGNALS, caller=OWNER_IN_PERSON, limit=UNLIMITED, step_up=StepUp.ACCOUNT, verb="signals remove", tags=_TAGS)
+@endpoint.delete(_SIGNALS, status=204, caller=OWNER_IN_PERSON, limit=UNLIMITED, step_up=StepUp.ACCOUNT, verb="signals remove", tags=_TAGS)
 async def remove_signals(call: Call[None, None, ServicePath, Member], postern: Postern) -> NoBody:
     """Turn off the shared signals of an application
 

@@ -30,7 +30,15 @@ from entrypoints.http.machinery.errors import OAUTH
 from entrypoints.http.machinery.fields import example
 from entrypoints.http.machinery.limits import UNLIMITED
 
-_DECLARED: Final[Statement] = {"caller": SIGNAL_RECEIVER, "limit": UNLIMITED, "errors": OAUTH, "tags": ("signals",)}
+_DECLARED: Final[Statement] = {
+    "caller": SIGNAL_RECEIVER,
+    "limit": UNLIMITED,
+    "errors": OAUTH,
+    "refuses": (BadRequest, NotFound),
+    "tags": ("signals",),
+}
+_MAKING: Final[Statement] = {**_DECLARED, "status": 201}
+_WITHOUT_ANSWER: Final[Statement] = {**_DECLARED, "status": 204}
 _STREAM: Final = "0199d3a0-0000-7000-8000-000000000008"
 _Uris = Annotated[Sequence[str], msgspec.Meta(max_length=100), example([OFFERED[0].uri])]
 _Text = Annotated[str, msgspec.Meta(max_length=5_000)]
@@ -102,6 +110,9 @@ class StreamConfiguration(msgspec.Struct, frozen=True, kw_only=True, omit_defaul
     """What the application says of the stream."""
 
 
+_OneOrAll = Annotated[StreamConfiguration | Sequence[StreamConfiguration], msgspec.Meta(description="One stream, or a list of all.")]
+
+
 class StreamQuery(msgspec.Struct, frozen=True):
     """The stream."""
 
@@ -164,7 +175,7 @@ def get_ssf_configuration(_call: Call, postern: Postern) -> dict[str, Any]:
     return dict(transmitter_metadata(postern.foundation.public_url))
 
 
-@endpoint.post(CONFIGURATION_ENDPOINT, status=201, refuses=(BadRequest,), **_DECLARED)
+@endpoint.post(CONFIGURATION_ENDPOINT, **_MAKING)
 async def create_stream(call: Call[NewStream, None, None, SignalCaller], postern: Postern) -> StreamConfiguration:
     """Make a stream of signals
 
@@ -176,10 +187,8 @@ async def create_stream(call: Call[NewStream, None, None, SignalCaller], postern
     return _shown(stream, call.caller, postern)
 
 
-@endpoint.get(CONFIGURATION_ENDPOINT, refuses=(NotFound,), **_DECLARED)
-async def get_streams(
-    call: Call[None, StreamsQuery, None, SignalCaller], postern: Postern
-) -> StreamConfiguration | Sequence[StreamConfiguration]:
+@endpoint.get(CONFIGURATION_ENDPOINT, **_DECLARED)
+async def get_streams(call: Call[None, StreamsQuery, None, SignalCaller], postern: Postern) -> _OneOrAll:
     """Get one stream of the application, or all of them
 
     Without `stream_id`, the answer is a list, which may be empty.
@@ -189,7 +198,7 @@ async def get_streams(
     return _shown(await postern.federation.signal_streams.get(call.caller, SignalStreamId(call.query.stream_id)), call.caller, postern)
 
 
-@endpoint.patch(CONFIGURATION_ENDPOINT, refuses=(BadRequest, NotFound), **_DECLARED)
+@endpoint.patch(CONFIGURATION_ENDPOINT, **_DECLARED)
 async def update_stream(call: Call[StreamUpdate, None, None, SignalCaller], postern: Postern) -> StreamConfiguration:
     """Change a stream of signals
 
@@ -199,7 +208,7 @@ async def update_stream(call: Call[StreamUpdate, None, None, SignalCaller], post
     return await _changed(call, postern, replaces=False)
 
 
-@endpoint.put(CONFIGURATION_ENDPOINT, refuses=(BadRequest, NotFound), **_DECLARED)
+@endpoint.put(CONFIGURATION_ENDPOINT, **_DECLARED)
 async def replace_stream(call: Call[StreamUpdate, None, None, SignalCaller], postern: Postern) -> StreamConfiguration:
     """Replace all that the application says of a stream
 
@@ -210,7 +219,7 @@ async def replace_stream(call: Call[StreamUpdate, None, None, SignalCaller], pos
     return await _changed(call, postern, replaces=True)
 
 
-@endpoint.delete(CONFIGURATION_ENDPOINT, refuses=(NotFound,), **_DECLARED)
+@endpoint.delete(CONFIGURATION_ENDPOINT, **_WITHOUT_ANSWER)
 async def delete_stream(call: Call[None, StreamQuery, None, SignalCaller], postern: Postern) -> NoBody:
     """Delete a stream, with what waits for it"""
     stream = SignalStreamId(call.query.stream_id)
@@ -218,13 +227,13 @@ async def delete_stream(call: Call[None, StreamQuery, None, SignalCaller], poste
     return NO_BODY
 
 
-@endpoint.get(STATUS_ENDPOINT, refuses=(NotFound,), **_DECLARED)
+@endpoint.get(STATUS_ENDPOINT, **_DECLARED)
 async def get_stream_status(call: Call[None, StreamQuery, None, SignalCaller], postern: Postern) -> StreamStatusAnswer:
     """Ask how a stream stands"""
     return _status(await postern.federation.signal_streams.get(call.caller, SignalStreamId(call.query.stream_id)))
 
 
-@endpoint.post(STATUS_ENDPOINT, refuses=(BadRequest, NotFound), **_DECLARED)
+@endpoint.post(STATUS_ENDPOINT, **_DECLARED)
 async def set_stream_status(call: Call[StreamStatusBody, None, None, SignalCaller], postern: Postern) -> StreamStatusAnswer:
     """Enable, pause or disable a stream
 
@@ -237,7 +246,7 @@ async def set_stream_status(call: Call[StreamStatusBody, None, None, SignalCalle
     return _status(stream)
 
 
-@endpoint.post(VERIFICATION_ENDPOINT, status=204, refuses=(BadRequest, NotFound), **_DECLARED)
+@endpoint.post(VERIFICATION_ENDPOINT, **_WITHOUT_ANSWER)
 async def verify_stream(call: Call[VerificationBody, None, None, SignalCaller], postern: Postern) -> NoBody:
     """Ask for a proof of life of a stream
 

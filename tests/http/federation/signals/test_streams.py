@@ -57,7 +57,7 @@ async def test_nobody_else_turns_them_on(signalling: Signalling) -> None:
     body = {"events": ["session-revoked"]}
     for person in (signalling.ada, signalling.resident(signalling.acme, "admin")):
         assert (await signalling.set(body, by=person)).status == 403
-    assert (await signalling.set(body, by=signalling.resident(signalling.globex, "owner"))).status == 404
+    assert (await signalling.set(body, by=signalling.resident(signalling.globex, "owner"))).status == 403
     signalling.people.change("update sessions set proved_at = now() - interval '1 day' where user_id = %s", signalling.owner.user)
     assert refused(await signalling.set(body))[0] in {401, 403}
     assert signalling.people.rows("select from signal_settings") == []
@@ -71,7 +71,7 @@ async def test_what_is_no_event_or_host_is_refused(signalling: Signalling, body:
 async def test_an_api_keeps_a_scope_of_our_name_and_has_no_signals(signalling: Signalling) -> None:
     path = "/api/organizations/acme/resource-servers"
     scopes = [{"name": "read", "description": "Read orders"}]
-    server = {"identifier": "https://api.acme.example", "name": "Orders", "scopes": scopes}
+    server = {"identifier": "https://api.acme.example/", "name": "Orders", "scopes": scopes}
     reserved = {**server, "scopes": [{"name": "ssf.read", "description": "x"}]}
     assert (await signalling.request("POST", path, reserved, by=signalling.owner)).status == 400
     made = (await signalling.request("POST", path, server, by=signalling.owner)).ok(201)
@@ -101,7 +101,7 @@ async def test_only_an_application_s_own_token_opens_the_endpoints(signalling: S
         assert (await signalling.client.request("GET", STREAMS, token=token)).status == 401
     # And such a token opens nothing else.
     own = await signalling.own_token()
-    for path in ("/api/user/me", "/api/organizations/acme", SETTINGS.format("shop"), "/oauth/userinfo"):
+    for path in ("/api/user/profile", "/api/organizations/acme", SETTINGS.format("shop"), "/oauth/userinfo"):
         assert (await signalling.client.get(path, token=own)).status in {401, 403}
 
 
