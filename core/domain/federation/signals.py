@@ -43,6 +43,7 @@ VERIFICATION_ENDPOINT: Final = "/ssf/verification"
 # What an administrator of the receiver reads. It is a closed list, so nothing of an organization or a person gets into it.
 _REASONS: Final[Mapping[str, str]] = {
     "security.password.changed": "The password of the account was changed",
+    "security.passkeys.changed": "A passkey of the account was added or removed",
     "security.mfa.enabled": "A second factor of the account was turned on",
     "security.mfa.disabled": "A second factor of the account was turned off",
     "security.account.locked": "The account was locked, because somebody else may have used it",
@@ -158,6 +159,11 @@ def push_destination(endpoint: str, hosts: Collection[str]) -> OutboundDestinati
     return found
 
 
+def goes_to(stream: SignalStream, settings: SignalSettings) -> bool:
+    """Whether the stream may go on: it is polled, or pushes to a host that the owner names."""
+    return stream.endpoint is None or destination(stream.endpoint).host in settings.hosts
+
+
 def keeps_header(before: str | None, after: str | None) -> bool:
     """Whether a header that was given for the address of before may go to the new one: it is bound to scheme, host and port."""
     if before is None or after is None:
@@ -263,6 +269,8 @@ def _changed(due: DueSignal) -> dict[str, Json]:
     """The kind of the credential and the change, never a value."""
     if due.event == "security.password.changed":
         return {"credential_type": "password", "change_type": _PASSWORD_CHANGES.get(str(due.details.get("how")), "update")}
+    if due.event == "security.passkeys.changed":
+        return {"credential_type": due.details["kind"], "change_type": due.details["change"]}
     return {"credential_type": "app", "change_type": "create" if due.event == "security.mfa.enabled" else "delete"}
 
 
@@ -315,25 +323,25 @@ def signals_changed(before: SignalSettings | None, after: SignalSettings | None,
     return Event("service.signals.updated", actor, Target("service", str(service.id)), service.organization, details)
 
 
-def stream_created(stream: SignalStream, caller: SignalCaller, actor: Actor) -> Event:
-    return _of_stream("signal_stream.created", stream, caller, actor, _stream_facts(stream))
+def stream_created(stream: SignalStream, organization: OrganizationId, actor: Actor) -> Event:
+    return _of_stream("signal_stream.created", stream, organization, actor, _stream_facts(stream))
 
 
-def stream_updated(before: SignalStream, after: SignalStream, caller: SignalCaller, actor: Actor) -> Event:
-    return _of_stream("signal_stream.updated", after, caller, actor, differences(_stream_facts(before), _stream_facts(after)))
+def stream_updated(before: SignalStream, after: SignalStream, organization: OrganizationId, actor: Actor) -> Event:
+    return _of_stream("signal_stream.updated", after, organization, actor, differences(_stream_facts(before), _stream_facts(after)))
 
 
-def stream_deleted(stream: SignalStream, caller: SignalCaller, actor: Actor) -> Event:
-    return _of_stream("signal_stream.deleted", stream, caller, actor, _stream_facts(stream))
+def stream_deleted(stream: SignalStream, organization: OrganizationId, actor: Actor) -> Event:
+    return _of_stream("signal_stream.deleted", stream, organization, actor, _stream_facts(stream))
 
 
-def stream_verified(stream: SignalStream, caller: SignalCaller, state: str | None, actor: Actor) -> Event:
-    return _of_stream(VERIFIED_EVENT, stream, caller, actor, {} if state is None else {"state": state})
+def stream_verified(stream: SignalStream, organization: OrganizationId, state: str | None, actor: Actor) -> Event:
+    return _of_stream(VERIFIED_EVENT, stream, organization, actor, {} if state is None else {"state": state})
 
 
-def _of_stream(name: str, stream: SignalStream, caller: SignalCaller, actor: Actor, details: Mapping[str, Json]) -> Event:
-    said = {"service_id": str(caller.service), **details}
-    return Event(name, actor, Target("signal_stream", str(stream.id)), caller.organization, said)
+def _of_stream(name: str, stream: SignalStream, organization: OrganizationId, actor: Actor, details: Mapping[str, Json]) -> Event:
+    said = {"service_id": str(stream.service), **details}
+    return Event(name, actor, Target("signal_stream", str(stream.id)), organization, said)
 
 
 def _said(settings: SignalSettings | None) -> Mapping[str, Json]:

@@ -333,6 +333,7 @@ _FURTHER: Final = (
     *_types(
         "Security",
         ("security.impersonation.started", "Impersonation started"),
+        ("security.passkeys.changed", "Passkey of a user added or removed"),
         ("security.account.locked", "Account locked"),
         ("security.account.unlocked", "Locked account opened by a new password"),
         ("security.password.breached", "Stolen password used"),
@@ -785,6 +786,10 @@ EVENT_DATA: Final[Mapping[str, EventData]] = {
     "security.mfa.enabled": EventData("A member's second factor is on. There are no further details.", {}),
     "security.mfa.disabled": EventData("A member's second factor is off. There are no further details.", {}),
     "security.password.changed": EventData("The way in which a member's password was changed.", {"how": "reset"}),
+    "security.passkeys.changed": EventData(
+        "Whether a member's passkey was added or removed, and whether it is one of a device or a separate key.",
+        {"change": "create", "kind": "fido2-roaming"},
+    ),
     "security.password.breached": EventData("A member signed in with a password that stands in lists of stolen ones.", {}),
     "api_key.created": EventData("The key, without its secret, and its service.", _KEY),
     "api_key.deleted": EventData("The deleted key.", _KEY),

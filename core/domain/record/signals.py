@@ -49,6 +49,7 @@ VERIFIED_EVENT: Final = "signal_stream.verification"
 
 TOLD_EVENTS: Final[Mapping[str, SignalType]] = {
     "security.password.changed": SignalType.CREDENTIAL_CHANGE,
+    "security.passkeys.changed": SignalType.CREDENTIAL_CHANGE,
     "security.mfa.enabled": SignalType.CREDENTIAL_CHANGE,
     "security.mfa.disabled": SignalType.CREDENTIAL_CHANGE,
     "security.account.locked": SignalType.ACCOUNT_DISABLED,

@@ -20,6 +20,7 @@ from core.domain.federation.signals import (
     StreamStatus,
     asked_events,
     authorization_header,
+    goes_to,
     header_context,
     keeps_header,
     push_destination,
@@ -74,7 +75,7 @@ class ServiceSignals(Frozen):
         self, member: Member, service_slug: str, events: Collection[str], hosts: Sequence[str], actor: Actor
     ) -> tuple[SignalSettings, Sequence[SignalStream]]:
         """Turns signals on, or changes them. Raises `BadRequest`, `NotFound`, `Forbidden`; and `Conflict` where an API of the organization
-        has a scope of ours as its own.
+        has a scope of ours as its own. Streams to a host that is no longer named end.
         """
         after = SignalSettings(events=signal_events(events), hosts=signal_hosts(hosts))
         async with self.unit_of_work() as uow:
@@ -88,8 +89,12 @@ class ServiceSignals(Frozen):
                 await uow.signals.turn_on(service.id, after, now)
                 await uow.record(signals_changed(before, after, service, actor))
             streams = await uow.signals.list(service.id)
+            for stream in streams:
+                if not goes_to(stream, after):
+                    await uow.signals.delete(stream.id)
+                    await uow.record(stream_deleted(stream, member.organization, actor))
             await uow.commit()
-        return after, streams
+        return after, [stream for stream in streams if goes_to(stream, after)]
 
     async def turn_off(self, member: Member, service_slug: str, actor: Actor) -> None:
         """Ends all streams of the application. Does nothing where signals are off. Raises `NotFound`, `Forbidden`."""
@@ -186,7 +191,7 @@ class SignalStreams(Frozen):
             stream = self._changed(stream, request, settings)
             require_room(*await uow.signals.counts(caller.service, caller.organization))
             await uow.signals.add(stream, self._sealed(stream, request))
-            await uow.record(stream_created(stream, caller, actor))
+            await uow.record(stream_created(stream, caller.organization, actor))
             await uow.commit()
         return stream
 
@@ -206,7 +211,7 @@ class SignalStreams(Frozen):
             if after != before or given:
                 after = replace(after, updated_at=self.system.clock.now())
                 await uow.signals.save(after, keeps_header=keeps, sealed_header=self._sealed(after, request))
-                await uow.record(stream_updated(before, after, caller, actor))
+                await uow.record(stream_updated(before, after, caller.organization, actor))
             await uow.commit()
         return after
 
@@ -216,7 +221,7 @@ class SignalStreams(Frozen):
             await self._held(uow, caller)
             before = found(await uow.signals.find(caller.service, stream), NO_SUCH_STREAM)
             await uow.signals.delete(stream)
-            await uow.record(stream_deleted(before, caller, actor))
+            await uow.record(stream_deleted(before, caller.organization, actor))
             await uow.commit()
 
     async def set_status(self, caller: SignalCaller, stream: SignalStreamId, status: str, reason: str | None, actor: Actor) -> SignalStream:
@@ -232,7 +237,7 @@ class SignalStreams(Frozen):
             if after != before:
                 after = replace(after, updated_at=self.system.clock.now())
                 await uow.signals.save(after, keeps_header=True, sealed_header=None)
-                await uow.record(stream_updated(before, after, caller, actor))
+                await uow.record(stream_updated(before, after, caller.organization, actor))
             await uow.commit()
         return after
 
@@ -246,7 +251,7 @@ class SignalStreams(Frozen):
             now = self.system.clock.now()
             require_pace(await uow.signals.verified_at(stream), now)
             await uow.signals.note_verification(stream, now)
-            await uow.record(stream_verified(verified, caller, state, actor))
+            await uow.record(stream_verified(verified, caller.organization, state, actor))
             await uow.commit()
 
     async def _held(self, uow: UnitOfWork, caller: SignalCaller) -> SignalSettings:

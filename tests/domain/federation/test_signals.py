@@ -141,6 +141,7 @@ def test_an_ended_session_is_told_of_the_person() -> None:
         ("security.password.changed", {"how": "set"}, "password", "create"),
         ("security.password.changed", {"how": "ended"}, "password", "delete"),
         ("security.mfa.enabled", {}, "app", "create"),
+        ("security.passkeys.changed", {"kind": "fido2-platform", "change": "delete"}, "fido2-platform", "delete"),
         ("security.mfa.disabled", {"forced": True}, "app", "delete"),
     ],
 )

@@ -90,7 +90,7 @@ async def set_signals(call: Call[SignalsBody, None, ServicePath, Member], poster
     """Turn on the shared signals of an application, or change them
 
     From then on the application may make streams, and hears of people who use it by their own act. It never hears of people who are only
-    listed. An event or a host that goes counts from the next signal on.
+    listed. An event that goes is told no more, and streams to a host that goes end.
     """
     body = call.body
     done = await postern.federation.signals.turn_on(call.caller, call.path.service_slug, body.events, body.hosts, call.actor)

@@ -111,6 +111,26 @@ async def test_a_changed_password_is_told(signalling: Signalling) -> None:
     assert claims["sub_id"]["sub"] == str(signalling.ada.user)
 
 
+async def test_a_removed_passkey_is_told_without_its_name(signalling: Signalling) -> None:
+    async with receiving(answering(202)) as receiver, signalling.dispatching():
+        await signalling.listening(receiver, events_requested=[f"{CAEP}credential-change"])
+        signalling.tenants.uses(signalling.ada, signalling.shop.service, first=signalling.postern.foundation.clock.now())
+        signalling.people.connect(signalling.ada)
+        signalling.people.give_passkey(signalling.ada)
+        token = await signalling.people.token(signalling.ada)
+        (passkey,) = (await signalling.client.get("/api/user/passkeys", token=token)).ok()["passkeys"]
+        removed = await signalling.client.request("DELETE", f"/api/user/passkeys/{passkey['id']}", token=token)
+        assert removed.status in {200, 204}, removed.body
+        (claims,) = await signalling.heard(receiver)
+    facts = claims["events"][f"{CAEP}credential-change"]
+    assert (facts["credential_type"], facts["change_type"]) == ("fido2-roaming", "delete")
+    assert not {passkey["id"], passkey["name"]} & set(map(str, facts.values()))
+    assert {str(entry["organization_id"]) for entry in signalling.audited("security.passkeys.changed")} == {
+        "None",
+        str(signalling.acme.id),
+    }
+
+
 @pytest.mark.parametrize("tie", ["service_users", "memberships"])
 async def test_of_listed_people_nothing_is_told(signalling: Signalling, tie: str) -> None:
     """The use and the membership have both to be the person's own; for a sign-out, the use alone."""
@@ -234,6 +254,16 @@ async def test_an_event_that_an_owner_turns_off_is_told_no_more(signalling: Sign
         found = (await signalling.call("GET", f"{STREAMS}?stream_id={stream['stream_id']}")).ok()
     assert signalling.waiting() == 0
     assert found["events_delivered"] == [f"{CAEP}credential-change"]
+
+
+async def test_a_stream_ends_with_the_owner_s_word_for_its_host(signalling: Signalling) -> None:
+    async with receiving(answering(202)) as receiver:
+        await signalling.listening(receiver)
+        assert (await signalling.turned_on(hosts=["other.example"]))["streams"] == []
+        await signalling.leaves()
+        assert (await signalling.call("GET", STREAMS)).json() == []
+    assert signalling.waiting() == 0
+    assert len(signalling.audited("signal_stream.deleted")) == 1
 
 
 async def test_turning_off_ends_all_streams(signalling: Signalling) -> None:
