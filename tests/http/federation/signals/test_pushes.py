@@ -113,9 +113,9 @@ async def test_a_changed_password_is_told(signalling: Signalling) -> None:
 
 async def test_a_removed_passkey_is_told_without_its_name(signalling: Signalling) -> None:
     async with receiving(answering(202)) as receiver, signalling.dispatching():
+        await change_password(signalling)
         await signalling.listening(receiver, events_requested=[f"{CAEP}credential-change"])
         signalling.tenants.uses(signalling.ada, signalling.shop.service, first=signalling.postern.foundation.clock.now())
-        signalling.people.connect(signalling.ada)
         signalling.people.give_passkey(signalling.ada)
         token = await signalling.people.token(signalling.ada)
         (passkey,) = (await signalling.client.get("/api/user/passkeys", token=token)).ok()["passkeys"]
