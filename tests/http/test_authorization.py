@@ -481,6 +481,10 @@ async def test_every_kind_of_caller_gets_in_exactly_where_declared(walker: Clien
                 lacks = token is None or one.path in {INTROSPECTION_ENDPOINT, REVOCATION_ENDPOINT, REVOCATION_ALIAS}
                 assert answer.status == (400 if lacks else 401), f"{kind} at {one}"
                 continue
+            if one.caller is SIGNAL_RECEIVER:
+                # No session's token is an application's own; `tests/http/federation/signals/test_streams.py` asks with those.
+                assert answer.status == 401, f"{kind} at {one}"
+                continue
             if one.caller is DIRECTORY:
                 # No session's token is a directory's token; `tests/http/federation/scim/test_scim_tokens.py` asks as directories.
                 assert (answer.status, answer.json()["status"], answer.header("www-authenticate")) == (401, 401, "Bearer"), (
@@ -504,7 +508,7 @@ async def test_every_kind_of_caller_gets_in_exactly_where_declared(walker: Clien
 def test_the_walk_knows_every_kind_and_every_rule() -> None:
     made = {name for name, value in vars(Kinds).items() if not name.startswith("_") and name != "token" and callable(value)}
     assert made == set(EXPECTED)
-    assert {one.caller for one in WALKED} == {*RULES, ANYONE, CLIENT, DIRECTORY, OPENID_SESSION}
+    assert {one.caller for one in WALKED} == {*RULES, ANYONE, CLIENT, DIRECTORY, OPENID_SESSION, SIGNAL_RECEIVER}
 
 
 @pytest.mark.parametrize("header", ["Basic YTpi", "Token x", "bearer", "Bearer\u00e9", "x"])

@@ -17,7 +17,7 @@ from adapters.postgres.record.deliveries import DeliveryTables
 from adapters.postgres.statements import OnStatements, ask, first, first_made, only
 from adapters.postgres.ties import IS_OWN_USE, is_own_member
 from core.domain.federation.signals import (
-    NO_LONGER_TOLD,
+    WITHDRAWN,
     DueSignal,
     SignalCaller,
     SignalSettings,
@@ -275,7 +275,7 @@ _CLAIMED_JOINS: Final = "left join services on services.id = claimed.service_id"
 _LOOKED_AT: Final = "200"
 
 # A condition on `events` and `signal_streams`: the event is about the stream itself, or about a person who still is there by their own act.
-_MAY_BE_TOLD: Final[LiteralString] = f"""(
+_STANDS: Final[LiteralString] = f"""(
                case
                    when events.target_type = 'signal_stream' then true
                    else exists (
@@ -308,12 +308,12 @@ SIGNALS: Final[DeliveryTables[ClaimedStream, DueSignal]] = DeliveryTables(
     over=f"""
          over as (
              update webhook_deliveries
-                set next_at = null, error = '{NO_LONGER_TOLD}', updated_at = now()
+                set next_at = null, error = '{WITHDRAWN}', updated_at = now()
                from signal_streams, events
               where signal_streams.id = %(receiver)s and signal_streams.lease = %(lease)s
                 and webhook_deliveries.webhook_id = signal_streams.id and webhook_deliveries.next_at <= now()
                 and events.id = webhook_deliveries.event_id
-                and not {_MAY_BE_TOLD}
+                and not {_STANDS}
           returning webhook_deliveries.id
          )
     """,
@@ -369,7 +369,7 @@ SESSION_SIGNALS: Final[DeliveryTables[ClaimedStream, DueSignal]] = DeliveryTable
          over as (
              update logout_notices
                 set tell_at = null, updated_at = now(),
-                    error = case when looked.follows then 'told_with_another' else '{NO_LONGER_TOLD}' end
+                    error = case when looked.follows then 'told_with_another' else '{WITHDRAWN}' end
                from looked
               where logout_notices.id = looked.id and (looked.follows or looked.lives and not looked.ends_all)
           returning logout_notices.id

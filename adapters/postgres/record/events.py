@@ -27,7 +27,7 @@ from core.domain.record.audit import AUDIT_TOPIC, PLATFORM_CHAIN, kept_user_agen
 from core.domain.record.changed_settings import MOST_LISTED, ChangedSetting, FormTexts, SettingChange, SettingsOvertaken, TakenBack
 from core.domain.record.event_types import TEST_EVENT, WEBHOOK_TOPIC
 from core.domain.record.events import ACTING_KEY, DOCUMENT, UNDOES, ActingKey, ActingKind, Event
-from core.domain.record.signals import SIGNAL_TOPIC, TOLD_EVENTS, SignalType
+from core.domain.record.signals import SIGNAL_TOPIC, SIGNALLED_EVENTS, SignalType
 from core.domain.record.stories import MOST_ROWS, SoughtStory, Story, StoryRow
 from core.frozen import Frozen, replace
 from ports.crypto import CannotOpen, KeyRing
@@ -166,13 +166,13 @@ class EventRows:
             await self._transaction.tell_along(_PUBLISH_ONE, alone)
             if published[0].organization is not None:
                 await self._transaction.tell_along(
-                    _TO_RECEIVERS_ONE[published[0].name in TOLD_EVENTS], {name: alone[name] for name in _FANNED_OUT}
+                    _TO_RECEIVERS_ONE[published[0].name in SIGNALLED_EVENTS], {name: alone[name] for name in _FANNED_OUT}
                 )
         elif published:
             told = {"events": Jsonb([self._published(event, at) for event in published])}
             await self._transaction.tell_along(_PUBLISH, told)
             if any(event.organization is not None for event in published):
-                is_told = any(event.name in TOLD_EVENTS for event in published)
+                is_told = any(event.name in SIGNALLED_EVENTS for event in published)
                 await self._transaction.tell_along(_TO_RECEIVERS[is_told], told)
         entries = [AuditEntryId(self._ids.new()) if event.audited else None for event in events]
         audited = [_audited(event, entry, at) for event, entry in zip(events, entries, strict=True) if entry is not None]
@@ -194,7 +194,7 @@ class EventRows:
         whose = {"person": person, "here": event.organization, "listed": listed}
         if event.published:
             told = self._published(of_platform, at)
-            await self._transaction.tell(_PUBLISH_EVERYWHERE[event.name in TOLD_EVENTS], {"events": Jsonb([told]), **whose})
+            await self._transaction.tell(_PUBLISH_EVERYWHERE[event.name in SIGNALLED_EVENTS], {"events": Jsonb([told]), **whose})
         if event.audited:
             entry = _audited(of_platform, AuditEntryId(self._ids.new()), at)
             await self._transaction.tell(_AUDIT_EVERYWHERE, {"entries": Jsonb([entry]), **whose})
@@ -316,7 +316,7 @@ def signalled(source: LiteralString) -> LiteralString:
     select (left(told.id::text, 15) || substr(gen_random_uuid()::text, 16))::uuid, streams.id, told.id, told.name, now(), now(), now(),
            told.request_id, 'signal'
       from {source}
-      join (values {_TOLD_AS}) as kinds (event, type) on kinds.event = told.name
+      join (values {_SIGNALLED_AS}) as kinds (event, type) on kinds.event = told.name
       join organizations on organizations.id = told.organization_id and organizations.status = 'active'
       join services on services.org_id = organizations.id
       join signal_settings on signal_settings.service_id = services.id
@@ -334,7 +334,7 @@ def signalled(source: LiteralString) -> LiteralString:
     """
 
 
-_TOLD_AS: Final[LiteralString] = ", ".join(f"('{name}', '{kind}')" for name, kind in TOLD_EVENTS.items())
+_SIGNALLED_AS: Final[LiteralString] = ", ".join(f"('{name}', '{kind}')" for name, kind in SIGNALLED_EVENTS.items())
 
 
 def fan_out(source: LiteralString) -> LiteralString:
@@ -535,7 +535,8 @@ _FIND: Final[LiteralString] = f"""
                from sign_ins
           union all
              select deliveries.updated_at, 'delivery', 3, deliveries.id, deliveries.request_id, webhooks.org_id, null,
-                    concat_ws(' ', deliveries.event_name, 'to webhook', deliveries.webhook_id),
+                    concat_ws(' ', deliveries.event_name, case deliveries.kind when 'signal' then 'to stream' else 'to webhook' end,
+                              deliveries.webhook_id),
                     concat_ws(', ', case when deliveries.delivered_at is not null then 'delivered'
                                          when deliveries.next_at is not null then 'waiting'
                                          else 'given up'

@@ -19,7 +19,7 @@ from core.domain.identifiers import ClientId, OrganizationId, ServiceId, SignalS
 from core.domain.outbound import NotADestination, OutboundDestination, destination, host, is_public
 from core.domain.record.deliveries import DeliveryOutcome, DeliveryRules, DueDelivery
 from core.domain.record.events import Actor, Event, Target, differences
-from core.domain.record.signals import BY_URI, OFFERED, TOLD_EVENTS, VERIFIED_EVENT, SignalType
+from core.domain.record.signals import BY_URI, OFFERED, SIGNALLED_EVENTS, VERIFIED_EVENT, SignalType
 from core.domain.services.services import Service
 from core.frozen import Frozen
 
@@ -222,7 +222,7 @@ class DueSignal(DueDelivery, kw_only=True):
 
     @property
     def type(self) -> SignalType:
-        return SignalType.SESSION_REVOKED if self.event is None else TOLD_EVENTS[self.event]
+        return SignalType.SESSION_REVOKED if self.event is None else SIGNALLED_EVENTS[self.event]
 
 
 def transaction_of(event: str, organization: OrganizationId) -> str:
@@ -279,7 +279,7 @@ SIGNAL_HEADERS: Final[Mapping[str, str]] = {
     "accept": "application/json",
     "user-agent": "Postern-Signals",
 }
-NO_LONGER_TOLD: Final = "no_longer_told"
+WITHDRAWN: Final = "no_longer_told"
 """The error of a signal that was queued and may not be told any more."""
 
 

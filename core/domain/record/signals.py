@@ -47,7 +47,7 @@ BY_URI: Final[Mapping[str, SignalType]] = {one.uri: one for one in OFFERED}
 VERIFIED_EVENT: Final = "signal_stream.verification"
 """The event whose signal goes to the stream that is its target, and to nobody else."""
 
-TOLD_EVENTS: Final[Mapping[str, SignalType]] = {
+SIGNALLED_EVENTS: Final[Mapping[str, SignalType]] = {
     "security.password.changed": SignalType.CREDENTIAL_CHANGE,
     "security.passkeys.changed": SignalType.CREDENTIAL_CHANGE,
     "security.mfa.enabled": SignalType.CREDENTIAL_CHANGE,

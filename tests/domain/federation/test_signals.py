@@ -28,7 +28,7 @@ from core.domain.federation.signals import (
 )
 from core.domain.identifiers import ClientId, OrganizationId, SignalStreamId, UserId
 from core.domain.record.event_types import Audience, event_type
-from core.domain.record.signals import OFFERED, TOLD_EVENTS, VERIFIED_EVENT, SignalType
+from core.domain.record.signals import OFFERED, SIGNALLED_EVENTS, VERIFIED_EVENT, SignalType
 
 AT = datetime(2026, 11, 28, tzinfo=UTC)
 ADA = UserId(UUID(int=1))
@@ -165,7 +165,7 @@ def test_a_verification_is_about_the_stream() -> None:
 
 
 def test_what_is_told_is_published_to_organizations() -> None:
-    for name in TOLD_EVENTS:
+    for name in SIGNALLED_EVENTS:
         found = event_type(name)
         assert (found.published, found.audience) == (True, Audience.ORGANIZATION)
 
