@@ -260,6 +260,16 @@ def log() -> Iterator[CapturedLog]:
     captured.verify()
 
 
+_NICENESS: Final = os.getpriority(os.PRIO_PROCESS, 0)
+
+
+@pytest.fixture(autouse=True)
+def urgency() -> Iterator[None]:
+    """A test that makes its own process give way would slow down all tests behind it."""
+    yield
+    assert os.getpriority(os.PRIO_PROCESS, 0) == _NICENESS, "the process of the tests gives way to others now"
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """A case that fails shows what was logged: an answer of 503 says no reason, and the log does."""

@@ -148,6 +148,8 @@ class TalkingPrograms:
     def answer(self, *words: str) -> Any:
         given = command_line(words).parse_args([*words, "--json"])
         self._monkeypatch.setattr("sys.stdin", io.StringIO("correct horse battery\n"))
+        # `import` gives way to all others, and this process has further tests to run.
+        self._monkeypatch.setattr("os.nice", lambda by: by)
         command = import_module(f"entrypoints.cli.{given.module}")
         self._capsys.readouterr()
         if given.without_settings:

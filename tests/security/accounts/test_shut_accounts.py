@@ -136,7 +136,7 @@ KINDS: Final[Mapping[str, Callable[[KindsOfShut, str], Awaitable[None]]]] = {
     "shutunproved": _shut_unproved,
 }
 _UUID: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
-_TIME: Final = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|\+00:00)?")
+_TIME: Final = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|\+00:00)?|\d+ \w+ \d{4}, \d\d:\d\d UTC")
 _AGO: Final = re.compile(r"just now|\d+ minutes? ago")
 # The colour of a monogram comes from the account's id.
 _SHADE: Final = re.compile(r"shade[0-9]")
