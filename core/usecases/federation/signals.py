@@ -153,7 +153,7 @@ class SignalStreams(Frozen):
         if key is not None or "cnf" in claims:
             require_shown(claims, key)
         client = client_named(claims)
-        if client is None or "resource_id" in claims or claims.get("aud") != f"services:{claims.get('org')}":
+        if client is None or "resource_id" in claims or "service_id" not in claims or claims.get("aud") != f"services:{claims.get('org')}":
             raise TokenInvalid(detail="only an application's own token is accepted here")
         caller = await self.callers.find(ServiceId(UUID(str(claims["service_id"]))), client)
         if caller is None:
