@@ -19,7 +19,17 @@ from core.domain.identifiers import ClientId, OrganizationId, ServiceId, SignalS
 from core.domain.outbound import NotADestination, OutboundDestination, destination, host, is_public
 from core.domain.record.deliveries import DeliveryOutcome, DeliveryRules, DueDelivery
 from core.domain.record.events import Actor, Event, Target, differences
-from core.domain.record.signals import BY_URI, OFFERED, SIGNALLED_EVENTS, VERIFIED_EVENT, SignalType
+from core.domain.record.signals import (
+    BY_URI,
+    DROPPED_EVENT,
+    OFFERED,
+    PAUSING_EVENT,
+    PURGED_EVENT,
+    RESUMING_EVENT,
+    SIGNALLED_EVENTS,
+    VERIFIED_EVENT,
+    SignalType,
+)
 from core.domain.services.services import Service
 from core.frozen import Frozen
 
@@ -31,6 +41,8 @@ LONGEST_DESCRIPTION: Final = 200
 LONGEST_HEADER: Final = 4_000
 LONGEST_STATE: Final = 1_000
 LONGEST_REASON: Final = 200
+LONGEST_ERROR: Final = 60
+"""What is kept of the error by which an application refuses a signal."""
 VERIFICATION_PACE: Final = timedelta(seconds=10)
 """A stream may ask for a verification once in this time."""
 
@@ -39,6 +51,16 @@ POLL_METHOD: Final = "urn:ietf:rfc:8936"
 CONFIGURATION_ENDPOINT: Final = "/ssf/streams"
 STATUS_ENDPOINT: Final = "/ssf/status"
 VERIFICATION_ENDPOINT: Final = "/ssf/verification"
+POLL_ENDPOINT: Final = "/ssf/poll"
+
+MOST_POLLED: Final = 100
+"""In one answer."""
+MOST_ANSWERS: Final = 1_000
+"""That one poll acknowledges or refuses."""
+LONGEST_POLL: Final = timedelta(seconds=30)
+MOST_POLLS_OF_ORGANIZATION: Final = 20
+"""Polls that wait in one process."""
+MOST_POLLS: Final = 200
 
 # What an administrator of the receiver reads. It is a closed list, so nothing of an organization or a person gets into it.
 _REASONS: Final[Mapping[str, str]] = {
@@ -48,6 +70,10 @@ _REASONS: Final[Mapping[str, str]] = {
     "security.mfa.disabled": "A second factor of the account was turned off",
     "security.account.locked": "The account was locked, because somebody else may have used it",
     "security.account.unlocked": "The person opened the locked account by a new password",
+    PURGED_EVENT: "The account was deleted",
+    PAUSING_EVENT: "The organization is suspended: nothing is told until it is active again",
+    RESUMING_EVENT: "The organization is active again: what happened meanwhile is not told",
+    DROPPED_EVENT: "Signals have waited for too long, or too many of them: some were dropped",
 }
 _REASON_OF_END: Final = "The sessions of the person at the application were ended"
 _REASON_OF_AGE: Final = "The session of the person at the application ran out"
@@ -196,13 +222,17 @@ def transmitter_metadata(issuer: str) -> Mapping[str, Json]:
         "spec_version": "1_0",
         "issuer": issuer,
         "jwks_uri": f"{issuer}/.well-known/jwks.json",
-        "delivery_methods_supported": [PUSH_METHOD],
+        "delivery_methods_supported": [PUSH_METHOD, POLL_METHOD],
         "configuration_endpoint": f"{issuer}{CONFIGURATION_ENDPOINT}",
         "status_endpoint": f"{issuer}{STATUS_ENDPOINT}",
         "verification_endpoint": f"{issuer}{VERIFICATION_ENDPOINT}",
         "authorization_schemes": [{"spec_urn": "urn:ietf:rfc:6749"}],
         "default_subjects": "ALL",
     }
+
+
+def poll_address(issuer: str, stream: SignalStreamId) -> str:
+    return f"{issuer}{POLL_ENDPOINT}/{stream}"
 
 
 # What is told
@@ -258,11 +288,14 @@ def _facts(due: DueSignal) -> dict[str, Json]:
             return {**at, **_changed(due), "reason_admin": {"en": _REASONS[due.event or ""]}}
         case SignalType.ACCOUNT_DISABLED:
             return {**at, "reason": "hijacking", "reason_admin": {"en": _REASONS[due.event or ""]}}
-        case SignalType.ACCOUNT_ENABLED:
+        case SignalType.ACCOUNT_ENABLED | SignalType.ACCOUNT_PURGED:
             return {**at, "reason_admin": {"en": _REASONS[due.event or ""]}}
         case SignalType.VERIFICATION:
             state = due.details.get("state")
             return {} if state is None else {"state": state}
+        case SignalType.STREAM_UPDATED:
+            status = StreamStatus.PAUSED if due.event == PAUSING_EVENT else StreamStatus.ENABLED
+            return {"status": status.value, "reason": _REASONS[due.event or ""]}
 
 
 def _changed(due: DueSignal) -> dict[str, Json]:
@@ -301,7 +334,7 @@ def _refused_for(body: bytes) -> str | None:
     except ValueError:
         return None
     named = answer.get("err") if isinstance(answer, dict) else None
-    return named[:60] if isinstance(named, str) and named else None
+    return named[:LONGEST_ERROR] if isinstance(named, str) and named else None
 
 
 _HOURS: Final = tuple(timedelta(hours=hours) for hours in (1, 3, 6, 10))
@@ -312,6 +345,8 @@ SIGNAL_RULES: Final[DeliveryRules] = SignalRules(
     received=(200, 202, 204),
 )
 KEPT_FOR: Final = timedelta(days=7)
+MOST_WAITING: Final = 10_000
+"""Of one stream. The oldest are dropped."""
 
 
 # Events

@@ -23,6 +23,7 @@ from core.domain.federation.signals import (
     goes_to,
     header_context,
     keeps_header,
+    poll_address,
     push_destination,
     require_pace,
     require_room,
@@ -144,6 +145,7 @@ class SignalStreams(Frozen):
     outbound: Outbound
     keyring: KeyRing
     system: System
+    issuer: str
 
     async def resolve(self, token: str, key: KeyThumbprint | None) -> SignalCaller:
         """The application whose own token this is. A token that is bound to a key needs this key. Raises `TokenExpired` and `TokenInvalid`,
@@ -261,15 +263,11 @@ class SignalStreams(Frozen):
     def _changed(self, stream: SignalStream, request: StreamRequest, settings: SignalSettings) -> SignalStream:
         if not isinstance(request.method, Unchanged):
             named = {one.urn: one for one in StreamMethod}.get(request.method)
-            if named is not StreamMethod.PUSH:
-                raise BadRequest(f"delivery.method: {StreamMethod.PUSH.urn}")
-            if isinstance(request.endpoint, Unchanged) or request.endpoint is None:
-                raise BadRequest("delivery.endpoint_url: where the signals go")
-            if not self.outbound.may_call(push_destination(request.endpoint, settings.hosts)):
-                raise BadRequest("delivery.endpoint_url: leads to an address that is not public")
-            stream = replace(stream, method=named, endpoint=request.endpoint)
-        elif stream.endpoint is None:
-            raise BadRequest("delivery: say how signals are delivered")
+            if named is None:
+                raise BadRequest(f"delivery.method: {' or '.join(one.urn for one in StreamMethod)}")
+            given = None if isinstance(request.endpoint, Unchanged) else request.endpoint
+            endpoint = self._pushed_to(given, settings) if named is StreamMethod.PUSH else self._polled_at(given, stream, request)
+            stream = replace(stream, method=named, endpoint=endpoint)
         if not isinstance(request.events, Unchanged):
             stream = replace(stream, events=asked_events(request.events))
         if not isinstance(request.description, Unchanged):
@@ -280,6 +278,20 @@ class SignalStreams(Frozen):
         if isinstance(request.header, str):
             stream = replace(stream, has_header=bool(authorization_header(request.header)))
         return stream
+
+    def _pushed_to(self, endpoint: str | None, settings: SignalSettings) -> str:
+        if endpoint is None:
+            raise BadRequest("delivery.endpoint_url: where the signals go")
+        if not self.outbound.may_call(push_destination(endpoint, settings.hosts)):
+            raise BadRequest("delivery.endpoint_url: leads to an address that is not public")
+        return endpoint
+
+    def _polled_at(self, endpoint: str | None, stream: SignalStream, request: StreamRequest) -> None:
+        """We say where a stream is polled. The application may send it back."""
+        if endpoint is not None and endpoint != poll_address(self.issuer, stream.id):
+            raise BadRequest("delivery.endpoint_url: a stream that is polled has the address that we give it")
+        if isinstance(request.header, str):
+            raise BadRequest("delivery.authorization_header: for streams that are pushed")
 
     def _sealed(self, stream: SignalStream, request: StreamRequest) -> bytes | None:
         return self.keyring.seal(request.header.encode(), header_context(stream.id)) if isinstance(request.header, str) else None
