@@ -233,6 +233,9 @@ class TokenSigner(Protocol):
     async def sign_logout(self, claims: Mapping[str, Json], algorithm: TokenAlgorithm = TokenAlgorithm.RS256) -> str:
         """Under the same key as ID tokens; its type is `logout+jwt` (OpenID Connect Back-Channel Logout section 2.4)."""
 
+    async def sign_signal(self, claims: Mapping[str, Json]) -> str:
+        """RS256, under the same key as ID tokens; its type is `secevent+jwt` (RFC 8417)."""
+
     async def sign_proxy(self, claims: Mapping[str, Json]) -> str:
         """ES256, under the current access key; its type is `proxy+jwt`."""
 

@@ -21,6 +21,7 @@ from ports.federation.oauth import (
 )
 from ports.federation.saml import SamlStore
 from ports.federation.scim import DirectoryTeamStore, ProvisionedUserStore, ScimTokenStore
+from ports.federation.signals import SignalStore
 from ports.identity.accounts import (
     AccountLockStore,
     AccountPasswordStore,
@@ -147,6 +148,7 @@ class AskedStores(Protocol):
     permissions: ServicePermissionStore
     plans: PlanStore
     proxies: ProxyStore
+    signals: SignalStore
     trusted_issuers: TrustedIssuerStore
     resource_servers: ResourceServerStore
     service_roles: ServiceRoleStore

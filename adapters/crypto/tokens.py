@@ -46,6 +46,7 @@ _TYPE: Final = "JWT"
 _TYPE_FOR_APPLICATIONS: Final = "at+jwt"
 # We only send these out. No caller sends one back, so the verifier refuses their types.
 _TYPE_OF_LOGOUTS: Final = "logout+jwt"
+_TYPE_OF_SIGNALS: Final = "secevent+jwt"
 _TYPE_FOR_PROXIES: Final = "proxy+jwt"
 _TYPES: Final = frozenset({_TYPE, _TYPE_FOR_APPLICATIONS})
 # The cache has two generations of this size, some 20 MB when full.
@@ -82,6 +83,9 @@ class JwtSigner:
 
     async def sign_logout(self, claims: Mapping[str, Json], algorithm: TokenAlgorithm = TokenAlgorithm.RS256) -> str:
         return await self._sign(_purpose_of(algorithm), claims, _TYPE_OF_LOGOUTS)
+
+    async def sign_signal(self, claims: Mapping[str, Json]) -> str:
+        return await self._sign(KeyPurpose.ID, claims, _TYPE_OF_SIGNALS)
 
     async def sign_proxy(self, claims: Mapping[str, Json]) -> str:
         return await self._sign(KeyPurpose.ACCESS, claims, _TYPE_FOR_PROXIES)

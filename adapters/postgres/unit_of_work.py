@@ -17,6 +17,7 @@ from adapters.postgres.federation.saml import SamlRows
 from adapters.postgres.federation.scim.teams import DirectoryTeamRows
 from adapters.postgres.federation.scim.tokens import ScimTokenRows
 from adapters.postgres.federation.scim.users import ProvisionedUserRows
+from adapters.postgres.federation.signals import SignalRows
 from adapters.postgres.identity.accounts import AccountRows, PictureRows, ProfileRows
 from adapters.postgres.identity.factors.mfa import DeviceRows, MfaRows
 from adapters.postgres.identity.factors.passkeys import PasskeyRows
@@ -148,6 +149,7 @@ class Stores(AskedStores):
     permissions = anywhere(ServicePermissionRows)
     plans = anywhere(PlanRows)
     proxies = anywhere(ProxyRows)
+    signals = anywhere(SignalRows)
     resource_servers = anywhere(ResourceServerRows)
     trusted_issuers = anywhere(TrustedIssuerRows)
     service_roles = anywhere(ServiceRoleRows)

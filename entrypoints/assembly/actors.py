@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
+from typing import Final
 from uuid import UUID
 
 from actors.audit_log import AuditLinker, SiemForwarder
@@ -30,6 +31,7 @@ from actors.watchers import (
     InstallationWordsReader,
     MetricsRefresher,
     PasswordFilterWatcher,
+    SignalPollWaker,
     StorageWatcher,
 )
 from adapters.postgres.upkeep import housekeeping
@@ -45,6 +47,7 @@ from core.domain.identity.sessions import LOGOUT_TOPIC
 from core.domain.jobs import NewJob
 from core.domain.record.audit import AUDIT_TOPIC
 from core.domain.record.event_types import WEBHOOK_TOPIC
+from core.domain.record.signals import SIGNAL_TOPIC
 from core.domain.services import services as services_domain
 from core.domain.services.plans import SUBSCRIPTION_TOPIC
 from core.domain.tenancy import organizations as organizations_domain
@@ -59,6 +62,8 @@ from entrypoints.assembly.record import Record
 from entrypoints.assembly.services import Services
 from entrypoints.assembly.tenancy import Tenancy
 from ports.database import DeletedRows
+
+SIGNAL_DISPATCHERS: Final = ("signal_dispatcher", "session_signal_dispatcher")
 
 
 def assemble_actors(
@@ -130,6 +135,11 @@ def assemble_actors(
         DeliveryDispatcher(
             "logout_dispatcher", federation.deliveries, rung_by(LOGOUT_TOPIC), metrics=metrics, spread=spread, traces=traces
         ),
+        *(
+            DeliveryDispatcher(name, deliveries, rung_by(SIGNAL_TOPIC), metrics=metrics, spread=spread, traces=traces)
+            for name, deliveries in zip(SIGNAL_DISPATCHERS, federation.signal_deliveries, strict=True)
+        ),
+        SignalPollWaker(federation.signal_polls, rung_by(SIGNAL_TOPIC), spread=spread),
         own_text_comparer(tenancy.own_texts, spread=spread),
         domain_checker("domain_checker", tenancy.domains, metrics=metrics, spread=spread),
         domain_checker("domain_route_checker", tenancy.domain_routes, metrics=metrics, spread=spread),

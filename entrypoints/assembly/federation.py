@@ -1,5 +1,7 @@
 """Federation: signing in for other applications, as their OAuth, OpenID Connect and SAML provider, and directories."""
 
+from collections.abc import Sequence
+
 from actors.recorders import PresenceWriter, RefusalRecorder, ScimExchangeWriter
 from adapters.crypto.signed_by_others import JwtClientAssertions
 from adapters.crypto.tokens import RememberedAssertions
@@ -20,6 +22,8 @@ from adapters.postgres.federation.given_sessions import LOGOUTS, PostgresGivenSe
 from adapters.postgres.federation.proxy_checks import PostgresProxies
 from adapters.postgres.federation.saml import PostgresSaml
 from adapters.postgres.federation.scim.tokens import SCIM_TOKENS, PostgresScimExchanges, PostgresScimTokens
+from adapters.postgres.federation.signal_polls import PostgresSignalPolls
+from adapters.postgres.federation.signals import SESSION_SIGNALS, SIGNALS, PostgresSignalCallers
 from adapters.postgres.identity.upstream.providers import PostgresIssuingConnections
 from adapters.postgres.identity.upstream.sign_in import PostgresUpstreamSignIn
 from adapters.postgres.record.deliveries import PostgresDeliveryQueue
@@ -33,6 +37,7 @@ from core.domain.federation.oauth.device_flow import ACTIVATION_PAGE
 from core.domain.federation.oauth.grants import AUTHORIZATION_CODE, CIBA, REFRESH_TOKEN
 from core.domain.federation.oauth.oidc import assertion_endpoints
 from core.domain.federation.scim.resources import users_address
+from core.domain.federation.signals import DueSignal
 from core.domain.identifiers import ClientSecretId, ScimTokenId, TrustedIssuerId, UserKeyId
 from core.frozen import Frozen
 from core.usecases.federation.authorization_codes import AuthorizationAnswers, AuthorizationCodes
@@ -59,6 +64,8 @@ from core.usecases.federation.scim.enrolment import Changes as ScimChanges
 from core.usecases.federation.scim.groups import ScimGroups, ScimSettings, ScimTeams
 from core.usecases.federation.scim.tokens import ScimExchanges, ScimTokens
 from core.usecases.federation.scim.users import ScimUsers
+from core.usecases.federation.signal_polls import PolledStreams
+from core.usecases.federation.signals import ServiceSignals, SignalReceivers, SignalStreams
 from core.usecases.federation.token_preview import TokenPreviews
 from core.usecases.record import Deliveries
 from core.usecases.tenancy.connections.trials import DirectorySurveys
@@ -70,6 +77,7 @@ from entrypoints.assembly.identity import Identity
 from entrypoints.event_loop_rounds import fair_turn
 from entrypoints.settings import Settings
 from ports.federation.oauth import ClaimedService
+from ports.federation.signals import ClaimedStream, SignalPolls
 
 
 class Applications(Frozen, kw_only=True):
@@ -371,6 +379,12 @@ class Federation(Frozen, kw_only=True):
     agent_grants: AgentGrants
     logouts: Logouts
     logout_notices: LogoutNotices
+    signals: ServiceSignals
+    signal_streams: SignalStreams
+    signal_polls: SignalPolls
+    polled_streams: PolledStreams
+    signal_deliveries: Sequence[Deliveries[ClaimedStream, DueSignal]]
+    """Of events, and of ended sessions."""
     deliveries: Deliveries[ClaimedService, DueNotice]
     scim_tokens: ScimTokens
     scim_token_presence: PresenceWriter[ScimTokenId]
@@ -413,6 +427,7 @@ def assemble_federation(
     facts = PostgresFacts(pool)
     saml = assemble_saml(settings, foundation, identity, facts)
     refusals = PostgresAuthorizationRefusals(pool)
+    signal_polls = PostgresSignalPolls(pool)
     return Federation(
         clients=applications.clients,
         client_documents=applications.documents,
@@ -461,6 +476,29 @@ def assemble_federation(
             clock,
             spread,
         ),
+        signals=ServiceSignals(new_unit_of_work, stores.signals, system),
+        signal_streams=SignalStreams(
+            new_unit_of_work,
+            stores.signals,
+            PostgresSignalCallers(pool),
+            foundation.token_verifier,
+            foundation.outbound,
+            foundation.keyring,
+            system,
+            settings.public_url,
+        ),
+        signal_polls=signal_polls,
+        polled_streams=PolledStreams(stores.signals, signal_polls, foundation.token_signer, foundation.metrics, settings.public_url),
+        signal_deliveries=[
+            Deliveries(
+                SignalReceivers(foundation.keyring, foundation.token_signer, foundation.metrics, settings.public_url),
+                PostgresDeliveryQueue(pool, tables),
+                foundation.outbound,
+                clock,
+                spread,
+            )
+            for tables in (SIGNALS, SESSION_SIGNALS)
+        ],
         scim_tokens=directories.tokens,
         scim_token_presence=directories.token_presence,
         client_secret_presence=applications.secret_presence,

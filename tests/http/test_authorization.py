@@ -36,6 +36,7 @@ from entrypoints.http.machinery.callers import (
     PERSON,
     PLATFORM_OWNER,
     PREAUTHENTICATED,
+    SIGNAL_RECEIVER,
     USER,
     USER_IN_PERSON,
     USER_OF_INACTIVE,
@@ -480,6 +481,10 @@ async def test_every_kind_of_caller_gets_in_exactly_where_declared(walker: Clien
                 lacks = token is None or one.path in {INTROSPECTION_ENDPOINT, REVOCATION_ENDPOINT, REVOCATION_ALIAS}
                 assert answer.status == (400 if lacks else 401), f"{kind} at {one}"
                 continue
+            if one.caller is SIGNAL_RECEIVER:
+                # No session's token is an application's own; `tests/http/federation/signals/test_streams.py` asks with those.
+                assert answer.status == 401, f"{kind} at {one}"
+                continue
             if one.caller is DIRECTORY:
                 # No session's token is a directory's token; `tests/http/federation/scim/test_scim_tokens.py` asks as directories.
                 assert (answer.status, answer.json()["status"], answer.header("www-authenticate")) == (401, 401, "Bearer"), (
@@ -503,7 +508,7 @@ async def test_every_kind_of_caller_gets_in_exactly_where_declared(walker: Clien
 def test_the_walk_knows_every_kind_and_every_rule() -> None:
     made = {name for name, value in vars(Kinds).items() if not name.startswith("_") and name != "token" and callable(value)}
     assert made == set(EXPECTED)
-    assert {one.caller for one in WALKED} == {*RULES, ANYONE, CLIENT, DIRECTORY, OPENID_SESSION}
+    assert {one.caller for one in WALKED} == {*RULES, ANYONE, CLIENT, DIRECTORY, OPENID_SESSION, SIGNAL_RECEIVER}
 
 
 @pytest.mark.parametrize("header", ["Basic YTpi", "Token x", "bearer", "Bearer\u00e9", "x"])
@@ -552,6 +557,7 @@ OPEN = {
     "GET /.well-known/change-password",
     "GET /.well-known/passkey-endpoints",
     "GET /.well-known/security.txt",
+    "GET /.well-known/ssf-configuration",
     "GET /favicon.ico",
     "GET /robots.txt",
     "GET /.well-known/oauth-authorization-server",
@@ -638,6 +644,10 @@ WHO: dict[str, set[str]] = {
         "POST /oauth/revoke",
         "POST /oauth/token",
     },
+    SIGNAL_RECEIVER.name: {
+        *(f"{method} /ssf/streams" for method in ("GET", "POST", "PATCH", "PUT", "DELETE")),
+        *("GET /ssf/status", "POST /ssf/status", "POST /ssf/verification"),
+    },
     OPENID_SESSION.name: {
         "GET /oauth/userinfo",
         "POST /oauth/userinfo",
@@ -699,6 +709,8 @@ WHO: dict[str, set[str]] = {
         "POST /api/organizations/{org_slug}/proposals/{proposal_id}/apply",
         "POST /api/organizations/{org_slug}/setup-links/{link_id}/drafts/{draft_id}/activate",
         "POST /api/organizations/{org_slug}/transfer-ownership",
+        "PUT /api/organizations/{org_slug}/services/{service_slug}/signals",
+        "DELETE /api/organizations/{org_slug}/services/{service_slug}/signals",
         "PUT /api/organizations/{org_slug}/terms",
         "DELETE /api/organizations/{org_slug}/terms",
         "DELETE /api/organizations/{org_slug}/upstream-providers/{provider_id}/certificate/waiting/{fingerprint}",
@@ -848,6 +860,7 @@ WHO: dict[str, set[str]] = {
         "GET /api/organizations/{org_slug}/services/{service_slug}/saml/certificate",
         "GET /api/organizations/{org_slug}/services/{service_slug}/proxy",
         "GET /api/organizations/{org_slug}/services/{service_slug}/proxy/preview",
+        "GET /api/organizations/{org_slug}/services/{service_slug}/signals",
         "GET /api/organizations/{org_slug}/services/{service_slug}/user-key-settings",
         "GET /api/organizations/{org_slug}/resource-servers",
         "GET /api/organizations/{org_slug}/resource-servers/{resource_id}",

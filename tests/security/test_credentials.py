@@ -76,6 +76,7 @@ everybody                         GET    /.well-known/oauth-authorization-server
 everybody                         GET    /.well-known/openid-configuration
 everybody                         GET    /.well-known/passkey-endpoints
 everybody                         GET    /.well-known/security.txt
+everybody                         GET    /.well-known/ssf-configuration
 everybody                         GET    /favicon.ico
 everybody                         GET    /health
 everybody                         GET    /health/live
@@ -420,6 +421,17 @@ everybody                         POST   /oauth/register
 .....   ...  -          application-with-openid GET  /oauth/userinfo
 .....   ...  -          application-with-openid POST /oauth/userinfo
 
+# What an application calls with a token of its own, where an owner has turned signals on (tests/http/federation/signals)
+.....   ...  -          -         GET    /ssf/streams
+.....   ...  -          -         POST   /ssf/streams
+.....   ...  -          -         PATCH  /ssf/streams
+.....   ...  -          -         PUT    /ssf/streams
+.....   ...  -          -         DELETE /ssf/streams
+.....   ...  -          -         GET    /ssf/status
+.....   ...  -          -         POST   /ssf/status
+.....   ...  -          -         POST   /ssf/verification
+.....   ...  -          -         POST   /ssf/poll/{stream_id}
+
 # The organization that the path names
 maog.   po.  yes        -         GET    /api/organizations/{org_slug}
 maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/analytics/failed-logins
@@ -689,6 +701,9 @@ maogx   po.  no         -         GET    /api/organizations/{org_slug}/services/
 maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/services/{service_slug}/proxy
 .ao..   po.  no         org-key   PATCH  /api/organizations/{org_slug}/services/{service_slug}/proxy
 maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/services/{service_slug}/proxy/preview
+maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/services/{service_slug}/signals
+..o..   po.  no         -         PUT    /api/organizations/{org_slug}/services/{service_slug}/signals
+..o..   po.  no         -         DELETE /api/organizations/{org_slug}/services/{service_slug}/signals
 maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/services/{service_slug}/user-key-settings
 .ao..   po.  no         org-key   PATCH  /api/organizations/{org_slug}/services/{service_slug}/user-key-settings
 maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/services/{service_slug}/user-keys

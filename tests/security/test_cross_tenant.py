@@ -427,7 +427,8 @@ def state(street: TwoFurnishedOrganizations, scene: FurnishedOrganization) -> Ma
     columns = {"all_organizations": "id", "relations": "organization_id", "sessions": "organization_id", "audit_entries": "organization_id"}
     conditions = {table: f"{columns.get(table, 'org_id')} = %s" for table in KEPT}
     conditions |= dict.fromkeys(
-        (*OF_SERVICE, "user_key_settings", "proxies", "proxy_hosts"), "service_id in (select id from services where org_id = %s)"
+        (*OF_SERVICE, "user_key_settings", "proxies", "proxy_hosts", "signal_settings", "signal_streams"),
+        "service_id in (select id from services where org_id = %s)",
     )
     rows = {
         table: street.people.rows(f"select * from {table} where {condition} order by 1, 2, 3", scene.tenant.id)

@@ -33,11 +33,13 @@ from core.frozen import Frozen
 HELD_UNTIL: Final = "9000-01-01 00:00:00+00"
 
 
+# Receivers of deliveries.
+_RESTING: Final[Sequence[LiteralString]] = ("webhooks", "logout_receivers", "signal_streams")
+
 # The columns that a hold and a release write. `billing_sweeps` has a row only once the provider was looked at, and a hold makes the row.
 HOLDABLE: Final[Mapping[str, Collection[str]]] = {
     "jobs": ("run_at", "lease", "leased_until"),
-    "webhooks": ("rests_until", "lease", "leased_until"),
-    "logout_receivers": ("rests_until", "lease", "leased_until"),
+    **dict.fromkeys(_RESTING, ("rests_until", "lease", "leased_until")),
     "billing_events": ("next_at",),
     "billing_subscriptions": ("cancel_at", "check_at"),
     "billing_sweeps": ("one", "cursor", "due_at", "leased_until"),
@@ -148,19 +150,9 @@ _OF: Final[Mapping[OutgoingWork, _Statements]] = {
         """,
     ),
     OutgoingWork.DELIVERIES: _Statements(
-        hold=(
-            "update webhooks set rests_until = %(until)s::timestamptz, lease = null, leased_until = null",
-            "update logout_receivers set rests_until = %(until)s::timestamptz, lease = null, leased_until = null",
-        ),
-        release=(
-            "update webhooks set rests_until = null where rests_until = %(until)s::timestamptz",
-            "update logout_receivers set rests_until = null where rests_until = %(until)s::timestamptz",
-        ),
-        held="""
-            select from webhooks where rests_until = %(until)s::timestamptz
-             union all
-            select from logout_receivers where rests_until = %(until)s::timestamptz
-        """,
+        hold=tuple(f"update {table} set rests_until = %(until)s::timestamptz, lease = null, leased_until = null" for table in _RESTING),
+        release=tuple(f"update {table} set rests_until = null where rests_until = %(until)s::timestamptz" for table in _RESTING),
+        held=" union all ".join(f"select from {table} where rests_until = %(until)s::timestamptz" for table in _RESTING),
         count="""
             select count(*), count(*) filter (where rests_until = %(until)s::timestamptz)
               from (
@@ -173,6 +165,16 @@ _OF: Final[Mapping[OutgoingWork, _Statements]] = {
                          from logout_notices
                          join logout_receivers on logout_receivers.service_id = logout_notices.service_id
                         where next_at is not null
+                        union all
+                       select signal_streams.rests_until
+                         from webhook_deliveries
+                         join signal_streams on signal_streams.id = webhook_id
+                        where next_at is not null
+                        union all
+                       select signal_streams.rests_until
+                         from logout_notices
+                         join signal_streams on signal_streams.id = logout_notices.stream_id
+                        where tell_at is not null
                    ) as waiting
         """,
     ),

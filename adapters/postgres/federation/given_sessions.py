@@ -488,7 +488,7 @@ LOGOUTS: Final[DeliveryTables[ClaimedService, DueNotice]] = DeliveryTables(
 )
 
 _WANTED: Final = """
-                 logout_notices.service_id = services.id
+                 logout_notices.service_id = services.id and logout_notices.stream_id is null
              and (%(delivered)s::boolean is null or (logout_notices.delivered_at is not null) = %(delivered)s)
 """
 
@@ -515,7 +515,7 @@ LIST_LOGOUT_NOTICES: Final[LiteralString] = f"""
 EXPIRE_LOGOUT_NOTICES: Final[LiteralString] = f"""
     with since as materialized (
              select greatest((select seen_until from logout_expiry), now() - interval '1 day') as at
-              where exists (select from logout_receivers) and {BELIEVED}
+              where (exists (select from logout_receivers) or exists (select from signal_streams)) and {BELIEVED}
          ),
          batch as materialized (
              select expired.id, expired.expires_at
@@ -529,13 +529,13 @@ EXPIRE_LOGOUT_NOTICES: Final[LiteralString] = f"""
                     ) as expired
          ),
          held as (
-             select id, user_id, service_id
+             select id, user_id, service_id, expires_at
                from sessions
               where id = any (array(select id from batch)) and revoked_at is null and service_id is not null
               order by id
                 for no key update
          ),
-         noticed as ({noticing("held")}),
+         noticed as ({noticing("held", by_policy=True)}),
          moved as (
              insert into logout_expiry (seen_until)
              select coalesce((select max(expires_at) from batch having count(*) >= %(limit)s), now() - interval '1 minute')

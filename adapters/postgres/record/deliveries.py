@@ -35,18 +35,22 @@ AT_LEISURE: Final = "set_config('synchronous_commit', 'off', true) = 'off'"
 
 
 class DeliveryTables(Frozen, Generic[To, Due], kw_only=True):
-    """`waiting` is the table of deliveries, and `of` is its column for the receiver. `receivers` is the table of receivers, and `key` is
-    its column for the same id. `may_be_called` is a condition on the receiver and on the tables that `joins` adds.
+    """`waiting` is the table of deliveries, and `of` is its column for the receiver; `at` is that for the next attempt. `receivers` is the
+    table of receivers, and `key` is its column for the same id. `may_be_called` is a condition on the receiver and on the tables that
+    `joins` adds.
 
     `row` takes `columns`: values of each `claimed` receiver and of the tables that `claimed_joins` adds. The row's method `claimed` makes a
     `To`, or None when the columns are null because nothing was claimed. The row's `last` is where the claim stopped, null at the end of the
     round. `due_row` takes `due_columns`: values of each of the receiver's `deliveries` and of the tables that `due_joins` adds. Its method
-    `due` makes a `Due`. `due_order` decides between deliveries that are due at the same moment. `kept` says what else of an outcome is
-    written.
+    `due` makes a `Due`. `due_order` decides between deliveries that are due at the same moment. `may_go` is a condition on a
+    delivery, its receiver and the tables that `joins` adds. `over` has parts of the
+    statement that looks for them: the one of this name gives up deliveries before, and returns their ids. `kept` says what else of an
+    outcome is written.
     """
 
     waiting: LiteralString
     of: LiteralString
+    at: LiteralString = "next_at"
     receivers: LiteralString
     key: LiteralString
     joins: LiteralString
@@ -58,6 +62,8 @@ class DeliveryTables(Frozen, Generic[To, Due], kw_only=True):
     due_columns: LiteralString
     due_joins: LiteralString = ""
     due_order: LiteralString
+    may_go: LiteralString = "true"
+    over: LiteralString = ""
     kept: LiteralString = ""
 
 
@@ -194,19 +200,19 @@ def _looking(tables: DeliveryTables[To, Due]) -> LiteralString:
     """The first waiting delivery of each of the next receivers."""
     return f"""
          pending (receiver, next_at) as (
-             (select {tables.of}, next_at
+             (select {tables.of}, {tables.at}
                 from {tables.waiting}
-               where next_at is not null and {tables.of} > %(after)s
-               order by {tables.of}, next_at
+               where {tables.at} is not null and {tables.of} > %(after)s
+               order by {tables.of}, {tables.at}
                limit 1)
               union all
-             select next.{tables.of}, next.next_at
+             select next.{tables.of}, next.{tables.at}
                from pending
               cross join lateral (
-                        select {tables.of}, next_at
+                        select {tables.of}, {tables.at}
                           from {tables.waiting}
-                         where next_at is not null and {tables.of} > pending.receiver
-                         order by {tables.of}, next_at
+                         where {tables.at} is not null and {tables.of} > pending.receiver
+                         order by {tables.of}, {tables.at}
                          limit 1
                     ) as next
          ),
@@ -232,20 +238,24 @@ def _telling(tables: DeliveryTables[To, Due]) -> LiteralString:
 
 def _finding(tables: DeliveryTables[To, Due]) -> LiteralString:
     """The deliveries due for one receiver, if the receiver may be called and the lease holds."""
+    over: LiteralString = f"with {tables.over}" if tables.over else ""
+    going: LiteralString = "and deliveries.id not in (select id from over)" if tables.over else ""
     return f"""
+    {over}
     select deliveries.id, deliveries.attempts, {tables.due_columns}
       from {tables.receivers}
       {tables.joins}
      cross join lateral (
                select *
                  from {tables.waiting}
-                where {tables.waiting}.{tables.of} = {tables.receivers}.{tables.key} and {tables.waiting}.next_at <= now()
-                order by {tables.waiting}.next_at
+                where {tables.waiting}.{tables.of} = {tables.receivers}.{tables.key} and {tables.waiting}.{tables.at} <= now()
+                  and {tables.may_go}
+                order by {tables.waiting}.{tables.at}
                 limit %(limit)s
            ) as deliveries
      {tables.due_joins}
-     where {tables.receivers}.{tables.key} = %(receiver)s and {tables.receivers}.lease = %(lease)s and {tables.may_be_called}
-     order by deliveries.next_at, {tables.due_order}
+     where {tables.receivers}.{tables.key} = %(receiver)s and {tables.receivers}.lease = %(lease)s and {tables.may_be_called} {going}
+     order by deliveries.{tables.at}, {tables.due_order}
 """
 
 
@@ -271,7 +281,7 @@ def _settling(tables: DeliveryTables[To, Due]) -> LiteralString:
              update {tables.waiting} as waiting
                 set attempts = waiting.attempts + 1, status_code = outcomes.status_code, {tables.kept} error = outcomes.error,
                     updated_at = now(), delivered_at = case when outcomes.delivered then now() end,
-                    next_at = now() + make_interval(secs => outcomes.pause)
+                    {tables.at} = now() + make_interval(secs => outcomes.pause)
                from outcomes, held
               where waiting.id = outcomes.id and waiting.{tables.of} = held.id and waiting.attempts = outcomes.attempts
          )

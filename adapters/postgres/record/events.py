@@ -19,7 +19,7 @@ from adapters.postgres.driver.pool import Pool
 from adapters.postgres.jobs import sealing_context
 from adapters.postgres.record.audit import PERSONAL_DIGEST
 from adapters.postgres.statements import CHANNEL, OnPool, Transaction, ask
-from adapters.postgres.ties import IS_OWN_MEMBERSHIP
+from adapters.postgres.ties import IS_OWN_MEMBERSHIP, IS_OWN_USE, is_own_member
 from core.domain.causes import causing_request
 from core.domain.formats import Json
 from core.domain.identifiers import AuditEntryId, ChangedSettingId, JobId, OrganizationId, UserId, first_id
@@ -27,6 +27,7 @@ from core.domain.record.audit import AUDIT_TOPIC, PLATFORM_CHAIN, kept_user_agen
 from core.domain.record.changed_settings import MOST_LISTED, ChangedSetting, FormTexts, SettingChange, SettingsOvertaken, TakenBack
 from core.domain.record.event_types import TEST_EVENT, WEBHOOK_TOPIC
 from core.domain.record.events import ACTING_KEY, DOCUMENT, UNDOES, ActingKey, ActingKind, Event
+from core.domain.record.signals import DROPPED_EVENT, PURGED_EVENT, SIGNAL_TOPIC, SIGNALLED_EVENTS, VERIFIED_EVENT, SignalType
 from core.domain.record.stories import MOST_ROWS, SoughtStory, Story, StoryRow
 from core.frozen import Frozen, replace
 from ports.crypto import CannotOpen, KeyRing
@@ -164,12 +165,15 @@ class EventRows:
             alone = self._alone(published[0], at)
             await self._transaction.tell_along(_PUBLISH_ONE, alone)
             if published[0].organization is not None:
-                await self._transaction.tell_along(_FAN_OUT_ONE, {name: alone[name] for name in _FANNED_OUT})
+                await self._transaction.tell_along(
+                    _TO_RECEIVERS_ONE[published[0].name in SIGNALLED_EVENTS], {name: alone[name] for name in _FANNED_OUT}
+                )
         elif published:
             told = {"events": Jsonb([self._published(event, at) for event in published])}
             await self._transaction.tell_along(_PUBLISH, told)
             if any(event.organization is not None for event in published):
-                await self._transaction.tell_along(_FAN_OUT, told)
+                is_told = any(event.name in SIGNALLED_EVENTS for event in published)
+                await self._transaction.tell_along(_TO_RECEIVERS[is_told], told)
         entries = [AuditEntryId(self._ids.new()) if event.audited else None for event in events]
         audited = [_audited(event, entry, at) for event, entry in zip(events, entries, strict=True) if entry is not None]
         if audited:
@@ -190,7 +194,7 @@ class EventRows:
         whose = {"person": person, "here": event.organization, "listed": listed}
         if event.published:
             told = self._published(of_platform, at)
-            await self._transaction.tell(_PUBLISH_EVERYWHERE, {"events": Jsonb([told]), **whose})
+            await self._transaction.tell(_PUBLISH_EVERYWHERE[event.name in SIGNALLED_EVENTS], {"events": Jsonb([told]), **whose})
         if event.audited:
             entry = _audited(of_platform, AuditEntryId(self._ids.new()), at)
             await self._transaction.tell(_AUDIT_EVERYWHERE, {"entries": Jsonb([entry]), **whose})
@@ -297,6 +301,45 @@ _PUBLISH: Final[LiteralString] = """
 """
 
 
+def signalled(source: LiteralString) -> LiteralString:
+    """As `fan_out`, and adds a delivery for each stream that hears of the event by a signal: those of the organization's applications that
+    the person uses by their own act, if the person is a member by their own act, too; or the stream that the event is about; or all that
+    pause, or go on, with the organization.
+    """
+    return f"""
+    insert into webhook_deliveries (id, webhook_id, event_id, event_name, next_at, created_at, updated_at, request_id, kind)
+    select (left(told.id::text, 15) || substr(gen_random_uuid()::text, 16))::uuid, webhooks.id, told.id, told.name, now(), now(), now(),
+           told.request_id, 'webhook'
+      from {source}
+      join webhooks on webhooks.org_id = told.organization_id
+     where webhooks.is_active and told.name = any (webhooks.events)
+     union all
+    select (left(told.id::text, 15) || substr(gen_random_uuid()::text, 16))::uuid, streams.id, told.id, told.name, now(), now(), now(),
+           told.request_id, 'signal'
+      from {source}
+      join (values {_SIGNALLED_AS}) as kinds (event, type) on kinds.event = told.name
+      join organizations on organizations.id = told.organization_id
+       and (organizations.status = 'active' or kinds.type = '{SignalType.STREAM_UPDATED}')
+      join services on services.org_id = organizations.id
+      join signal_settings on signal_settings.service_id = services.id
+      join signal_streams as streams on streams.service_id = services.id and streams.status <> 'disabled'
+     where case
+               when told.name in ('{VERIFIED_EVENT}', '{DROPPED_EVENT}') then streams.id::text = told.target_id
+               when kinds.type = '{SignalType.STREAM_UPDATED}' then streams.status = 'enabled'
+               else kinds.type = any (signal_settings.events) and kinds.type = any (streams.events)
+                and exists (
+                        select from service_users
+                         where service_users.service_id = services.id and service_users.user_id = told.target_id::uuid and {IS_OWN_USE}
+                    )
+                and (told.name = '{PURGED_EVENT}' or {is_own_member("organizations.id", "told.target_id::uuid")})
+           end
+ returning pg_notify('{CHANNEL}', case kind when 'signal' then '{SIGNAL_TOPIC}' else '{WEBHOOK_TOPIC}' end)
+    """
+
+
+_SIGNALLED_AS: Final[LiteralString] = ", ".join(f"('{name}', '{kind}')" for name, kind in SIGNALLED_EVENTS.items())
+
+
 def fan_out(source: LiteralString) -> LiteralString:
     """Adds a delivery for each webhook of the organization that subscribes to the event. This belongs to the statement that writes the
     event, so no process has to find out later which events were published in which order of commits. Dispatchers are notified only if there
@@ -321,13 +364,14 @@ PUBLISHED: Final = "id, name, organization_id, target_id, request_id"
 
 _FANNED_OUT: Final = ("id", "name", "organization", "target_id", "request")
 
-_FAN_OUT_ONE: Final[LiteralString] = fan_out(
+_ONE: Final[LiteralString] = (
     f"(values (%(id)s::uuid, %(name)s::text, %(organization)s::uuid, %(target_id)s::text, %(request)s::uuid)) as told ({PUBLISHED})"
 )
+_SEVERAL: Final = "jsonb_to_recordset(%(events)s) as told (id uuid, name text, organization_id uuid, target_id text, request_id uuid)"
 
-_FAN_OUT: Final[LiteralString] = fan_out(
-    "jsonb_to_recordset(%(events)s) as told (id uuid, name text, organization_id uuid, target_id text, request_id uuid)"
-)
+# To webhooks; and to streams as well where signals tell the event.
+_TO_RECEIVERS_ONE: Final[Mapping[bool, LiteralString]] = {False: fan_out(_ONE), True: signalled(_ONE)}
+_TO_RECEIVERS: Final[Mapping[bool, LiteralString]] = {False: fan_out(_SEVERAL), True: signalled(_SEVERAL)}
 
 # Adds the entries, their separate personal parts, and their places in the queue of entries that wait to be linked.
 _AUDIT: Final[LiteralString] = f"""
@@ -381,13 +425,16 @@ _IN_EVERY_LOG: Final[LiteralString] = """
     )
 """
 
-_PUBLISH_EVERYWHERE: Final[LiteralString] = f"""
+_PUBLISHED_EVERYWHERE: Final[LiteralString] = f"""
     with published as (
              {_PUBLISH.replace("%(events)s", _IN_EVERY_LOG.format(told="%(events)s", own=IS_OWN_MEMBERSHIP))}
          returning {PUBLISHED}
          )
-    {fan_out("published as told")}
 """
+_PUBLISH_EVERYWHERE: Final[Mapping[bool, LiteralString]] = {
+    False: _PUBLISHED_EVERYWHERE + fan_out("published as told"),
+    True: _PUBLISHED_EVERYWHERE + signalled("published as told"),
+}
 
 _AUDIT_EVERYWHERE: Final[LiteralString] = _AUDIT.replace("%(entries)s", _IN_EVERY_LOG.format(told="%(entries)s", own=IS_OWN_MEMBERSHIP))
 
@@ -491,7 +538,8 @@ _FIND: Final[LiteralString] = f"""
                from sign_ins
           union all
              select deliveries.updated_at, 'delivery', 3, deliveries.id, deliveries.request_id, webhooks.org_id, null,
-                    concat_ws(' ', deliveries.event_name, 'to webhook', deliveries.webhook_id),
+                    concat_ws(' ', deliveries.event_name, case deliveries.kind when 'signal' then 'to stream' else 'to webhook' end,
+                              deliveries.webhook_id),
                     concat_ws(', ', case when deliveries.delivered_at is not null then 'delivered'
                                          when deliveries.next_at is not null then 'waiting'
                                          else 'given up'

@@ -256,7 +256,29 @@ TABLES: Final = (
             Age("PastNotices", "created_at < now() - %(retention)s::interval", oldest_first="created_at", kept=Setting.DELIVERIES),
             # Notices that no service has received within a day. Postern gives these up, and deletes none.
             Age("ForsakenNotices"),
+            # Ended sessions that no stream has heard of within 7 days, or whose stream is gone. Postern gives these up, and deletes none.
+            Age("ForsakenSessionSignals"),
         ),
+    ),
+    Table(
+        "signal_settings",
+        opens=NO_CREDENTIAL,
+        whose=SERVICE,
+        holds=(plain(WORD, "events"), plain(FACT, "hosts")),
+        moves="An owner turns signals on there: the application's streams, and who may hear of people, are the other installation's",
+        ends=Ends.ONE,
+    ),
+    Table(
+        "signal_streams",
+        opens=NO_CREDENTIAL,
+        whose=SERVICE,
+        holds=(
+            plain(WORD, "method", "events", "status"),
+            plain(FACT, "endpoint", "description", "status_reason"),
+            sealed("sealed_header"),
+        ),
+        moves="The application makes its streams there, as it made them here",
+        ends=Ends.ROWS,
     ),
     Table("logout_receivers", opens=NO_CREDENTIAL, whose=SERVICE, holds=(), moves=Moved(), ends=Ends.ONE),
     Table(

@@ -152,7 +152,7 @@ TABLES: Final = (
                 Eraser.JANITOR,
                 f"`POSTERN_DELIVERY_RETENTION`, 30 days by default. {WHOLE_MONTHS}",
             ),
-            plain(WORD, "event_name", "error"),
+            plain(WORD, "event_name", "error", "kind"),
         ),
         moves=OF_CALLS,
         ends=Ends.ROWS,
@@ -161,6 +161,8 @@ TABLES: Final = (
             # Deliveries to webhooks that are disabled, or of organizations that are not active. Postern gives these up, and deletes
             # none.
             Age("ForsakenDeliveries"),
+            # Signals that no stream has received within 7 days, and those behind the newest 10 000 of a stream.
+            Age("ForsakenSignals"),
             # Deliveries to webhooks that have been deleted. Nobody sees these any more, and nothing is sent.
             Age("DeliveriesOfNobody"),
             # Outcomes of deliveries to webhooks.

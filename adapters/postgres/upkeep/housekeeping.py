@@ -15,6 +15,7 @@ from typing import Final, LiteralString
 from adapters.postgres.database import BELIEVED
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.federation import given_sessions
+from adapters.postgres.federation.signals import FORSAKE_SESSION_SIGNALS, FORSAKE_SIGNALS
 from adapters.postgres.rate_limits import FORGET_FULL
 from adapters.postgres.server_secrets import NEEDED_UNTIL
 from adapters.postgres.statements import ask, ask_in_order, only, tell
@@ -123,6 +124,8 @@ _OWN: Final[Mapping[str, LiteralString]] = {
     "ForsakenDeliveries": FORSAKE_DELIVERIES,
     "ExpiredLogins": given_sessions.EXPIRE_LOGOUT_NOTICES,
     "ForsakenNotices": given_sessions.FORSAKE_LOGOUT_NOTICES,
+    "ForsakenSignals": FORSAKE_SIGNALS,
+    "ForsakenSessionSignals": FORSAKE_SESSION_SIGNALS,
     "ReceivedSignIns": FORGET_RECEIVED,
     "DeliveriesOfNobody": """
         with recursive named (webhook_id) as (
@@ -137,7 +140,10 @@ _OWN: Final[Mapping[str, LiteralString]] = {
                   where named.webhook_id is not null
              ),
              deleted as materialized (
-                 select webhook_id from named where not exists (select from webhooks where webhooks.id = named.webhook_id)
+                 select webhook_id
+                   from named
+                  where not exists (select from webhooks where webhooks.id = named.webhook_id)
+                    and not exists (select from signal_streams where signal_streams.id = named.webhook_id)
              ),
              left_over as (
                  select deliveries.id

@@ -249,6 +249,13 @@ def passkey_removed(passkey: Passkey, actor: Actor) -> Event:
     return Event("security.passkey.removed", actor, _target(passkey), details=_details(passkey), personal={"name": passkey.name})
 
 
+def passkeys_changed(passkey: Passkey, actor: Actor, *, added: bool) -> Event:
+    """For the logs of organizations that the person belongs to by their own act: no name, and no id of the passkey."""
+    kind = "fido2-platform" if "internal" in passkey.transports else "fido2-roaming"
+    details = {"change": "create" if added else "delete", "kind": kind}
+    return Event("security.passkeys.changed", actor, Target("user", str(passkey.user)), details=details)
+
+
 def passkey_renamed(passkey: Passkey, name: str, actor: Actor) -> Event:
     personal = {"old_name": passkey.name, "name": name}
     return Event("security.passkey.renamed", actor, _target(passkey), details=_details(passkey), personal=personal)

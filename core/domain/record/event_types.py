@@ -191,6 +191,10 @@ _FURTHER: Final = (
         ("client_secret.deleted", "Client secret of a service deleted"),
         ("service.user_keys.updated", "Keys of a service's users configured"),
         ("service.proxy.updated", "Proxy in front of a service configured"),
+        ("service.signals.updated", "Shared signals of a service configured"),
+        ("signal_stream.created", "Stream of signals made by a service"),
+        ("signal_stream.updated", "Stream of signals changed by a service"),
+        ("signal_stream.deleted", "Stream of signals deleted by a service"),
         ("service.saml.updated", "SAML of a service configured"),
         ("service.saml.disabled", "SAML of a service disabled"),
         ("service.saml.certificate.created", "SAML certificate of a service made"),
@@ -329,6 +333,7 @@ _FURTHER: Final = (
     *_types(
         "Security",
         ("security.impersonation.started", "Impersonation started"),
+        ("security.passkeys.changed", "Passkey of a user added or removed"),
         ("security.account.locked", "Account locked"),
         ("security.account.unlocked", "Locked account opened by a new password"),
         ("security.password.breached", "Stolen password used"),
@@ -355,6 +360,15 @@ _FURTHER: Final = (
         ("user.login.failed", "Sign-in failed"),
         ("user.mfa.enabled", "Second factor enabled"),
         ("user.mfa.disabled", "Second factor disabled"),
+        audited=False,
+    ),
+    *_types(
+        "Service management",
+        ("signal_stream.verification", "Proof of life asked for a stream of signals"),
+        ("user.purged", "Account deleted that used a service which hears of it by signals"),
+        ("signal_stream.paused", "Streams of signals paused with the organization"),
+        ("signal_stream.resumed", "Streams of signals go on with the organization"),
+        ("signal_stream.dropped", "Signals dropped that a stream did not take in time"),
         audited=False,
     ),
     *_types(
@@ -620,6 +634,13 @@ _API: Final[Mapping[str, Json]] = {
     "scopes": ["orders:read"],
 }
 _JOIN_REQUEST: Final[Mapping[str, Json]] = {"join_request_id": _ID, "email": "grace@example.org"}
+_SIGNAL_STREAM: Final[Mapping[str, Json]] = {
+    "service_id": _ID,
+    "method": "push",
+    "host": "billing.example.org",
+    "events": ["session-revoked"],
+    "status": "enabled",
+}
 _WEBHOOK: Final[Mapping[str, Json]] = {"name": "CRM", "host": "crm.example.org", "events": ["user.joined"], "is_active": True}
 _SIEM: Final[Mapping[str, Json]] = {
     "name": "Our SIEM",
@@ -769,6 +790,10 @@ EVENT_DATA: Final[Mapping[str, EventData]] = {
     "security.mfa.enabled": EventData("A member's second factor is on. There are no further details.", {}),
     "security.mfa.disabled": EventData("A member's second factor is off. There are no further details.", {}),
     "security.password.changed": EventData("The way in which a member's password was changed.", {"how": "reset"}),
+    "security.passkeys.changed": EventData(
+        "Whether a member's passkey was added or removed, and whether it is one of a device or a separate key.",
+        {"change": "create", "kind": "fido2-roaming"},
+    ),
     "security.password.breached": EventData("A member signed in with a password that stands in lists of stolen ones.", {}),
     "api_key.created": EventData("The key, without its secret, and its service.", _KEY),
     "api_key.deleted": EventData("The deleted key.", _KEY),
@@ -777,6 +802,31 @@ EVENT_DATA: Final[Mapping[str, EventData]] = {
     "service.user_keys.updated": EventData(
         "The service, and each changed setting of the keys of its users, before and after.",
         {"service_slug": "billing", "old_enabled": False, "new_enabled": True, "old_prefix": None, "new_prefix": "acme"},
+    ),
+    "service.signals.updated": EventData(
+        "The service, and each changed part of its signals, before and after: whether they are on, their events, the hosts of pushes.",
+        {
+            "service_slug": "billing",
+            "old_is_active": False,
+            "new_is_active": True,
+            "old_events": [],
+            "new_events": ["session-revoked"],
+            "old_hosts": [],
+            "new_hosts": ["billing.example.org"],
+        },
+    ),
+    "signal_stream.created": EventData("The stream that the service made.", _SIGNAL_STREAM),
+    "signal_stream.updated": EventData(
+        "Each changed part of the stream, before and after.",
+        {"service_id": _ID, "old_status": "enabled", "new_status": "paused"},
+    ),
+    "signal_stream.deleted": EventData("The stream that the service deleted.", _SIGNAL_STREAM),
+    "user.purged": EventData("The account of a person who used a service by their own act. There are no further details.", {}),
+    "signal_stream.paused": EventData("The organization is suspended. There are no further details.", {}),
+    "signal_stream.resumed": EventData("The organization is active again. There are no further details.", {}),
+    "signal_stream.dropped": EventData("The service of the stream, and how many signals were dropped.", {"service_id": _ID, "dropped": 12}),
+    "signal_stream.verification": EventData(
+        "The service that asked for a proof of life of its stream, and its own words for it.", {"service_id": _ID, "state": "b3Blbg"}
     ),
     "service.proxy.updated": EventData(
         "The service, each changed setting of the proxy in front of it, before and after, and the hosts that need no proof.",

@@ -76,6 +76,7 @@ class TargetType(StrEnum):
 
     USER = "user"
     SERVICE = "service"
+    SIGNAL_STREAM = "signal_stream"
     ORGANIZATION = "organization"
     PLAN = "plan"
     SUBSCRIPTION = "subscription"

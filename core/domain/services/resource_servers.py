@@ -41,8 +41,12 @@ LONGEST_MAX_AGE: Final = 2_592_000
 # After an identifier has changed hands, every token that was made for the organization before is over.
 SETTLES_AFTER: Final = timedelta(seconds=LONGEST_LIFETIME)
 
+SIGNAL_SCOPES: Final = frozenset({"ssf.manage", "ssf.read"})
+"""Scopes of shared signals. An API that had one before keeps it, and its organization has no signals until the scope has another name."""
+
 RESERVED_SCOPES: Final = frozenset(
     {
+        *SIGNAL_SCOPES,
         *("openid", "profile", "email", "address", "phone", "offline_access"),
         *("organization", "roles", "groups", "provider_token"),
     }
@@ -232,7 +236,8 @@ def made(
 
 def changed(before: ResourceServer, change: ResourceServerChange, now: datetime) -> ResourceServer:
     """The resource server after the change; `before` itself when nothing differs. Raises `BadRequest`."""
-    after = checked(replace(before, **change.said))
+    kept = frozenset(scope.name for scope in before.scopes if scope.name in SIGNAL_SCOPES)
+    after = checked(replace(before, **change.said), kept)
     return before if after == before else replace(after, updated_at=now)
 
 
@@ -254,8 +259,8 @@ def with_services(server: ResourceServer, named: NamedServices) -> ResourceServe
     return replace(server, service=named.ids[server.service_slug])
 
 
-def checked(server: ResourceServer) -> ResourceServer:
-    """Raises `BadRequest`."""
+def checked(server: ResourceServer, kept: Collection[str] = ()) -> ResourceServer:
+    """`kept` are reserved names that the scopes had before they were reserved. Raises `BadRequest`."""
     name = typed_line("name", server.name)
     if not 1 <= len(name) <= LONGEST_NAME:
         raise BadRequest(f"name: 1 to {LONGEST_NAME} characters", words="field_length", values={"least": 1, "most": LONGEST_NAME})
@@ -271,11 +276,11 @@ def checked(server: ResourceServer) -> ResourceServer:
         admitted=tuple(sorted(set(server.admitted))),
         metadata_hosts=metadata_hosts(server.metadata_hosts),
         exchanges=tuple(sorted(set(server.exchanges))),
-        scopes=checked_scopes(server.scopes, has_service=server.service_slug is not None),
+        scopes=checked_scopes(server.scopes, kept, has_service=server.service_slug is not None),
     )
 
 
-def checked_scopes(scopes: Sequence[ResourceScope], *, has_service: bool) -> tuple[ResourceScope, ...]:
+def checked_scopes(scopes: Sequence[ResourceScope], kept: Collection[str] = (), *, has_service: bool) -> tuple[ResourceScope, ...]:
     """Raises `BadRequest`."""
     if len(scopes) > MOST_SCOPES:
         raise BadRequest(f"scopes: at most {MOST_SCOPES}", words="field_list", values={"most": MOST_SCOPES})
@@ -283,17 +288,17 @@ def checked_scopes(scopes: Sequence[ResourceScope], *, has_service: bool) -> tup
     for at, name in enumerate(names):
         if name in names[:at]:
             raise BadRequest(f"scopes[{at}].name: each name may appear only once", words="field_once")
-    return tuple(_scope(scope, f"scopes[{at}]", has_service=has_service) for at, scope in enumerate(scopes))
+    return tuple(_scope(scope, f"scopes[{at}]", kept, has_service=has_service) for at, scope in enumerate(scopes))
 
 
-def _scope(scope: ResourceScope, field: str, *, has_service: bool) -> ResourceScope:
+def _scope(scope: ResourceScope, field: str, kept: Collection[str], *, has_service: bool) -> ResourceScope:
     if len(scope.name) > LONGEST_SCOPE or not _SCOPE.fullmatch(scope.name):
         raise BadRequest(
             f'{field}.name: 1 to {LONGEST_SCOPE} visible ASCII characters other than " and \\ (RFC 6749)',
             words="scope_malformed",
             values={"most": LONGEST_SCOPE},
         )
-    if scope.name.lower() in RESERVED_SCOPES:
+    if scope.name.lower() in RESERVED_SCOPES and scope.name not in kept:
         raise BadRequest(
             f"{field}.name: {scope.name} is a scope of Postern; begin the name with that of your API, as in orders:{scope.name}",
             words="scope_reserved",

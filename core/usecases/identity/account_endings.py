@@ -27,7 +27,7 @@ from core.domain.identity.accounts import Account, registration_lapsed
 from core.domain.identity.callers import Caller
 from core.domain.identity.endings import LOCK_LINKS
 from core.domain.identity.made_accounts import removed_with_account
-from core.domain.identity.passkeys import passkey_removed
+from core.domain.identity.passkeys import passkey_removed, passkeys_changed
 from core.domain.identity.privacy import forget_job
 from core.domain.identity.upstream.claims import AddedKind, AddedWay
 from core.domain.identity.upstream.identities import identity_unlinked
@@ -124,6 +124,7 @@ async def end_added_way(uow: UnitOfWork, one: AddedWay, user: UserId, actor: Act
         if passkey is not None:
             await uow.passkeys.remove(user, passkey.passkey.id)
             await uow.record(passkey_removed(passkey.passkey, actor))
+            await uow.record_in_every_log(passkeys_changed(passkey.passkey, actor, added=False), user)
         return
     identity = next((known for known in await uow.identities.list(user) if known.id == one.id), None)
     if identity is not None:

@@ -24,6 +24,7 @@ from core.domain.identity.passkeys import (
     passkey_name,
     passkey_removed,
     passkey_renamed,
+    passkeys_changed,
 )
 from core.domain.identity.proofs import require_another
 from core.domain.record.events import Actor
@@ -124,6 +125,7 @@ class Passkeys(Frozen):
                 raise refused
             await uow.mfa.log(MfaEvent.PASSKEY_ADDED, caller.user, actor, success=True, details={"passkey_id": str(passkey.id)})
             await uow.record(passkey_added(passkey, actor))
+            await uow.record_in_every_log(passkeys_changed(passkey, actor, added=True), caller.user)
             await uow.jobs.add(
                 self.templates.mail(
                     "passkey_added",
@@ -183,6 +185,7 @@ class Passkeys(Frozen):
             await end_access(uow, user, now, but=caller.session)
             await uow.mfa.log(MfaEvent.PASSKEY_REMOVED, user, actor, success=True, details={"passkey_id": str(passkey)})
             await uow.record(passkey_removed(held.passkey, actor))
+            await uow.record_in_every_log(passkeys_changed(held.passkey, actor, added=False), user)
             await uow.jobs.add(
                 self.templates.mail(
                     "passkey_removed",

@@ -22,6 +22,7 @@ from core.domain.errors import (
 from core.domain.federation.oauth.refusals import InsufficientScope
 from core.domain.federation.oauth.resources import OPENID
 from core.domain.federation.scim.tokens import KIND, ScimHolder
+from core.domain.federation.signals import SignalCaller
 from core.domain.identifiers import OrganizationId, SessionId
 from core.domain.identity.callers import Caller, CallerContext, Participation
 from core.domain.record.events import Actor
@@ -37,6 +38,7 @@ from core.usecases.tenancy.callers import Witness
 from entrypoints.bootstrap import Postern
 from entrypoints.http.key_proofs import prove_key
 from entrypoints.http.machinery.calls import Request
+from entrypoints.http.machinery.limits import CLIENT as CLIENT_LIMIT
 from entrypoints.http.machinery.limits import MANAGEMENT_KEYS, SCIM
 from entrypoints.http.machinery.scim_recording import recording
 
@@ -470,6 +472,33 @@ class _Client:
         """No request is refused before its body is read."""
 
 
+class _SignalReceiver:
+    """For an application with a token of its own, where an owner has turned signals on. Such a token opens nothing else here."""
+
+    name = "signal_receiver"
+    scheme = SecurityScheme(
+        "client_token",
+        {
+            "type": "http",
+            "scheme": "bearer",
+            "bearerFormat": "JWT",
+            "description": "An application's own access token, which it gets from `/oauth/token` with `grant_type=client_credentials`.",
+        },
+    )
+    also_by = BOUND
+    refuses: tuple[type[Refusal], ...] = (Unauthorized, TokenExpired, TokenInvalid, Forbidden)
+    reads: tuple[str, ...] = ()
+
+    def owes_limit(self, _method: str) -> bool:
+        return True
+
+    async def admit(self, request: Request, postern: Postern) -> SignalCaller:
+        caller = await postern.federation.signal_streams.resolve(await _any_token(request, postern), request.shown_key)
+        if request.limiter is not None:
+            request.limiter.admit_client(CLIENT_LIMIT, str(caller.service))
+        return caller
+
+
 class _OpenId(SessionRule):
     """For applications with a session that a person opened for them, and the scope `openid`. The token may also come in a form (RFC 6750
     section 2.2), which is read after the rule. So the rule returns None when the header has no token, and the handler checks the form's
@@ -616,6 +645,7 @@ _IN_PERSON_OF_APPLICATION: Final = AdmittedCaller(
 ANYONE: Final[CallerRule] = _Anyone()
 CLIENT: Final[CallerRule] = _Client()
 OPENID_SESSION: Final = _OpenId()
+SIGNAL_RECEIVER: Final[CallerRule] = _SignalReceiver()
 LEAVING: Final[CallerRule] = _Leaving()
 DIRECTORY: Final[CallerRule] = _Directory()
 PREAUTHENTICATED: Final[CallerRule] = _Preauthenticated()

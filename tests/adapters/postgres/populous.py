@@ -135,6 +135,11 @@ _FILL: Final = """
     select org_id, users.id, 'holder', 'service_role', roles.id, gen_random_uuid(), roles.service_id, now()
       from service_roles as roles cross join users where org_id = %(organization)s;
     insert into logout_receivers (service_id) select id from all_services where org_id = %(organization)s;
+    insert into signal_settings (service_id, events, hosts, updated_at)
+    select id, '{session-revoked}', '{}', now() from all_services where org_id = %(organization)s;
+    insert into signal_streams (id, service_id, method, events, status, created_at, updated_at)
+    select gen_random_uuid(), id, 'poll', '{session-revoked}', 'enabled', now(), now()
+      from all_services cross join generate_series(1, 5) where org_id = %(organization)s;
     insert into logout_notices (id, service_id, session_id, user_id, created_at, updated_at)
     select gen_random_uuid(), services.id, gen_random_uuid(), users.id, now(), now()
       from services cross join users where org_id = %(organization)s;

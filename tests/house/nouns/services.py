@@ -3,6 +3,7 @@
 from typing import Final
 
 from core.domain import identifiers as ids
+from core.domain.federation.signals import SignalSettings
 from core.domain.platform.searches import ThingKind
 from core.domain.services.api_keys import ApiKey, ClientSecret
 from core.domain.services.plans import Plan, Subscription
@@ -31,14 +32,16 @@ SERVICES: Final = (
             "authorization_refusals": "its log of refused requests, for a week",
             "logout_receivers": "whether it is told of logouts, and when it rests",
             "logout_notices": "its log of logouts that it was told of",
+            "signal_settings": "what it may hear of by signals, and where",
+            "signal_streams": "the streams of signals that it has made",
             "service_logos": "its logo",
             "proxies": "what is asked and told behind its proxy",
             "proxy_hosts": "the hosts that it has behind its proxy",
         },
-        settings=(ProxySettings,),
-        part_ids=(ids.ClientId, ids.AuthorizationRefusalId, ids.LogoutNoticeId),
+        settings=(ProxySettings, SignalSettings),
+        part_ids=(ids.ClientId, ids.AuthorizationRefusalId, ids.LogoutNoticeId, ids.SignalStreamId),
         at=f"{_API}/services",
-        events=("service.created", "service.updated", "service.deleted", "service.proxy"),
+        events=("service.created", "service.updated", "service.deleted", "service.proxy", "service.signals", "signal_stream"),
         page=f"{_UI}/applications",
         document="services",
         search=ThingKind.APPLICATION,

@@ -54,6 +54,7 @@ NEVER: Final = {
         f"{ORGANIZATION}/terms",
         f"{PLATFORM}/terms",
     ),
+    "who may hear of people, and where, is the word of an owner who has just proved who they are": (f"{SERVICE}/signals",),
     "states, tests and certificates of our own; metadata, whose settings the entry has itself": tuple(
         f"{ORGANIZATION}/upstream-providers/{{provider_id}}/{act}" for act in ("test", "activate", "metadata", "certificate", "succeed")
     ),

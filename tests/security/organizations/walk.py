@@ -226,6 +226,8 @@ CHANGES: Final = (
     Step("POST", f"{SHOP}/api-keys", {"name": "Another", "permissions": ["read:users"]}),
     Step("POST", f"{SHOP}/permissions", {"key": "new"}),
     Step("PATCH", f"{SHOP}/proxy", {"idle_minutes": 30}, ids={"service_slug": "app"}, first=_BEHIND_A_PROXY),
+    Step("PUT", f"{SHOP}/signals", {"events": ["session-revoked"], "hosts": ["{slug}.example"]}, by="owner"),
+    Step("DELETE", f"{SHOP}/signals", by="owner"),
     Step("PATCH", f"{SHOP}/user-key-settings", {"most_keys": 3, "resource": "https://api.example/"}),
     Step("PATCH", f"{SHOP}/permissions/{{permission_key}}", {"description": "Described anew"}),
     Step("POST", f"{SHOP}/roles", {"slug": "new", "name": "New", "permissions": ["read"]}),

@@ -23,10 +23,12 @@ from psycopg.types.json import Jsonb
 
 from adapters.postgres.columns import array
 from adapters.postgres.statements import CHANNEL
+from adapters.postgres.ties import IS_OWN_USE
 from core.domain.claims import NO_PROFILE, StandardProfile
 from core.domain.identifiers import ResourceServerId
 from core.domain.identity.proofs import Proved
 from core.domain.identity.sessions import LOGOUT_TOPIC, NO_SUBSCRIPTION, NOT_JUDGED, Doors, SubscriptionState
+from core.domain.record.signals import SIGNAL_TOPIC
 from core.domain.tokens import TokenAlgorithm, TokenAudience, TokenAudiences
 
 # How long a session rests before it ends. It carries what the rules said when it was opened.
@@ -325,7 +327,7 @@ def subscription_state(found: Mapping[str, Any] | None) -> SubscriptionState:
 
 
 # Ids of notices begin with the time (UUIDv7), so that the order of the ids is the order of time.
-_NEW_ID: Final = "(lpad(to_hex((extract(epoch from now()) * 1000)::bigint), 12, '0') || '-7' || substr(gen_random_uuid()::text, 16))::uuid"
+NEW_ID: Final = "(lpad(to_hex((extract(epoch from now()) * 1000)::bigint), 12, '0') || '-7' || substr(gen_random_uuid()::text, 16))::uuid"
 
 
 def revoking(which: LiteralString) -> LiteralString:
@@ -411,23 +413,48 @@ LINE: Final = """
 """
 
 
-def noticing(ended: LiteralString) -> LiteralString:
-    """Adds a logout notice for each of these sessions whose service wants notices (OpenID Connect Back-Channel Logout). The notices are
-    part of the statement that ends the sessions, so no statement can forget them.
+def noticing(ended: LiteralString, *, by_policy: bool = False) -> LiteralString:
+    """Adds a logout notice for each of these sessions whose service wants notices (OpenID Connect Back-Channel Logout), and one for each
+    stream of the service that hears of ended sessions (CAEP `session-revoked`), if the person uses the service by their own act. The
+    notices are part of the statement that ends the sessions, so no statement can forget them, and none asks for the person's tie too late.
 
     `ended` is a table of the sessions' ids, users and services, and its statement has locked the sessions. So two statements that end the
-    same session do not wait for each other's notices.
+    same session do not wait for each other's notices. `by_policy`: the sessions have run out; the table has `expires_at`, too.
+
+    A notice for a stream has a digest in place of the session's id, and waits by `tell_at`: so a process of the release before neither
+    meets it as a conflict nor sends it.
 
     The statement notifies dispatchers only if it adds a notice, because a notification makes commits wait for each other.
     """
     return f"""
-             insert into logout_notices (id, service_id, session_id, user_id, next_at, created_at, updated_at)
-             select {_NEW_ID}, told.id, ended.id, ended.user_id, now(), now(), now()
+             insert into logout_notices (id, service_id, session_id, user_id, next_at, created_at, updated_at, stream_id, tell_at,
+                                         ended_all, by_policy)
+             select {NEW_ID}, told.id, ended.id, ended.user_id, now(), now(), now(), null::uuid, null::timestamptz, null::boolean,
+                    null::boolean
                from {ended} as ended
                join all_services as told on told.id = ended.service_id
               where told.backchannel_logout_uri is not null and told.deleted_at is null
                 -- Nobody signed in for an exchange, so nobody is signed out.
                 and not exists (select from sessions as opened where opened.id = ended.id and opened.exchanged_from is not null)
+              union all
+             select {NEW_ID}, told.id, md5(streams.id::text || ended.id::text)::uuid, ended.user_id, null, now(), now(), streams.id, now(),
+                    not exists (
+                        select from sessions as others
+                         where others.user_id = ended.user_id and others.service_id = ended.service_id and others.revoked_at is null
+                           and others.expires_at > now() and others.ends_at > now() and others.id not in (select id from {ended} as these)
+                        offset 0
+                    ),
+                    {"true" if by_policy else "false"}
+               from {ended} as ended
+               join signal_streams as streams on streams.service_id = ended.service_id
+               join signal_settings on signal_settings.service_id = streams.service_id
+               join all_services as told on told.id = streams.service_id
+               join organizations on organizations.id = told.org_id
+               join service_users on service_users.service_id = told.id and service_users.user_id = ended.user_id and {IS_OWN_USE}
+              where told.deleted_at is null and organizations.status = 'active' and streams.status <> 'disabled'
+                and 'session-revoked' = any (streams.events) and 'session-revoked' = any (signal_settings.events)
+                and not exists (select from sessions as opened where opened.id = ended.id and opened.exchanged_from is not null)
+                {"and streams.created_at < ended.expires_at" if by_policy else ""}
                  on conflict (service_id, session_id) do nothing
-          returning pg_notify('{CHANNEL}', '{LOGOUT_TOPIC}')
+          returning pg_notify('{CHANNEL}', case when stream_id is null then '{LOGOUT_TOPIC}' else '{SIGNAL_TOPIC}' end)
     """

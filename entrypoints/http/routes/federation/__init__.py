@@ -14,12 +14,15 @@ from entrypoints.http.routes.federation import (
     identity_assertions,
     logout_notices,
     oidc,
+    polls,
     pushed_requests,
     saml,
     scim_discovery,
     scim_groups,
     scim_settings,
     scim_users,
+    signals,
+    streams,
     token_preview,
     unplaced_clients,
 )
@@ -43,4 +46,7 @@ ROUTES: Final = Endpoints.of(
     scim_groups,
     scim_discovery,
     directory_runs,
+    signals,
+    streams,
+    polls,
 )

@@ -31,6 +31,7 @@ _SAID: Final = re.compile(r"\"(?:old|new)_([a-z_]+)\"\s*:|\"([a-z_]+)_(?:added|r
 _NAMED: Final[Mapping[str, Callable[[int], Any]]] = {
     "backchannel_logout_uri": lambda turn: f"https://{'ab'[turn]}.example/",
     "url": lambda turn: f"https://{'ab'[turn]}.example/",
+    "endpoint": lambda turn: f"https://{'ab'[turn]}.example/",
     "jwks": lambda turn: {"keys": [{"kid": "ab"[turn]}]},
 }
 

@@ -1,0 +1,130 @@
+"""Shared signals of an application: whether it has them, of which events, and where pushes may go. Owners decide."""
+
+from collections.abc import Sequence
+from typing import Annotated, Final
+
+import msgspec
+
+from core.domain.errors import BadRequest, Conflict
+from core.domain.federation.signals import MOST_PUSH_HOSTS, SignalSettings, SignalStream
+from core.domain.identity.proofs import StepUp
+from core.domain.outbound import destination
+from core.domain.record.signals import OFFERED
+from core.domain.tenancy.members import Member
+from core.domain.tenancy.roles import Capability
+from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery.answers import NO_BODY, NoBody
+from entrypoints.http.machinery.callers import OWNER_IN_PERSON, able
+from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.endpoints import endpoint
+from entrypoints.http.machinery.fields import CreatedAt, Id, ServicePath, UpdatedAt, example
+from entrypoints.http.machinery.limits import UNLIMITED
+
+_TAGS = ("signals",)
+_SIGNALS: Final = "/api/organizations/{org_slug}/services/{service_slug}/signals"
+
+_Event = Annotated[str, example(OFFERED[0].value)]
+_Events = Annotated[Sequence[_Event], example([one.value for one in OFFERED[:2]])]
+_Hosts = Annotated[
+    Sequence[Annotated[str, msgspec.Meta(max_length=260)]], msgspec.Meta(max_length=MOST_PUSH_HOSTS), example(["billing.example.org"])
+]
+
+
+class SignalsBody(msgspec.Struct, frozen=True, kw_only=True):
+    """What an application may hear of, and where it may be told."""
+
+    events: _Events
+    """`session-revoked`, `credential-change`, `account-disabled`, `account-enabled`, `account-purged`: at least one."""
+    hosts: _Hosts = ()
+    """The hosts that pushes may go to, at most 20: names without a port. A stream with another host is refused."""
+
+
+class SignalStreamRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """A stream that the application has made."""
+
+    id: Id
+    host: Annotated[str, example("billing.example.org")] | None
+    """The host that signals are pushed to. The whole address may contain a secret of the receiver: only the application sees it."""
+    events: _Events
+    """The events that the application gets: those that it asked for, and an owner has turned on."""
+    description: Annotated[str, example("Sign-outs")] | None
+    """What the application says of the stream."""
+    status: Annotated[str, example("enabled")]
+    """`enabled`, `paused` or `disabled`, as the application has set it."""
+    created_at: CreatedAt
+    updated_at: UpdatedAt
+
+
+class SignalsRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """The signals of an application."""
+
+    is_active: Annotated[bool, example(True)]
+    """Whether an owner has turned signals on."""
+    events: _Events
+    """The events that the application may hear of."""
+    hosts: _Hosts
+    """The hosts that pushes may go to."""
+    streams: Sequence[SignalStreamRecord]
+    """The streams that the application has made, the oldest first."""
+
+
+@endpoint.get(_SIGNALS, caller=able(Capability.SERVICES_VIEW, impersonated=True), keys=True, tags=_TAGS)
+async def get_signals(call: Call[None, None, ServicePath, Member], postern: Postern) -> SignalsRecord:
+    """Get the shared signals of an application
+
+    Nobody but an owner turns them on. The application makes the streams itself, at `/ssf/streams`.
+    """
+    return _shown(*await postern.federation.signals.get(call.caller, call.path.service_slug))
+
+
+@endpoint.put(
+    _SIGNALS,
+    caller=OWNER_IN_PERSON,
+    limit=UNLIMITED,
+    step_up=StepUp.ACCOUNT,
+    refuses=(BadRequest, Conflict),
+    verb="signals set",
+    tags=_TAGS,
+)
+async def set_signals(call: Call[SignalsBody, None, ServicePath, Member], postern: Postern) -> SignalsRecord:
+    """Turn on the shared signals of an application, or change them
+
+    From then on the application may make streams, and hears of people who use it by their own act. It never hears of people who are only
+    listed. An event that goes is told no more, and streams to a host that goes end.
+    """
+    body = call.body
+    done = await postern.federation.signals.turn_on(call.caller, call.path.service_slug, body.events, body.hosts, call.actor)
+    return _shown(*done)
+
+
+@endpoint.delete(_SIGNALS, status=204, caller=OWNER_IN_PERSON, limit=UNLIMITED, step_up=StepUp.ACCOUNT, verb="signals remove", tags=_TAGS)
+async def remove_signals(call: Call[None, None, ServicePath, Member], postern: Postern) -> NoBody:
+    """Turn off the shared signals of an application
+
+    All its streams end, with what waits for them.
+    """
+    await postern.federation.signals.turn_off(call.caller, call.path.service_slug, call.actor)
+    return NO_BODY
+
+
+def _shown(settings: SignalSettings | None, streams: Sequence[SignalStream]) -> SignalsRecord:
+    if settings is None:
+        return SignalsRecord(is_active=False, events=(), hosts=(), streams=())
+    return SignalsRecord(
+        is_active=True,
+        events=[one.value for one in settings.events],
+        hosts=settings.hosts,
+        streams=[_stream(one, settings) for one in streams],
+    )
+
+
+def _stream(stream: SignalStream, settings: SignalSettings) -> SignalStreamRecord:
+    return SignalStreamRecord(
+        id=stream.id,
+        host=None if stream.endpoint is None else destination(stream.endpoint).host,
+        events=[one.value for one in stream.delivered(settings)],
+        description=stream.description,
+        status=stream.status.value,
+        created_at=stream.created_at,
+        updated_at=stream.updated_at,
+    )

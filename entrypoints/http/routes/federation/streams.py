@@ -1,0 +1,314 @@
+"""Shared Signals Framework 1.0: what an application calls to make and keep streams of signals."""
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Final
+from uuid import UUID
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from core.domain.errors import BadRequest, NotFound
+from core.domain.federation.signals import (
+    CONFIGURATION_ENDPOINT,
+    STATUS_ENDPOINT,
+    VERIFICATION_ENDPOINT,
+    VERIFICATION_PACE,
+    SignalCaller,
+    SignalStream,
+    poll_address,
+    transmitter_metadata,
+)
+from core.domain.identifiers import SignalStreamId
+from core.domain.record.signals import OFFERED
+from core.domain.requests import UNCHANGED, Unchanged
+from core.usecases.federation.signals import StreamRequest
+from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery.answers import NO_BODY, NoBody, Origins
+from entrypoints.http.machinery.callers import ANYONE, SIGNAL_RECEIVER
+from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.endpoints import Statement, endpoint
+from entrypoints.http.machinery.errors import OAUTH
+from entrypoints.http.machinery.fields import example
+from entrypoints.http.machinery.limits import UNLIMITED
+
+_DECLARED: Final[Statement] = {
+    "caller": SIGNAL_RECEIVER,
+    "limit": UNLIMITED,
+    "errors": OAUTH,
+    "refuses": (BadRequest, NotFound),
+    "tags": ("signals",),
+}
+_MAKING: Final[Statement] = {**_DECLARED, "status": 201}
+_WITHOUT_ANSWER: Final[Statement] = {**_DECLARED, "status": 204}
+_STREAM: Final = "0199d3a0-0000-7000-8000-000000000008"
+_Uris = Annotated[Sequence[str], msgspec.Meta(max_length=100), example([OFFERED[0].uri])]
+_Text = Annotated[str, msgspec.Meta(max_length=5_000)]
+
+
+def _by_standard(name: str) -> str:
+    return f"{name}_url" if name == "endpoint" else name
+
+
+class StreamDelivery(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename=_by_standard):
+    """How signals reach the application."""
+
+    method: Annotated[str, example("urn:ietf:rfc:8935")]
+    """`urn:ietf:rfc:8935`: they are pushed. `urn:ietf:rfc:8936`: the application polls."""
+    endpoint: Annotated[_Text, example("https://billing.example.org/signals")] | None = None
+    """Where they are pushed to: on a host that an owner has named. For a stream that is polled, leave it out: we give it an address."""
+    authorization_header: Annotated[_Text, example("Bearer 8f3a")] | None = None
+    """The header `Authorization` of each push. No answer has it. It is bound to scheme, host and port of the address."""
+
+
+class NewStream(msgspec.Struct, frozen=True, kw_only=True):
+    """A stream that the application wants."""
+
+    delivery: StreamDelivery
+    """How signals are delivered."""
+    events_requested: _Uris | None = None
+    """The types that the application understands, others are left out; all that are turned on if it names none."""
+    description: _Text | None = None
+    """What people read of the stream."""
+
+
+class StreamUpdate(msgspec.Struct, frozen=True, kw_only=True):
+    """A change of a stream, or all of it."""
+
+    stream_id: UUID
+    """The stream."""
+    delivery: StreamDelivery | UnsetType = UNSET
+    """How signals are delivered."""
+    events_requested: _Uris | UnsetType | None = UNSET
+    """The types that the application understands."""
+    description: _Text | UnsetType | None = UNSET
+    """What people read of the stream."""
+    iss: str | UnsetType = UNSET
+    """If you send it, it must be what the stream has."""
+    aud: str | Sequence[str] | UnsetType = UNSET
+    """If you send it, it must be what the stream has."""
+    events_supported: _Uris | UnsetType = UNSET
+    """If you send it, it must be what the stream has."""
+    events_delivered: _Uris | UnsetType = UNSET
+    """If you send it, it must be what the stream has before the change."""
+
+
+class StreamConfiguration(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A stream, as the framework describes it (SSF 1.0, section 8.1.1)."""
+
+    stream_id: Annotated[str, example(_STREAM)]
+    """The stream's id."""
+    iss: Annotated[str, example("https://sso.example.org")]
+    """This installation: the issuer of all signals."""
+    aud: Annotated[str, example("pc_billing")]
+    """The application's client id: the audience of all signals."""
+    delivery: StreamDelivery
+    """How signals are delivered."""
+    events_supported: _Uris
+    """The types that an owner has turned on."""
+    events_requested: _Uris
+    """The types that the application asked for."""
+    events_delivered: _Uris
+    """The types that the application gets."""
+    min_verification_interval: Annotated[int, example(10)]
+    """The seconds between two requests for a verification."""
+    description: Annotated[str, example("Sign-outs")] | None = None
+    """What the application says of the stream."""
+
+
+_OneOrAll = Annotated[StreamConfiguration | Sequence[StreamConfiguration], msgspec.Meta(description="One stream, or a list of all.")]
+
+
+class StreamQuery(msgspec.Struct, frozen=True):
+    """The stream."""
+
+    stream_id: UUID
+    """Its id."""
+
+
+class StreamsQuery(msgspec.Struct, frozen=True):
+    """The stream, if it is about one."""
+
+    stream_id: UUID | None = None
+    """Its id. Without it, the answer lists all streams of the application."""
+
+
+class StreamStatusBody(msgspec.Struct, frozen=True, kw_only=True):
+    """How a stream stands."""
+
+    stream_id: UUID
+    """The stream."""
+    status: Annotated[str, example("paused")]
+    """`enabled`; `paused`: signals wait; `disabled`: none is kept."""
+    reason: _Text | None = None
+    """Why, in the application's own words."""
+
+
+class StreamStatusAnswer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """How a stream stands."""
+
+    stream_id: Annotated[str, example(_STREAM)]
+    """The stream."""
+    status: Annotated[str, example("enabled")]
+    """`enabled`, `paused` or `disabled`."""
+    reason: Annotated[str, example("Maintenance")] | None = None
+    """Why, in the application's own words."""
+
+
+class VerificationBody(msgspec.Struct, frozen=True, kw_only=True):
+    """A request for a proof of life."""
+
+    stream_id: UUID
+    """The stream."""
+    state: _Text | None = None
+    """Comes back in the signal, as it is."""
+
+
+@endpoint.get(
+    "/.well-known/ssf-configuration",
+    caller=ANYONE,
+    limit=UNLIMITED,
+    cache="public, max-age=300",
+    origins=Origins.ALL,
+    tags=("signals",),
+)
+def get_ssf_configuration(_call: Call, postern: Postern) -> dict[str, Any]:
+    """Get the addresses and features of shared signals (SSF 1.0, section 7)
+
+    Receivers configure themselves by this document. There are no endpoints for subjects: a stream is about everybody who uses the
+    application by their own act.
+    """
+    return dict(transmitter_metadata(postern.foundation.public_url))
+
+
+@endpoint.post(CONFIGURATION_ENDPOINT, **_MAKING)
+async def create_stream(call: Call[NewStream, None, None, SignalCaller], postern: Postern) -> StreamConfiguration:
+    """Make a stream of signals
+
+    At most 5 for an application. An owner has turned signals on before, and named the host.
+    """
+    body = call.body
+    request = StreamRequest(**_delivery(body.delivery), events=body.events_requested or None, description=body.description, stated={})
+    stream = await postern.federation.signal_streams.create(call.caller, request, call.request.sender.actor(None))
+    return _shown(stream, call.caller, postern)
+
+
+@endpoint.get(CONFIGURATION_ENDPOINT, **_DECLARED)
+async def get_streams(call: Call[None, StreamsQuery, None, SignalCaller], postern: Postern) -> _OneOrAll:
+    """Get one stream of the application, or all of them
+
+    Without `stream_id`, the answer is a list, which may be empty.
+    """
+    if call.query.stream_id is None:
+        return [_shown(one, call.caller, postern) for one in await postern.federation.signal_streams.list(call.caller)]
+    return _shown(await postern.federation.signal_streams.get(call.caller, SignalStreamId(call.query.stream_id)), call.caller, postern)
+
+
+@endpoint.patch(CONFIGURATION_ENDPOINT, **_DECLARED)
+async def update_stream(call: Call[StreamUpdate, None, None, SignalCaller], postern: Postern) -> StreamConfiguration:
+    """Change a stream of signals
+
+    What you leave out stays as it is. A new address drops the authorization header, unless it has the same scheme, host and port, or a
+    header comes with it.
+    """
+    return await _changed(call, postern, replaces=False)
+
+
+@endpoint.put(CONFIGURATION_ENDPOINT, **_DECLARED)
+async def replace_stream(call: Call[StreamUpdate, None, None, SignalCaller], postern: Postern) -> StreamConfiguration:
+    """Replace all that the application says of a stream
+
+    What you leave out is as in a new stream.
+    """
+    if call.body.delivery is UNSET:
+        raise BadRequest("delivery: say how signals are delivered")
+    return await _changed(call, postern, replaces=True)
+
+
+@endpoint.delete(CONFIGURATION_ENDPOINT, **_WITHOUT_ANSWER)
+async def delete_stream(call: Call[None, StreamQuery, None, SignalCaller], postern: Postern) -> NoBody:
+    """Delete a stream, with what waits for it"""
+    stream = SignalStreamId(call.query.stream_id)
+    await postern.federation.signal_streams.delete(call.caller, stream, call.request.sender.actor(None))
+    return NO_BODY
+
+
+@endpoint.get(STATUS_ENDPOINT, **_DECLARED)
+async def get_stream_status(call: Call[None, StreamQuery, None, SignalCaller], postern: Postern) -> StreamStatusAnswer:
+    """Ask how a stream stands"""
+    return _status(await postern.federation.signal_streams.get(call.caller, SignalStreamId(call.query.stream_id)))
+
+
+@endpoint.post(STATUS_ENDPOINT, **_DECLARED)
+async def set_stream_status(call: Call[StreamStatusBody, None, None, SignalCaller], postern: Postern) -> StreamStatusAnswer:
+    """Enable, pause or disable a stream
+
+    While a stream is paused, signals wait for 7 days at most, and 10 000 of them. While it is disabled, none is kept.
+    """
+    body = call.body
+    stream = await postern.federation.signal_streams.set_status(
+        call.caller, SignalStreamId(body.stream_id), body.status, body.reason, call.request.sender.actor(None)
+    )
+    return _status(stream)
+
+
+@endpoint.post(VERIFICATION_ENDPOINT, **_WITHOUT_ANSWER)
+async def verify_stream(call: Call[VerificationBody, None, None, SignalCaller], postern: Postern) -> NoBody:
+    """Ask for a proof of life of a stream
+
+    A signal of the type `verification` follows within seconds. A stream may ask once in 10 seconds.
+    """
+    body = call.body
+    actor = call.request.sender.actor(None)
+    await postern.federation.signal_streams.verify(call.caller, SignalStreamId(body.stream_id), body.state, actor)
+    return NO_BODY
+
+
+async def _changed(call: Call[StreamUpdate, None, None, SignalCaller], postern: Postern, *, replaces: bool) -> StreamConfiguration:
+    body, caller = call.body, call.caller
+    _require_known(body, caller, postern)
+    stated = {name: value for name in ("events_supported", "events_delivered") if (value := getattr(body, name)) is not UNSET}
+    request = StreamRequest(
+        **({} if isinstance(body.delivery, UnsetType) else _delivery(body.delivery)),
+        events=_said(body.events_requested),
+        description=_said(body.description),
+        stated=stated,
+    )
+    stream = await postern.federation.signal_streams.change(
+        caller, SignalStreamId(body.stream_id), request, call.request.sender.actor(None), replaces=replaces
+    )
+    return _shown(stream, caller, postern)
+
+
+def _require_known(body: StreamUpdate, caller: SignalCaller, postern: Postern) -> None:
+    if body.iss is not UNSET and body.iss != postern.foundation.public_url:
+        raise BadRequest("iss: this is not what the stream has")
+    if body.aud is not UNSET and body.aud not in (caller.client, [caller.client]):
+        raise BadRequest("aud: this is not what the stream has")
+
+
+def _said(value: Any) -> Any:
+    return UNCHANGED if value is UNSET else value
+
+
+def _delivery(delivery: StreamDelivery) -> Mapping[str, Any]:
+    header: str | Unchanged = UNCHANGED if delivery.authorization_header is None else delivery.authorization_header
+    return {"method": delivery.method, "endpoint": delivery.endpoint, "header": header}
+
+
+def _shown(stream: SignalStream, caller: SignalCaller, postern: Postern) -> StreamConfiguration:
+    settings, issuer = caller.allowed, postern.foundation.public_url
+    return StreamConfiguration(
+        stream_id=str(stream.id),
+        iss=issuer,
+        aud=caller.client,
+        delivery=StreamDelivery(method=stream.method.urn, endpoint=stream.endpoint or poll_address(issuer, stream.id)),
+        events_supported=[one.uri for one in settings.events],
+        events_requested=[one.uri for one in stream.events],
+        events_delivered=[one.uri for one in stream.delivered(settings)],
+        min_verification_interval=int(VERIFICATION_PACE.total_seconds()),
+        description=stream.description,
+    )
+
+
+def _status(stream: SignalStream) -> StreamStatusAnswer:
+    return StreamStatusAnswer(stream_id=str(stream.id), status=stream.status.value, reason=stream.status_reason)
