@@ -17,6 +17,7 @@ from adapters.postgres.record.deliveries import DeliveryTables
 from adapters.postgres.statements import OnStatements, ask, first, first_made, only
 from adapters.postgres.ties import IS_OWN_USE, is_own_member
 from core.domain.federation.signals import (
+    MERGED,
     WITHDRAWN,
     DueSignal,
     SignalCaller,
@@ -369,7 +370,7 @@ SESSION_SIGNALS: Final[DeliveryTables[ClaimedStream, DueSignal]] = DeliveryTable
          over as (
              update logout_notices
                 set tell_at = null, updated_at = now(),
-                    error = case when looked.follows then 'told_with_another' else '{WITHDRAWN}' end
+                    error = case when looked.follows then '{MERGED}' else '{WITHDRAWN}' end
                from looked
               where logout_notices.id = looked.id and (looked.follows or looked.lives and not looked.ends_all)
           returning logout_notices.id
