@@ -288,6 +288,7 @@ BODIES: Mapping[str, Asked] = {
     },
     "PATCH /api/organizations/{org_slug}/services/{service_slug}": lambda _: {"name": "Taken over"},
     "PATCH /api/organizations/{org_slug}/services/{service_slug}/proxy": lambda _: {"rules": ["/ open"]},
+    "PUT /api/organizations/{org_slug}/services/{service_slug}/signals": lambda _: {"events": ["session-revoked"]},
     "PATCH /api/organizations/{org_slug}/services/{service_slug}/user-key-settings": lambda _: {"enabled": True, "prefix": "taken"},
     "POST /api/organizations/{org_slug}/services/{service_slug}/saml": lambda _: {"enabled": False},
     "PATCH /api/organizations/{org_slug}/services/{service_slug}/plans/{plan_id}": lambda _: {"name": "Taken over"},
