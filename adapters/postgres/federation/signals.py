@@ -5,7 +5,7 @@ Ended sessions are rows of `logout_notices`, which `noticing` writes (`identity/
 """
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final, LiteralString
 from uuid import UUID
 
@@ -226,6 +226,7 @@ class _DueEvent(Frozen):
     details: dict[str, Json]
     occurred_at: datetime
     created_at: datetime
+    waited: timedelta
 
     def due(self) -> DueSignal:
         return DueSignal(
@@ -239,6 +240,7 @@ class _DueEvent(Frozen):
             happened_at=self.occurred_at,
             queued_at=self.created_at,
             details=self.details,
+            waited=self.waited,
         )
 
 
@@ -250,6 +252,7 @@ class _DueNotice(Frozen):
     user_id: UUID
     created_at: datetime
     by_policy: bool
+    waited: timedelta
 
     def due(self) -> DueSignal:
         return DueSignal(
@@ -264,6 +267,7 @@ class _DueNotice(Frozen):
             queued_at=self.created_at,
             details={},
             by_policy=self.by_policy,
+            waited=self.waited,
         )
 
 
@@ -302,7 +306,7 @@ SIGNALS: Final[DeliveryTables[ClaimedStream, DueSignal]] = DeliveryTables(
     due_row=_DueEvent,
     due_columns="""deliveries.request_id, deliveries.webhook_id as stream_id, events.id as event_id, events.name, services.org_id,
            case when events.target_type = 'user' then events.target_id::uuid end as user_id, events.details, events.occurred_at,
-           deliveries.created_at""",
+           deliveries.created_at, now() - deliveries.next_at as waited""",
     due_joins="join events on events.id = deliveries.event_id and events.organization_id = services.org_id",
     due_order="deliveries.event_id",
     # What may not be told any more is given up, and no attempt is made.
@@ -358,7 +362,8 @@ SESSION_SIGNALS: Final[DeliveryTables[ClaimedStream, DueSignal]] = DeliveryTable
     columns=_COLUMNS,
     claimed_joins=_CLAIMED_JOINS,
     due_row=_DueNotice,
-    due_columns="deliveries.stream_id, services.org_id, deliveries.user_id, deliveries.created_at, deliveries.by_policy",
+    due_columns="""deliveries.stream_id, services.org_id, deliveries.user_id, deliveries.created_at, deliveries.by_policy,
+           now() - deliveries.tell_at as waited""",
     due_order="deliveries.id",
     over=f"""
          looked as materialized ({_ROWS_AT_ONCE}),

@@ -220,6 +220,8 @@ class DueSignal(DueDelivery, kw_only=True):
     queued_at: datetime
     details: Mapping[str, Json]
     by_policy: bool = False
+    waited: timedelta = timedelta(0)
+    """The time since the attempt became due."""
 
     @property
     def type(self) -> SignalType:
