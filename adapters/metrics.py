@@ -170,6 +170,7 @@ class PrometheusMetrics:
     _logout_notices = _histogram("sso_logout_notice_latency_seconds", "Time for a logout notice attempt", _JOB_BUCKETS)
     _logout_attempts = _counter("sso_logout_notices_total", "Logout notice attempts, by outcome", "outcome", known=_KNOWN_DELIVERIES)
     _signals = _histogram("sso_signal_latency_seconds", "Time for an attempt to push a signal", _JOB_BUCKETS)
+    _signal_wait = _histogram("sso_signal_wait_seconds", "Time from when a signal was due to its attempt", _JOB_BUCKETS)
     _signal_attempts = _counter("sso_signals_total", "Attempts to push signals, by outcome", "outcome", known=_KNOWN_DELIVERIES)
     _polled = _counter(
         "sso_signals_polled_total",
@@ -463,8 +464,9 @@ class PrometheusMetrics:
         self._logout_notices.observe(seconds)
         self._logout_attempts.labels(outcome).inc()
 
-    def signal_attempted(self, outcome: str, seconds: float) -> None:
+    def signal_attempted(self, outcome: str, seconds: float, waited: float) -> None:
         self._signals.observe(seconds)
+        self._signal_wait.observe(waited)
         self._signal_attempts.labels(outcome).inc()
 
     def signals_polled(self, outcome: str, number: int) -> None:

@@ -22,6 +22,7 @@ from adapters.postgres.federation.given_sessions import LOGOUTS, PostgresGivenSe
 from adapters.postgres.federation.proxy_checks import PostgresProxies
 from adapters.postgres.federation.saml import PostgresSaml
 from adapters.postgres.federation.scim.tokens import SCIM_TOKENS, PostgresScimExchanges, PostgresScimTokens
+from adapters.postgres.federation.signal_log import PostgresSignalLog
 from adapters.postgres.federation.signal_polls import PostgresSignalPolls
 from adapters.postgres.federation.signals import SESSION_SIGNALS, SIGNALS, PostgresSignalCallers
 from adapters.postgres.identity.upstream.providers import PostgresIssuingConnections
@@ -64,6 +65,7 @@ from core.usecases.federation.scim.enrolment import Changes as ScimChanges
 from core.usecases.federation.scim.groups import ScimGroups, ScimSettings, ScimTeams
 from core.usecases.federation.scim.tokens import ScimExchanges, ScimTokens
 from core.usecases.federation.scim.users import ScimUsers
+from core.usecases.federation.signal_log import SignalLog
 from core.usecases.federation.signal_polls import PolledStreams
 from core.usecases.federation.signals import ServiceSignals, SignalReceivers, SignalStreams
 from core.usecases.federation.token_preview import TokenPreviews
@@ -380,6 +382,7 @@ class Federation(Frozen, kw_only=True):
     logouts: Logouts
     logout_notices: LogoutNotices
     signals: ServiceSignals
+    signal_log: SignalLog
     signal_streams: SignalStreams
     signal_polls: SignalPolls
     polled_streams: PolledStreams
@@ -477,6 +480,7 @@ def assemble_federation(
             spread,
         ),
         signals=ServiceSignals(new_unit_of_work, stores.signals, system),
+        signal_log=SignalLog(new_unit_of_work, PostgresSignalLog(pool), clock),
         signal_streams=SignalStreams(
             new_unit_of_work,
             stores.signals,

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Protocol
 from uuid import UUID
 
-from core.domain.federation.signals import DueSignal, SignalCaller, SignalSettings, SignalStream
+from core.domain.federation.signals import DueSignal, SignalCaller, SignalDelivery, SignalSettings, SignalStream
 from core.domain.identifiers import ClientId, OrganizationId, ServiceId, SignalStreamId
 from core.frozen import Frozen
 from ports.record import ClaimedReceiver
@@ -102,3 +102,19 @@ class SignalPolls(Protocol):
 class ClaimedStream(ClaimedReceiver, kw_only=True):
     client: ClientId
     sealed_header: bytes | None
+
+
+class SignalLogLookup(Protocol):
+    """Outside any unit of work: one statement and one round trip."""
+
+    async def list(
+        self,
+        organization: OrganizationId,
+        service_slug: str,
+        stream: SignalStreamId,
+        *,
+        before: UUID | None,
+        delivered: bool | None,
+        limit: int,
+    ) -> Sequence[SignalDelivery] | None:
+        """Newest first; those behind the place `before`. None when no such service of the organization has such a stream."""

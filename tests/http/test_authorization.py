@@ -922,6 +922,8 @@ WHO: dict[str, set[str]] = {
         "GET /api/organizations/{org_slug}/webhooks",
         "GET /api/organizations/{org_slug}/webhooks/event-types",
         "GET /api/organizations/{org_slug}/webhooks/{webhook_id}",
+        "GET /api/organizations/{org_slug}/services/{service_slug}/signals/streams/{stream_id}/deliveries",
+        "POST /api/organizations/{org_slug}/services/{service_slug}/signals/streams/{stream_id}/verification",
         "GET /api/organizations/{org_slug}/webhooks/{webhook_id}/deliveries",
         "POST /api/organizations/{org_slug}/webhooks/{webhook_id}/deliveries/{delivery_id}/redeliver",
         "POST /api/organizations/{org_slug}/webhooks/{webhook_id}/replay",

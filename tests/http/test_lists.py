@@ -50,7 +50,7 @@ class ListScene(Shops):
         return self
 
     async def ask(self, one: Endpoint, query: str = "", body: Any = None) -> Received:
-        nothing = {name: str(uuid4()) for name in ("webhook_id", "provider_id", "run_id")}
+        nothing = {name: str(uuid4()) for name in ("webhook_id", "provider_id", "run_id", "stream_id")}
         named = {"org_slug": "acme", "service_slug": "shop", "team_slug": "none", **nothing}
         path = re.sub(r"\{(\w+)\}", lambda found: named[found[1]], one.path) + query
         if one.path.startswith("/scim/"):
@@ -75,8 +75,8 @@ async def test_a_limit_beyond_what_a_list_gives_is_refused(scene: ListScene) -> 
         for limit, is_right in asked:
             answer = await scene.ask(one, f"?limit={limit}")
             if is_right:
-                # No webhook and no run has the id in the path, and no team the slug.
-                names_nothing = re.search(r"\{(webhook_id|run_id|team_slug)\}", one.path)
+                # No webhook, run or stream has the id in the path, and no team the slug.
+                names_nothing = re.search(r"\{(webhook_id|run_id|team_slug|stream_id)\}", one.path)
                 assert answer.status == (404 if names_nothing else 200), (str(one), limit, answer.body)
             else:
                 assert refused(answer) == (400, "BAD_REQUEST"), (str(one), limit)

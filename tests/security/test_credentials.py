@@ -704,6 +704,8 @@ maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/services/
 maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/services/{service_slug}/signals
 ..o..   po.  no         -         PUT    /api/organizations/{org_slug}/services/{service_slug}/signals
 ..o..   po.  no         -         DELETE /api/organizations/{org_slug}/services/{service_slug}/signals
+.ao..   po.  yes        org-key   GET    /api/organizations/{org_slug}/services/{service_slug}/signals/streams/{stream_id}/deliveries
+.ao..   po.  yes        org-key   POST   /api/organizations/{org_slug}/services/{service_slug}/signals/streams/{stream_id}/verification
 maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/services/{service_slug}/user-key-settings
 .ao..   po.  no         org-key   PATCH  /api/organizations/{org_slug}/services/{service_slug}/user-key-settings
 maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/services/{service_slug}/user-keys

@@ -102,6 +102,14 @@ class TwoFurnishedOrganizations(Cast):
             scene.end_user.user,
             scene.end_user.email,
         )
+        self.people.change(
+            "insert into signal_settings (service_id, events, hosts, updated_at) values (%s, '{session-revoked}', '{}', now())", service.id
+        )
+        self.people.change(
+            "insert into signal_streams (id, service_id, method, events, status, created_at, updated_at)"
+            " values (gen_random_uuid(), %s, 'poll', '{session-revoked}', 'enabled', now(), now())",
+            service.id,
+        )
         await self.act(scene, name)
         self.count(scene)
         return scene
@@ -224,7 +232,7 @@ class TwoFurnishedOrganizations(Cast):
             scene.ids[table] = [row["id"] for row in rows]
         rows = self.people.rows("select id from webhook_deliveries where webhook_id = any (%s) order by id", scene.ids["webhooks"])
         scene.ids["webhook_deliveries"] = [row["id"] for row in rows]
-        for table in OF_SERVICE:
+        for table in (*OF_SERVICE, "signal_streams"):
             rows = self.people.rows(f"select id from {table} where service_id = %s order by id", scene.service.id)
             scene.ids[table] = [row["id"] for row in rows]
         rows = self.people.rows(AGENT_GRANTS, scene.tenant.id)
@@ -280,6 +288,7 @@ BODIES: Mapping[str, Asked] = {
     },
     "PATCH /api/organizations/{org_slug}/services/{service_slug}": lambda _: {"name": "Taken over"},
     "PATCH /api/organizations/{org_slug}/services/{service_slug}/proxy": lambda _: {"rules": ["/ open"]},
+    "PUT /api/organizations/{org_slug}/services/{service_slug}/signals": lambda _: {"events": ["session-revoked"]},
     "PATCH /api/organizations/{org_slug}/services/{service_slug}/user-key-settings": lambda _: {"enabled": True, "prefix": "taken"},
     "POST /api/organizations/{org_slug}/services/{service_slug}/saml": lambda _: {"enabled": False},
     "PATCH /api/organizations/{org_slug}/services/{service_slug}/plans/{plan_id}": lambda _: {"name": "Taken over"},

@@ -5,7 +5,7 @@ Ended sessions are rows of `logout_notices`, which `noticing` writes (`identity/
 """
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final, LiteralString
 from uuid import UUID
 
@@ -19,6 +19,7 @@ from adapters.postgres.statements import OnStatements, ask, first, first_made, o
 from adapters.postgres.ties import IS_OWN_USE, is_own_member
 from core.domain.federation.signals import (
     KEPT_FOR,
+    MERGED,
     MOST_WAITING,
     WITHDRAWN,
     DueSignal,
@@ -228,6 +229,7 @@ class DueEventRow(Frozen):
     details: dict[str, Json]
     occurred_at: datetime
     created_at: datetime
+    waited: timedelta
 
     def due(self) -> DueSignal:
         return DueSignal(
@@ -241,6 +243,7 @@ class DueEventRow(Frozen):
             happened_at=self.occurred_at,
             queued_at=self.created_at,
             details=self.details,
+            waited=self.waited,
         )
 
 
@@ -252,6 +255,7 @@ class DueNoticeRow(Frozen):
     user_id: UUID
     created_at: datetime
     by_policy: bool
+    waited: timedelta
 
     def due(self) -> DueSignal:
         return DueSignal(
@@ -266,6 +270,7 @@ class DueNoticeRow(Frozen):
             queued_at=self.created_at,
             details={},
             by_policy=self.by_policy,
+            waited=self.waited,
         )
 
 
@@ -331,7 +336,7 @@ SIGNALS: Final[DeliveryTables[ClaimedStream, DueSignal]] = DeliveryTables(
     due_row=DueEventRow,
     due_columns="""deliveries.request_id, deliveries.webhook_id as stream_id, events.id as event_id, events.name, services.org_id,
            case when events.target_type = 'user' then events.target_id::uuid end as user_id, events.details, events.occurred_at,
-           deliveries.created_at""",
+           deliveries.created_at, now() - deliveries.next_at as waited""",
     due_joins="join events on events.id = deliveries.event_id and events.organization_id = services.org_id",
     due_order="deliveries.event_id",
     may_go=f"({_ACTIVE} or webhook_deliveries.event_name = '{PAUSING_EVENT}')",
@@ -376,7 +381,7 @@ def ended_sessions(stream: LiteralString, waits: LiteralString) -> LiteralString
          over as (
              update logout_notices
                 set tell_at = null, updated_at = now(),
-                    error = case when looked.follows then 'told_with_another' else '{WITHDRAWN}' end
+                    error = case when looked.follows then '{MERGED}' else '{WITHDRAWN}' end
                from looked
               where logout_notices.id = looked.id and (looked.follows or looked.lives and not looked.ends_all)
           returning logout_notices.id
@@ -396,7 +401,8 @@ SESSION_SIGNALS: Final[DeliveryTables[ClaimedStream, DueSignal]] = DeliveryTable
     columns=_COLUMNS,
     claimed_joins=_CLAIMED_JOINS,
     due_row=DueNoticeRow,
-    due_columns="deliveries.stream_id, services.org_id, deliveries.user_id, deliveries.created_at, deliveries.by_policy",
+    due_columns="""deliveries.stream_id, services.org_id, deliveries.user_id, deliveries.created_at, deliveries.by_policy,
+           now() - deliveries.tell_at as waited""",
     due_order="deliveries.id",
     may_go=_ACTIVE,
     over=ended_sessions(_CLAIMED, "logout_notices.tell_at <= now()"),

@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from hashlib import sha256
 from typing import Final
+from uuid import UUID
 
 from core.domain.errors import BadRequest, Forbidden, RateLimited
 from core.domain.formats import Json
@@ -249,6 +250,8 @@ class DueSignal(DueDelivery, kw_only=True):
     queued_at: datetime
     details: Mapping[str, Json]
     by_policy: bool = False
+    waited: timedelta = timedelta(0)
+    """The time since the attempt became due."""
 
     @property
     def type(self) -> SignalType:
@@ -399,3 +402,54 @@ def _stream_facts(stream: SignalStream) -> Mapping[str, Json]:
 
 def header_context(stream: SignalStreamId) -> str:
     return f"signal_streams.sealed_header:{stream}"
+
+
+# What was told
+
+
+class SignalFate(StrEnum):
+    """What became of a signal."""
+
+    WAITING = "waiting"
+    RECEIVED = "received"
+    GIVEN_UP = "given_up"
+    NO_LONGER_TOLD = "no_longer_told"
+    """It was queued, and then it might not be told any more."""
+    TOLD_WITH_ANOTHER = "told_with_another"
+    """Several sessions of a person ended at once: the application got one signal."""
+
+
+MERGED: Final = "told_with_another"
+"""The error of a signal that another one tells, too."""
+
+
+class SignalDelivery(Frozen, kw_only=True):
+    """A signal of a stream, as the stream's organization sees it. It names nobody: the id, which is `jti` of the signal, is enough to find
+    it at the receiver. `attempts` counts the attempts that have ended.
+    """
+
+    id: UUID
+    place: UUID
+    """Its place in the list. A later one is greater."""
+    type: SignalType
+    attempts: int
+    next_at: datetime | None
+    delivered_at: datetime | None
+    status_code: int | None
+    error: str | None
+    created_at: datetime
+    updated_at: datetime
+
+    @property
+    def fate(self) -> SignalFate:
+        if self.delivered_at is not None:
+            return SignalFate.RECEIVED
+        if self.next_at is not None:
+            return SignalFate.WAITING
+        return {WITHDRAWN: SignalFate.NO_LONGER_TOLD, MERGED: SignalFate.TOLD_WITH_ANOTHER}.get(self.error or "", SignalFate.GIVEN_UP)
+
+
+def require_telling(stream: SignalStream) -> None:
+    """Raises `BadRequest`."""
+    if stream.status is StreamStatus.DISABLED:
+        raise BadRequest("The application has disabled this stream: nothing is queued for it", words="stream_disabled")

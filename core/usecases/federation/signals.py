@@ -331,8 +331,8 @@ class SignalReceivers(Frozen):
         stream = {"stream": str(claimed.id)}
         return stream if due is None else {**stream, "delivery": str(due.id), "type": due.type.value}
 
-    def count(self, _due: DueSignal, outcome: DeliveryOutcome, seconds: float) -> None:
-        self.metrics.signal_attempted(outcome.word, seconds)
+    def count(self, due: DueSignal, outcome: DeliveryOutcome, seconds: float) -> None:
+        self.metrics.signal_attempted(outcome.word, seconds, due.waited.total_seconds())
 
     async def settled(self, claimed: ClaimedStream, failing_since: datetime | None) -> None:
         """Does nothing: a stream that fails still hears of what comes next."""

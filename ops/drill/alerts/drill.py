@@ -36,6 +36,7 @@ UNTRIED: Final[Mapping[str, str]] = {
     "PosternMailsHeldBack": "the daemons count no mails here, as they have no rate limits",
     "PosternConnectionCertificatesEnd": "a daemon looks within ten minutes of its start",
     "PosternSamlCertificateEnds": "a daemon looks within an hour of its start",
+    "PosternSignalsLate": "an application has to make its streams itself, and none runs here",
     "PosternOrganizationMailFailing": "a server that fails rests, so twenty organizations would have to have one each",
 }
 

@@ -107,7 +107,7 @@ def test_everything_else_that_is_told_shows(metrics: PrometheusMetrics) -> None:
     metrics.webhook_attempted("delivered", 0.3, 0.1)
     metrics.webhook_paused()
     metrics.logout_notice_attempted("failed", 0.2)
-    metrics.signal_attempted("failed", 0.2)
+    metrics.signal_attempted("failed", 0.2, 0.1)
     metrics.signals_polled("sent", 2)
     metrics.siem_attempted("received", 0.3, 0.1, 12)
     metrics.siem_attempted("failed", 0.3, 0.1, 0)

@@ -81,6 +81,7 @@ _NAMED: Final[Mapping[str, str]] = {
     "claim_id": "service_claims",
     "client_secret_id": "client_secrets",
     "plan_id": "plans",
+    "stream_id": "signal_streams",
     "fingerprint": "fingerprints",
     "run_id": "directory_runs",
 }
@@ -99,6 +100,7 @@ QUERIES: Final[Mapping[str, tuple[str, ...]]] = {
     f"{ORGANIZATION}/agent-grants": ("user_id={bob}", "service_id={shop}", "limit=1"),
     f"{SHOP}/assignments": ("role=editor", "user_id={bob}", "user_id={bob}&role=editor", "limit=1"),
     f"{ORGANIZATION}/webhooks/{{webhook_id}}/deliveries": ("delivered=true", "event_type=user.joined"),
+    f"{SHOP}/signals/streams/{{stream_id}}/deliveries": ("delivered=true", "limit=1"),
     "/api/service/subscriptions": ("status=active",),
     "/scim/v2/Users": tuple(
         f"filter={quote(text)}"
@@ -227,6 +229,7 @@ CHANGES: Final = (
     Step("POST", f"{SHOP}/permissions", {"key": "new"}),
     Step("PATCH", f"{SHOP}/proxy", {"idle_minutes": 30}, ids={"service_slug": "app"}, first=_BEHIND_A_PROXY),
     Step("PUT", f"{SHOP}/signals", {"events": ["session-revoked"], "hosts": ["{slug}.example"]}, by="owner"),
+    Step("POST", f"{SHOP}/signals/streams/{{stream_id}}/verification"),
     Step("DELETE", f"{SHOP}/signals", by="owner"),
     Step("PATCH", f"{SHOP}/user-key-settings", {"most_keys": 3, "resource": "https://api.example/"}),
     Step("PATCH", f"{SHOP}/permissions/{{permission_key}}", {"description": "Described anew"}),

@@ -21,6 +21,7 @@ from entrypoints.http.routes.federation import (
     scim_groups,
     scim_settings,
     scim_users,
+    signal_log,
     signals,
     streams,
     token_preview,
@@ -47,6 +48,7 @@ ROUTES: Final = Endpoints.of(
     scim_discovery,
     directory_runs,
     signals,
+    signal_log,
     streams,
     polls,
 )

@@ -11,7 +11,7 @@ from tests.pictures import drawn_png
 SEEN = (
     *("", "/secrets", "/api-keys", "/roles", "/permissions", "/claims", "/plans", "/saml", "/saml-certificate"),
     # Facts alone: the forms on these pages are for others.
-    *("/sign-in", "/access", "/tokens", "/public-keys", "/settings"),
+    *("/sign-in", "/access", "/tokens", "/public-keys", "/signals", "/settings"),
 )
 KEPT = (
     *("/logout-notices", "/assignments", "/token-preview", "/saml-exchanges", "/refusals"),

@@ -12,6 +12,7 @@ from entrypoints.http.pages.console.organization.applications import (
     saml,
     sessions,
     settings,
+    signals,
     tab_pages,
 )
 from entrypoints.http.pages.console.organization.applications.making import new_application
@@ -28,4 +29,5 @@ PAGES: Final = (
     *claims.PAGES,
     *proxy.PAGES,
     *saml.PAGES,
+    *signals.PAGES,
 )

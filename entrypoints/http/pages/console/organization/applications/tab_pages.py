@@ -24,6 +24,7 @@ from entrypoints.http.pages.console.resource_pages import pages, record_page, se
 from entrypoints.http.pages.console.resources import Ending, Making, Resource, Section
 from entrypoints.http.pages.console.undo import undo_pages
 from entrypoints.http.pages.console.visit import DoneLink, Head, Page, PageVisit
+from entrypoints.http.routes.federation.signals import get_signals
 from entrypoints.http.routes.federation.token_preview import preview_tokens
 from entrypoints.http.routes.services.api_keys import create_api_key, delete_api_key, get_api_key, list_api_keys
 from entrypoints.http.routes.services.client_secrets import create_client_secret, delete_client_secret, list_client_secrets
@@ -189,6 +190,7 @@ _BELOW_TOKENS: Final = (
     ("console.preview.title", applications.PREVIEW, preview_tokens),
     ("console.public_keys.title", applications.PUBLIC_KEYS, get_service),
     ("console.user_keys.title", applications.USER_KEYS, list_user_keys),
+    ("console.signals.title", applications.SIGNALS, get_signals),
 )
 
 

@@ -1,0 +1,133 @@
+"""What the streams of an application were told; and a proof of life that a member asks for."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Annotated, Final
+from uuid import UUID
+
+import msgspec
+
+from core.domain.errors import BadRequest
+from core.domain.federation.signals import SIGNAL_RULES, SignalDelivery
+from core.domain.identifiers import SignalStreamId
+from core.domain.requests import DEFAULT_PAGE_LIMIT, LARGEST_PAGE_LIMIT
+from core.domain.tenancy.members import Member
+from core.domain.tenancy.roles import Capability
+from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery.answers import NO_BODY, NoBody
+from entrypoints.http.machinery.callers import able
+from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.derived import shown
+from entrypoints.http.machinery.endpoints import endpoint
+from entrypoints.http.machinery.fields import CreatedAt, Id, ServicePath, UpdatedAt, example
+from entrypoints.http.machinery.limits import CREDENTIALS
+
+_TAGS = ("signals",)
+_STREAM: Final = "/api/organizations/{org_slug}/services/{service_slug}/signals/streams/{stream_id}"
+_MANAGE: Final = able(Capability.WEBHOOKS_MANAGE, impersonated=True)
+
+
+class SignalStreamPath(ServicePath, frozen=True):
+    stream_id: UUID
+    """The stream's id."""
+
+
+class SignalDeliveriesQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """A filter on signals."""
+
+    delivered: bool | None = None
+    """Only received signals, or only signals that were not received."""
+    after: UUID | None = None
+    """The `next` of the page before."""
+    limit: Annotated[int, msgspec.Meta(ge=1, le=LARGEST_PAGE_LIMIT)] = DEFAULT_PAGE_LIMIT
+    """The largest number of signals in the answer. A number above the maximum is refused."""
+
+
+class SignalDeliveryRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """One signal of a stream. It names nobody."""
+
+    id: Id
+    """`jti` of the signal: the receiver knows it by this."""
+    event_type: Annotated[str, example("session-revoked")]
+    """What the signal tells."""
+    state: Annotated[str, example("received")]
+    """`waiting`, `received` or `given_up`; `no_longer_told` if it was queued, and then it might not be told any more; `told_with_another`
+    if several sessions of a person ended at once, and the application got one signal.
+    """
+    response_status_code: Annotated[int, example(202)] | None
+    """The status of the last answer; null if there was none."""
+    attempt_count: Annotated[int, example(1)]
+    """How many attempts there were."""
+    max_attempts: Annotated[int, example(SIGNAL_RULES.most_attempts)]
+    """How many attempts there are at most. A stream that is polled has none: its signals wait until they are acknowledged."""
+    next_retry_at: datetime | None
+    """When the next attempt is due, or since when the signal waits to be polled; null if no attempt follows."""
+    delivery_error: Annotated[str, example("timeout")] | None
+    """The reason why the last attempt failed; null if it succeeded."""
+    created_at: CreatedAt
+    updated_at: UpdatedAt
+
+
+class SignalDeliveryList(msgspec.Struct, frozen=True):
+    """One page of signals."""
+
+    deliveries: Sequence[SignalDeliveryRecord]
+    """The signals on this page, the newest first."""
+    next: UUID | None
+    """Send it as `after` to get the next page; null on the last page."""
+
+
+@endpoint.get(f"{_STREAM}/deliveries", caller=_MANAGE, keys=True, verb="signal-delivery list", tags=_TAGS)
+async def list_signal_deliveries(call: Call[None, SignalDeliveriesQuery, SignalStreamPath, Member], postern: Postern) -> SignalDeliveryList:
+    """List the signals of a stream, the newest first
+
+    What waits longer than 7 days, and what stands behind the newest 10 000, is given up. Signals are kept for 30 days, unless the operator
+    of this installation chose another time.
+    """
+    query, path = call.query, call.path
+    found = await postern.federation.signal_log.list(
+        call.caller,
+        path.service_slug,
+        SignalStreamId(path.stream_id),
+        before=query.after,
+        delivered=query.delivered,
+        limit=query.limit + 1,
+    )
+    listed = found[: query.limit]
+    return SignalDeliveryList([_record(one) for one in listed], listed[-1].place if len(found) > query.limit else None)
+
+
+@endpoint.post(
+    f"{_STREAM}/verification",
+    status=204,
+    caller=_MANAGE,
+    keys=True,
+    limit=CREDENTIALS,
+    refuses=(BadRequest,),
+    verb="signal-stream verify",
+    tags=_TAGS,
+)
+async def verify_signal_stream(call: Call[None, None, SignalStreamPath, Member], postern: Postern) -> NoBody:
+    """Send a verification to a stream
+
+    As if the application had asked for it at `/ssf/verification`: its receiver gets a signal that says nothing of anybody. Once in 10
+    seconds.
+    """
+    path = call.path
+    await postern.federation.signal_log.verify(call.caller, path.service_slug, SignalStreamId(path.stream_id), call.actor)
+    return NO_BODY
+
+
+_record = shown(
+    SignalDelivery,
+    SignalDeliveryRecord,
+    named={
+        "response_status_code": "status_code",
+        "attempt_count": "attempts",
+        "next_retry_at": "next_at",
+        "delivery_error": "error",
+    },
+    event_type=lambda delivery: delivery.type.value,
+    state=lambda delivery: delivery.fate.value,
+    max_attempts=lambda _delivery: SIGNAL_RULES.most_attempts,
+)
