@@ -7,6 +7,7 @@ Security event tokens (SETs, RFC 8417): what is told of an event, and when a fai
 """
 
 import json
+import re
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -289,19 +290,25 @@ class SignalRules(DeliveryRules):
     def answered(
         self, due: DueDelivery, status: int, body: bytes, *, retry_after: str | None, now: datetime, spread: float
     ) -> DeliveryOutcome:
-        named = _refused_for(body) if status == 400 else None
-        if named is not None:
-            return DeliveryOutcome(due.id, due.attempts, delivered=False, status_code=status, error=f"refused: {named}")
+        refusal = _refusal(body) if status == 400 else None
+        if refusal is not None:
+            return DeliveryOutcome(due.id, due.attempts, delivered=False, status_code=status, error=refusal)
         return super().answered(due, status, body, retry_after=retry_after, now=now, spread=spread)
 
 
-def _refused_for(body: bytes) -> str | None:
+# Nothing else of a stranger's answer is kept, since people and programs read what is.
+_ERROR_NAME: Final = re.compile(r"[A-Za-z0-9_.:-]{1,60}")
+
+
+def _refusal(body: bytes) -> str | None:
     try:
         answer = json.loads(body)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     named = answer.get("err") if isinstance(answer, dict) else None
-    return named[:60] if isinstance(named, str) and named else None
+    if not isinstance(named, str) or not named:
+        return None
+    return f"refused: {named}" if _ERROR_NAME.fullmatch(named) else "refused"
 
 
 _HOURS: Final = tuple(timedelta(hours=hours) for hours in (1, 3, 6, 10))

@@ -1,7 +1,7 @@
 """Shared signals: owners turn them on for an application, the application makes streams, and a dispatcher pushes what streams hear."""
 
 from collections.abc import Collection, Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from uuid import UUID
 
 from core.domain.errors import BadRequest, Conflict, TokenInvalid, found
@@ -155,9 +155,10 @@ class SignalStreams(Frozen):
         client = client_named(claims)
         if client is None or "resource_id" in claims or claims.get("aud") != f"services:{claims.get('org')}":
             raise TokenInvalid(detail="only an application's own token is accepted here")
-        caller = await self.callers.find(ServiceId(UUID(str(claims["service_id"]))), client)
+        issued_at = datetime.fromtimestamp(int(str(claims["iat"])), UTC)
+        caller = await self.callers.find(ServiceId(UUID(str(claims["service_id"]))), client, issued_at)
         if caller is None:
-            raise TokenInvalid(detail="the application, or its organization, is not active")
+            raise TokenInvalid(detail="the application, or its organization, is not active, or the token is older than its credentials")
         _ = caller.allowed
         return caller
 
