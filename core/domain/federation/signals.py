@@ -15,12 +15,15 @@ from hashlib import sha256
 from typing import Final
 
 from core.domain.errors import BadRequest, Forbidden, RateLimited
+from core.domain.federation.oauth.refusals import InsufficientScope
+from core.domain.federation.oauth.resources import words
 from core.domain.formats import Json
 from core.domain.identifiers import ClientId, OrganizationId, ServiceId, SignalStreamId, UserId
 from core.domain.outbound import NotADestination, OutboundDestination, destination, host, is_public
 from core.domain.record.deliveries import DeliveryOutcome, DeliveryRules, DueDelivery
 from core.domain.record.events import Actor, Event, Target, differences
 from core.domain.record.signals import BY_URI, OFFERED, SIGNALLED_EVENTS, VERIFIED_EVENT, SignalType
+from core.domain.services.resource_servers import MANAGE_SIGNALS
 from core.domain.services.services import Service
 from core.frozen import Frozen
 
@@ -110,6 +113,13 @@ class SignalCaller(Frozen, kw_only=True):
     organization_slug: str
     client: ClientId
     settings: SignalSettings | None
+    may_manage: bool = True
+    """A token that was asked for with `ssf.read` alone may not."""
+
+    def require_management(self) -> None:
+        """Raises `InsufficientScope`."""
+        if not self.may_manage:
+            raise InsufficientScope(MANAGE_SIGNALS)
 
     @property
     def allowed(self) -> SignalSettings:
@@ -117,6 +127,11 @@ class SignalCaller(Frozen, kw_only=True):
         if self.settings is None:
             raise Forbidden("No owner of the organization has turned signals on for this application")
         return self.settings
+
+
+def manages(claims: Mapping[str, Json]) -> bool:
+    """Whether an application's own token may change streams: it was asked for with `ssf.manage`, or without scopes."""
+    return "scope" not in claims or MANAGE_SIGNALS in words(str(claims["scope"]))
 
 
 def signal_events(names: Collection[str]) -> tuple[SignalType, ...]:

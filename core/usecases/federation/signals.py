@@ -23,6 +23,7 @@ from core.domain.federation.signals import (
     goes_to,
     header_context,
     keeps_header,
+    manages,
     push_destination,
     require_pace,
     require_room,
@@ -160,7 +161,7 @@ class SignalStreams(Frozen):
         if caller is None:
             raise TokenInvalid(detail="the application, or its organization, is not active, or the token is older than its credentials")
         _ = caller.allowed
-        return caller
+        return replace(caller, may_manage=manages(claims))
 
     async def list(self, caller: SignalCaller) -> Sequence[SignalStream]:
         return await self.store.list(caller.service)
@@ -256,7 +257,8 @@ class SignalStreams(Frozen):
             await uow.commit()
 
     async def _held(self, uow: UnitOfWork, caller: SignalCaller) -> SignalSettings:
-        """The settings as they are now. An owner may have turned signals off since the request came in. Raises `Forbidden`."""
+        """The settings as they are now, for a change: an owner may have turned signals off since the request came. Raises `Forbidden`."""
+        caller.require_management()
         return replace(caller, settings=await uow.signals.hold_settings(caller.service)).allowed
 
     def _changed(self, stream: SignalStream, request: StreamRequest, settings: SignalSettings) -> SignalStream:

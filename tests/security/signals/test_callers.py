@@ -213,3 +213,25 @@ async def test_a_hundred_new_streams_at_once_are_five(listening: Listening) -> N
                 nursery.start_soon(makes, receiver)
     assert (statuses.count(201), statuses.count(403)) == (5, 95)
     assert len(kept(listening)) == 5
+
+
+async def test_a_token_for_reading_changes_nothing(listening: Listening) -> None:
+    """An application asks for one with the scopes of the interoperability profile."""
+    async with receiving(answering(202)) as receiver:
+        stream = (await listening.listening(receiver))["stream_id"]
+        before = kept(listening)
+        asked = {"grant_type": "client_credentials", **listening.shop.posted}
+        given = listening.kept((await listening.ask(fields={**asked, "scope": "ssf.read"})).ok())
+        assert given["scope"] == "ssf.read"
+        reads = {("GET", STREAMS), ("GET", STATUS)}
+        for method, target, body in (*calls(stream), ("POST", STREAMS, {"delivery": delivery(receiver.port)})):
+            answer = await listening.client.request(method, target, body=body, token=given["access_token"])
+            assert answer.status == (200 if (method, target.partition("?")[0]) in reads else 403), (method, target)
+        await unchanged(listening, before)
+        both = listening.kept((await listening.ask(fields={**asked, "scope": "ssf.manage ssf.read"})).ok())
+        assert (await listening.client.request("DELETE", f"{STREAMS}?stream_id={stream}", token=both["access_token"])).status == 204
+        for scope in ("ssf.manage orders", "ssf.admin", "SSF.MANAGE", "openid"):
+            assert (await listening.ask(fields={**asked, "scope": scope})).status == 400, scope
+        # Nor does an API of this name give it.
+        api = {**asked, "scope": "ssf.manage", "resource": "https://api.acme.example/"}
+        assert (await listening.ask(fields=api)).status == 400
