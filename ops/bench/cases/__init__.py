@@ -19,7 +19,6 @@ from ops.bench.cases import (
     scim,
     services,
     siem,
-    signals,
     single_use,
     speed,
     starting,
@@ -28,6 +27,7 @@ from ops.bench.cases import (
     webhooks,
 )
 from ops.bench.cases.observing import traces
+from ops.bench.cases.telling import signals
 from ops.bench.harness import Case
 
 CASES: Final[Mapping[str, Case]] = {

@@ -1,24 +1,26 @@
-"""Shared signals: the time from a sign-out to its push, and no lost signal."""
+"""Shared signals: the time from a sign-out to its push, no lost signal, and what polls cost others."""
 
+import json
 import signal
 import statistics
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from functools import partial
 from typing import Final
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import psycopg
 import trio
 
 from core.domain.record.signals import SignalType
 from ops.bench import processes
-from ops.bench.cases.federation import Shop, make_shop
+from ops.bench.cases.federation import FORM, Shop, make_shop
 from ops.bench.filling.fill import Person, fill
 from ops.bench.harness import Options, Server, directory, serving
 from ops.bench.inside import bearers_for
-from ops.bench.load import Client, Tally, ask_each, percentile
+from ops.bench.load import Client, Tally, Target, ask_each, asking, percentile
 from ops.bench.receivers import Receivers, receivers
 from ops.bench.report import Figure, at_least, at_most
 
@@ -30,6 +32,10 @@ KILLED_WITH: Final = 1_000
 STREAMS: Final = 5
 """An application has no more. One stream has four attempts at once."""
 KILLS: Final = 10
+ORGANIZATIONS: Final = 15
+POLLS: Final = 300
+LOOKED_FOR: Final = 15.0
+PACE_OF_LOOKS: Final = 50
 
 
 async def told(_options: Options) -> Sequence[Figure]:
@@ -90,6 +96,55 @@ async def killed(_options: Options) -> Sequence[Figure]:
     ]
 
 
+async def polled(_options: Options) -> Sequence[Figure]:
+    """Who-am-I at a pace, alone and beside three hundred polls at once of fifteen organizations: the time of an answer."""
+    async with AsyncExitStack() as stack:
+        place = stack.enter_context(directory())
+        server = await stack.enter_async_context(serving(place, settings=SETTINGS))
+        persons = await trio.to_thread.run_sync(fill, server.database_url, 1)
+        (header,) = await bearers_for(server.settings, persons)
+        shops = [await trio.to_thread.run_sync(make_shop, server, persons, f"polls-{number}") for number in range(ORGANIZATIONS)]
+        streams = [await trio.to_thread.run_sync(_add_streams, server.database_url, shop, [None] * STREAMS) for shop in shops]
+        tokens = [await _own_token(server, shop) for shop in shops]
+        polls = [
+            server.target(f"/ssf/poll/{stream}", {"Authorization": f"Bearer {token}"}).posting({})
+            for token, own in zip(tokens, streams, strict=True)
+            for stream in own
+            for _ in range(POLLS // (ORGANIZATIONS * STREAMS))
+        ]
+        asked = server.target("/api/user", header)
+        await _at_a_pace(server, asked, 2)
+        alone = await _at_a_pace(server, asked, LOOKED_FOR)
+        tally = Tally()
+        async with asking(iter(polls), tally, connections=POLLS):
+            beside = await _at_a_pace(server, asked, LOOKED_FOR)
+    return [
+        Figure("polls at once", len(polls), bar=at_least(POLLS)),
+        Figure("who-am-I alone, 90th percentile", percentile(alone, 90) * 1e3, "ms"),
+        Figure("who-am-I beside the polls, 90th percentile", percentile(beside, 90) * 1e3, "ms"),
+        Figure("beside the polls against alone, 90th percentile", percentile(beside, 90) / percentile(alone, 90), bar=at_most(2)),
+        Figure("polls that failed", sum(tally.failures.values()), bar=at_most(0)),
+    ]
+
+
+async def _own_token(server: Server, shop: Shop) -> str:
+    name, _, value = shop.basic.partition(": ")
+    target = replace(server.target("/auth/token", {**FORM, name: value}), method="POST", body=b"grant_type=client_credentials")
+    async with Client.connected(target) as client:
+        return str(json.loads((await client.ask(target)).body)["access_token"])
+
+
+async def _at_a_pace(server: Server, target: Target, seconds: float) -> list[float]:
+    """The times of answers, in order."""
+    waits: list[float] = []
+    began = trio.current_time()
+    async with Client.connected(server.target("/")) as client:
+        for number in range(int(seconds * PACE_OF_LOOKS)):
+            await trio.sleep_until(began + number / PACE_OF_LOOKS)
+            waits.append((await client.ask(target)).seconds)
+    return sorted(waits)
+
+
 async def _leave(server: Server, persons: Sequence[Person]) -> Mapping[UUID, float]:
     """Everybody signs out. The moment of each answer."""
     left: dict[UUID, float] = {}
@@ -111,7 +166,9 @@ async def _listens(server: Server, persons: Sequence[Person], urls: Sequence[str
     return shop
 
 
-def _add_streams(url: str, shop: Shop, urls: Sequence[str]) -> None:
+def _add_streams(url: str, shop: Shop, urls: Sequence[str | None]) -> Sequence[UUID]:
+    """A stream that is pushed to each address; one that is polled for None. Returns their ids."""
+    streams = [uuid4() for _ in urls]
     events = [SignalType.SESSION_REVOKED.value]
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute("update service_users set own_since = now() where service_id = %s", [shop.service])
@@ -119,12 +176,13 @@ def _add_streams(url: str, shop: Shop, urls: Sequence[str]) -> None:
             "insert into signal_settings (service_id, events, hosts, updated_at) values (%s, %s, '{127.0.0.1}', now())",
             [shop.service, events],
         )
-        for one in urls:
+        for stream, one in zip(streams, urls, strict=True):
             connection.execute(
                 "insert into signal_streams (id, service_id, method, endpoint, events, status, created_at, updated_at)"
-                " values (uuidv7(), %s, 'push', %s, %s, 'enabled', now(), now())",
-                [shop.service, one, events],
+                " values (%s, %s, %s, %s, %s, 'enabled', now(), now())",
+                [stream, shop.service, "poll" if one is None else "push", one, events],
             )
+    return streams
 
 
 def _rests(url: str, rest: bool) -> None:  # noqa: FBT001 - run in a thread
