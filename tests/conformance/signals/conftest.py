@@ -6,12 +6,7 @@ import pytest
 
 from tests.conformance.kit.installation import AskedServer, SuiteClient
 from tests.conformance.kit.outcome import Outcome
-from tests.conformance.kit.signals import PUSH, WELL_KNOWN, Transmitter, pushed, receiver_of
-
-
-@pytest.fixture(scope="session")
-def receiver(conformance: AskedServer) -> SuiteClient:
-    return receiver_of(conformance)
+from tests.conformance.kit.signals import PUSH, WELL_KNOWN, Transmitter, pushed
 
 
 @pytest.fixture(scope="session")

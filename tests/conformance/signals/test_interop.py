@@ -28,7 +28,9 @@ def lives(suite: Suite, transmitter: Transmitter) -> None:
     ask("POST", "/api/user/mfa/verify", {"code": pyotp.TOTP(secret).now()})
     ask("DELETE", "/api/user/mfa")
     revoked = suite.client.post(
-        suite.metadata["revocation_endpoint"], data={"token": tokens.access_token}, auth=(application.client_id, application.secret)
+        suite.metadata["revocation_endpoint"],
+        data={"token": tokens.answer["refresh_token"]},
+        auth=(application.client_id, application.secret),
     )
     assert revoked.is_success, revoked.text
 

@@ -5,9 +5,9 @@ from typing import Final
 
 import pytest
 
-from tests.conformance.signals.conftest import polling, pushing, receiver, transmitters
+from tests.conformance.signals.conftest import polling, pushing, transmitters
 
-__all__ = ["polling", "pushing", "receiver", "transmitters"]  # fixtures
+__all__ = ["polling", "pushing", "transmitters"]  # fixtures
 
 _HERE: Final = Path(__file__).parent
 # The other modules that both plans have do not differ.

@@ -70,7 +70,7 @@ async def killed(_options: Options) -> Sequence[Figure]:
             await _listens(server, persons, [sink.url(f"ok/{one}") for one in range(STREAMS)])
             await trio.to_thread.run_sync(_rests, server.database_url, True)
             headers = await bearers_for(server.settings, persons)
-            targets = (server.target("/api/auth/logout", one).posting({}) for one in headers)
+            targets = (_sign_out(server, one) for one in headers)
             await ask_each(targets, Tally(), connections=4)
         for number in range(KILLS):
             async with serving(place, settings=SETTINGS) as server:
@@ -145,6 +145,10 @@ async def _at_a_pace(server: Server, target: Target, seconds: float) -> list[flo
     return sorted(waits)
 
 
+def _sign_out(server: Server, header: Mapping[str, str]) -> Target:
+    return replace(server.target("/api/auth/logout", header), method="POST")
+
+
 async def _leave(server: Server, persons: Sequence[Person]) -> Mapping[UUID, float]:
     """Everybody signs out. The moment of each answer."""
     left: dict[UUID, float] = {}
@@ -153,7 +157,7 @@ async def _leave(server: Server, persons: Sequence[Person]) -> Mapping[UUID, flo
     async with Client.connected(server.target("/")) as client:
         for number, (person, header) in enumerate(zip(persons, headers, strict=True)):
             await trio.sleep_until(began + number / PACE)
-            answer = await client.ask(server.target("/api/auth/logout", header).posting({}))
+            answer = await client.ask(_sign_out(server, header))
             if answer.status == 200:
                 left[person.user] = time.monotonic()
     return left
