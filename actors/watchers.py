@@ -8,6 +8,8 @@ It needs no answer of the database, so it goes on while every other actor waits.
 The reader of the installation's own texts and of the rules for approvals: each process reads them at its start, and again whenever
 somebody has changed them, in whichever process.
 
+The waker of polls: looks for what polls of streams of signals wait for.
+
 The watcher of the filter of breached passwords: opens it, looks every ten seconds for another, and tells what is in force.
 """
 
@@ -26,6 +28,7 @@ from core.usecases.identity.account_passwords import ForeignHashes
 from core.usecases.installation_words import KeptInstallationWords
 from ports.crypto import WatchedFile
 from ports.database import Database
+from ports.federation.signals import SignalPolls
 from ports.jobs import JobQueue
 from ports.metrics import Metrics
 from ports.platform import StorageSamples
@@ -80,6 +83,34 @@ class InstallationWordsReader:
             self._mailbox.empty()
             await self._outage.wait_out(self._words.read)
             await self._mailbox.wait(self._interval)
+
+
+# The pause between two looks, so that a rush of signals costs few of them.
+_LOOKS_APART: Final = 0.05
+
+
+class SignalPollWaker:
+    """Wakes polls that wait in this process. One look is for all of them. With the actor, the waits end, too."""
+
+    name = "signal_poll_waker"
+
+    def __init__(self, polls: SignalPolls, mailbox: Mailbox, *, spread: Callable[[], float]) -> None:
+        self._polls = polls
+        self._mailbox = mailbox
+        self._outage = Outage(self.name, spread)
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        self._polls.open()
+        task_status.started()
+        try:
+            while True:
+                turned(pause=LONGEST_SILENCE)
+                self._mailbox.empty()
+                await self._outage.wait_out(self._polls.look)
+                await trio.sleep(_LOOKS_APART)
+                await self._mailbox.wait(LONGEST_SILENCE)
+        finally:
+            self._polls.close()
 
 
 _FOREIGN_HASH_INTERVAL: Final = 60.0

@@ -171,6 +171,12 @@ class PrometheusMetrics:
     _logout_attempts = _counter("sso_logout_notices_total", "Logout notice attempts, by outcome", "outcome", known=_KNOWN_DELIVERIES)
     _signals = _histogram("sso_signal_latency_seconds", "Time for an attempt to push a signal", _JOB_BUCKETS)
     _signal_attempts = _counter("sso_signals_total", "Attempts to push signals, by outcome", "outcome", known=_KNOWN_DELIVERIES)
+    _polled = _counter(
+        "sso_signals_polled_total",
+        "Signals in answers to polls, and signals that their receivers have answered",
+        "outcome",
+        known=("sent", "acknowledged"),
+    )
     _organization_mails = _counter(
         "sso_organization_mails_total",
         "Mails of organizations, by how they went: by their own servers or ours",
@@ -460,6 +466,9 @@ class PrometheusMetrics:
     def signal_attempted(self, outcome: str, seconds: float) -> None:
         self._signals.observe(seconds)
         self._signal_attempts.labels(outcome).inc()
+
+    def signals_polled(self, outcome: str, number: int) -> None:
+        self._polled.labels(outcome).inc(number)
 
     def organization_mail(self, outcome: str) -> None:
         self._organization_mails.labels(outcome).inc()

@@ -31,6 +31,7 @@ from actors.watchers import (
     InstallationWordsReader,
     MetricsRefresher,
     PasswordFilterWatcher,
+    SignalPollWaker,
     StorageWatcher,
 )
 from adapters.postgres.upkeep import housekeeping
@@ -138,6 +139,7 @@ def assemble_actors(
             DeliveryDispatcher(name, deliveries, rung_by(SIGNAL_TOPIC), metrics=metrics, spread=spread, traces=traces)
             for name, deliveries in zip(SIGNAL_DISPATCHERS, federation.signal_deliveries, strict=True)
         ),
+        SignalPollWaker(federation.signal_polls, rung_by(SIGNAL_TOPIC), spread=spread),
         own_text_comparer(tenancy.own_texts, spread=spread),
         domain_checker("domain_checker", tenancy.domains, metrics=metrics, spread=spread),
         domain_checker("domain_route_checker", tenancy.domain_routes, metrics=metrics, spread=spread),

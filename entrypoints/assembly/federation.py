@@ -22,6 +22,7 @@ from adapters.postgres.federation.given_sessions import LOGOUTS, PostgresGivenSe
 from adapters.postgres.federation.proxy_checks import PostgresProxies
 from adapters.postgres.federation.saml import PostgresSaml
 from adapters.postgres.federation.scim.tokens import SCIM_TOKENS, PostgresScimExchanges, PostgresScimTokens
+from adapters.postgres.federation.signal_polls import PostgresSignalPolls
 from adapters.postgres.federation.signals import SESSION_SIGNALS, SIGNALS, PostgresSignalCallers
 from adapters.postgres.identity.upstream.providers import PostgresIssuingConnections
 from adapters.postgres.identity.upstream.sign_in import PostgresUpstreamSignIn
@@ -63,6 +64,7 @@ from core.usecases.federation.scim.enrolment import Changes as ScimChanges
 from core.usecases.federation.scim.groups import ScimGroups, ScimSettings, ScimTeams
 from core.usecases.federation.scim.tokens import ScimExchanges, ScimTokens
 from core.usecases.federation.scim.users import ScimUsers
+from core.usecases.federation.signal_polls import PolledStreams
 from core.usecases.federation.signals import ServiceSignals, SignalReceivers, SignalStreams
 from core.usecases.federation.token_preview import TokenPreviews
 from core.usecases.record import Deliveries
@@ -75,7 +77,7 @@ from entrypoints.assembly.identity import Identity
 from entrypoints.event_loop_rounds import fair_turn
 from entrypoints.settings import Settings
 from ports.federation.oauth import ClaimedService
-from ports.federation.signals import ClaimedStream
+from ports.federation.signals import ClaimedStream, SignalPolls
 
 
 class Applications(Frozen, kw_only=True):
@@ -379,6 +381,8 @@ class Federation(Frozen, kw_only=True):
     logout_notices: LogoutNotices
     signals: ServiceSignals
     signal_streams: SignalStreams
+    signal_polls: SignalPolls
+    polled_streams: PolledStreams
     signal_deliveries: Sequence[Deliveries[ClaimedStream, DueSignal]]
     """Of events, and of ended sessions."""
     deliveries: Deliveries[ClaimedService, DueNotice]
@@ -423,6 +427,7 @@ def assemble_federation(
     facts = PostgresFacts(pool)
     saml = assemble_saml(settings, foundation, identity, facts)
     refusals = PostgresAuthorizationRefusals(pool)
+    signal_polls = PostgresSignalPolls(pool)
     return Federation(
         clients=applications.clients,
         client_documents=applications.documents,
@@ -480,6 +485,16 @@ def assemble_federation(
             foundation.outbound,
             foundation.keyring,
             system,
+            settings.public_url,
+        ),
+        signal_polls=signal_polls,
+        polled_streams=PolledStreams(
+            stores.signals,
+            PostgresSignalCallers(pool),
+            signal_polls,
+            foundation.token_signer,
+            foundation.metrics,
+            settings.public_url,
         ),
         signal_deliveries=[
             Deliveries(

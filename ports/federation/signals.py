@@ -1,10 +1,11 @@
 """The stores of shared signals: what owners turn on, and the streams of applications; and the streams as a dispatcher claims them."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Protocol
+from uuid import UUID
 
-from core.domain.federation.signals import SignalCaller, SignalSettings, SignalStream
+from core.domain.federation.signals import DueSignal, SignalCaller, SignalSettings, SignalStream
 from core.domain.identifiers import ClientId, OrganizationId, ServiceId, SignalStreamId
 from core.frozen import Frozen
 from ports.record import ClaimedReceiver
@@ -68,6 +69,34 @@ class SignalCallers(Protocol):
         """None for a service that has ended, that has another client id since, that is no longer one that authenticates, that has lost a
         credential since its token was issued, or whose organization is not active.
         """
+
+
+class SignalPolls(Protocol):
+    """Outside any unit of work."""
+
+    async def acknowledge(self, stream: SignalStreamId, received: Collection[UUID], refused: Mapping[UUID, str]) -> int:
+        """What the stream's application has received, and what it refused and why. Both are over. What does not wait for this stream is
+        left out. Returns how many waited. One statement.
+        """
+
+    async def waiting(self, stream: SignalStreamId, limit: int) -> Sequence[DueSignal]:
+        """What waits for a polled stream, the oldest first. Gives up before what may not be told any more. Empty while the stream, or its
+        organization, is paused.
+        """
+
+    async def wait(self, organization: OrganizationId, stream: SignalStreamId) -> bool:
+        """Waits until something waits for the stream, but no longer than `LONGEST_POLL`, and holds no connection meanwhile. False at once
+        where a poll of the stream waits already, or too many wait in this process, or nobody looks.
+        """
+
+    def open(self) -> None:
+        """From now on somebody calls `look` whenever there may be something."""
+
+    def close(self) -> None:
+        """Nobody looks any more: polls that wait go on, and no other waits."""
+
+    async def look(self) -> None:
+        """Wakes the polls for whose streams something waits. One statement for all."""
 
 
 class ClaimedStream(ClaimedReceiver, kw_only=True):

@@ -430,6 +430,7 @@ everybody                         POST   /oauth/register
 .....   ...  -          -         GET    /ssf/status
 .....   ...  -          -         POST   /ssf/status
 .....   ...  -          -         POST   /ssf/verification
+.....   ...  -          -         POST   /ssf/poll/{stream_id}
 
 # The organization that the path names
 maog.   po.  yes        -         GET    /api/organizations/{org_slug}

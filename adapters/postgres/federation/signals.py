@@ -12,11 +12,14 @@ from uuid import UUID
 from adapters.postgres.columns import Columns, array_of_texts, storable_text
 from adapters.postgres.database import BELIEVED
 from adapters.postgres.driver.pool import Pool
-from adapters.postgres.identity.sessions.parts import AUTHENTICATES
+from adapters.postgres.identity.sessions.parts import AUTHENTICATES, NEW_ID
 from adapters.postgres.record.deliveries import DeliveryTables
+from adapters.postgres.record.events import PUBLISHED, signalled
 from adapters.postgres.statements import OnStatements, ask, first, first_made, only
 from adapters.postgres.ties import IS_OWN_USE, is_own_member
 from core.domain.federation.signals import (
+    KEPT_FOR,
+    MOST_WAITING,
     WITHDRAWN,
     DueSignal,
     SignalCaller,
@@ -26,7 +29,7 @@ from core.domain.federation.signals import (
 )
 from core.domain.formats import Json
 from core.domain.identifiers import ClientId, OrganizationId, ServiceId, SignalStreamId, UserId
-from core.domain.record.signals import SIGNAL_TOPIC, SignalType
+from core.domain.record.signals import DROPPED_EVENT, PAUSING_EVENT, PURGED_EVENT, SIGNAL_TOPIC, SignalType
 from core.frozen import Frozen
 from ports.federation.signals import ClaimedStream, KeptSignals
 
@@ -156,6 +159,7 @@ class _Caller(Frozen):
     client_id: str
     events: list[str] | None
     hosts: list[str] | None
+    issued_at: datetime
 
     def caller(self) -> SignalCaller:
         return SignalCaller(
@@ -165,6 +169,7 @@ class _Caller(Frozen):
             organization_slug=self.organization_slug,
             client=ClientId(self.client_id),
             settings=_settings(self.events, self.hosts),
+            issued_at=self.issued_at,
         )
 
 
@@ -183,12 +188,12 @@ class PostgresSignalCallers:
 # issue.
 _CALLER: Final[LiteralString] = f"""
     select services.id as service_id, services.slug as service_slug, services.org_id, organizations.slug as organization_slug,
-           services.oauth_client_id as client_id, signal_settings.events, signal_settings.hosts
+           services.oauth_client_id as client_id, signal_settings.events, signal_settings.hosts, %(issued_at)s::timestamptz as issued_at
       from services
       join organizations on organizations.id = services.org_id
       left join signal_settings on signal_settings.service_id = services.id
      where services.id = %(service)s and services.oauth_client_id = %(client)s and organizations.status = 'active' and {AUTHENTICATES}
-       and coalesce(%(issued_at)s >= date_trunc('second', services.credential_removed_at), true)
+       and coalesce(%(issued_at)s::timestamptz >= date_trunc('second', services.credential_removed_at), true)
 """
 
 
@@ -217,7 +222,7 @@ class _Claim(Frozen):
         )
 
 
-class _DueEvent(Frozen):
+class DueEventRow(Frozen):
     id: UUID
     attempts: int
     request_id: UUID | None
@@ -245,7 +250,7 @@ class _DueEvent(Frozen):
         )
 
 
-class _DueNotice(Frozen):
+class DueNoticeRow(Frozen):
     id: UUID
     attempts: int
     stream_id: UUID
@@ -270,18 +275,25 @@ class _DueNotice(Frozen):
         )
 
 
-_JOINS: Final = "join services on services.id = signal_streams.service_id join organizations on organizations.id = services.org_id"
-_MAY_BE_CALLED: Final = "signal_streams.method = 'push' and signal_streams.status = 'enabled' and organizations.status = 'active'"
+STREAM_JOINS: Final = "join services on services.id = signal_streams.service_id join organizations on organizations.id = services.org_id"
+_MAY_BE_CALLED: Final = "signal_streams.method = 'push' and signal_streams.status = 'enabled' and {}"
+_ACTIVE: Final = "organizations.status = 'active'"
+# A stream of a suspended organization hears that it is paused, and nothing more.
+_OR_PAUSES: Final[LiteralString] = f"""({_ACTIVE} or exists (
+               select from webhook_deliveries as pausing
+                where pausing.webhook_id = signal_streams.id and pausing.next_at <= now() and pausing.event_name = '{PAUSING_EVENT}'
+           ))"""
 _COLUMNS: Final = "claimed.id, services.org_id, claimed.endpoint as url, services.oauth_client_id as client_id, claimed.sealed_header"
 _CLAIMED_JOINS: Final = "left join services on services.id = claimed.service_id"
 
 # How many of the rows that wait for a stream one look reads.
 _LOOKED_AT: Final = "200"
 
-# A condition on `events` and `signal_streams`: the event is about the stream itself, or about a person who still is there by their own act.
+# A condition on `events` and `signal_streams`: the event is about the stream itself or the organization, or about a person who still is
+# there by their own act.
 _STANDS: Final[LiteralString] = f"""(
                case
-                   when events.target_type = 'signal_stream' then true
+                   when events.target_type <> 'user' or events.name = '{PURGED_EVENT}' then true
                    else exists (
                             select from service_users
                              where service_users.service_id = signal_streams.service_id and service_users.user_id = events.target_id::uuid
@@ -292,40 +304,52 @@ _STANDS: Final[LiteralString] = f"""(
                end
            )"""
 
+_CLAIMED: Final = "signal_streams.id = %(receiver)s and signal_streams.lease = %(lease)s"
+# What was pushed in vain, before the stream was polled, waits for no moment.
+POLLED: Final = "signal_streams.id = %(receiver)s and signal_streams.method = 'poll' and signal_streams.status = 'enabled'"
+
+
+def given_up(stream: LiteralString, waits: LiteralString) -> LiteralString:
+    """What may not be told any more is given up, and no attempt is made."""
+    return f"""
+         over as (
+             update webhook_deliveries
+                set next_at = null, error = '{WITHDRAWN}', updated_at = now()
+               from signal_streams, events
+              where {stream} and webhook_deliveries.webhook_id = signal_streams.id and {waits}
+                and events.id = webhook_deliveries.event_id
+                and not {_STANDS}
+          returning webhook_deliveries.id
+         )
+    """
+
+
 SIGNALS: Final[DeliveryTables[ClaimedStream, DueSignal]] = DeliveryTables(
     waiting="webhook_deliveries",
     of="webhook_id",
     receivers="signal_streams",
     key="id",
-    joins=_JOINS,
-    may_be_called=_MAY_BE_CALLED,
+    joins=STREAM_JOINS,
+    may_be_called=_MAY_BE_CALLED.format(_OR_PAUSES),
     row=_Claim,
     columns=_COLUMNS,
     claimed_joins=_CLAIMED_JOINS,
-    due_row=_DueEvent,
+    due_row=DueEventRow,
     due_columns="""deliveries.request_id, deliveries.webhook_id as stream_id, events.id as event_id, events.name, services.org_id,
            case when events.target_type = 'user' then events.target_id::uuid end as user_id, events.details, events.occurred_at,
            deliveries.created_at""",
     due_joins="join events on events.id = deliveries.event_id and events.organization_id = services.org_id",
     due_order="deliveries.event_id",
-    # What may not be told any more is given up, and no attempt is made.
-    over=f"""
-         over as (
-             update webhook_deliveries
-                set next_at = null, error = '{WITHDRAWN}', updated_at = now()
-               from signal_streams, events
-              where signal_streams.id = %(receiver)s and signal_streams.lease = %(lease)s
-                and webhook_deliveries.webhook_id = signal_streams.id and webhook_deliveries.next_at <= now()
-                and events.id = webhook_deliveries.event_id
-                and not {_STANDS}
-          returning webhook_deliveries.id
-         )
-    """,
+    may_go=f"({_ACTIVE} or webhook_deliveries.event_name = '{PAUSING_EVENT}')",
+    over=given_up(_CLAIMED, "webhook_deliveries.next_at <= now()"),
 )
 
-# The rows of one person that wait for a stream, made within a second of each other, are one event: that of the first of them. A row is told
-# if its statement, or a later one, ended all sessions of the person at the application, or if none lives there now.
-_ROWS_AT_ONCE: Final[LiteralString] = f"""
+
+def ended_sessions(stream: LiteralString, waits: LiteralString) -> LiteralString:
+    """The rows of one person that wait for a stream, made within a second of each other, are one event: that of the first of them. A row is
+    told if its statement, or a later one, ended all sessions of the person at the application, or if none lives there now.
+    """
+    rows: LiteralString = f"""
              select looked.id, looked.user_id, looked.created_at,
                     looked.created_at - lag(looked.created_at) over mine <= interval '1 second' as follows,
                     bool_or(looked.ended_all) over (
@@ -342,29 +366,14 @@ _ROWS_AT_ONCE: Final[LiteralString] = f"""
                         select logout_notices.*
                           from signal_streams
                           join logout_notices on logout_notices.stream_id = signal_streams.id
-                         where signal_streams.id = %(receiver)s and signal_streams.lease = %(lease)s and logout_notices.tell_at <= now()
+                         where {stream} and {waits}
                          order by logout_notices.tell_at
                          limit {_LOOKED_AT}
                     ) as looked
              window mine as (partition by looked.user_id order by looked.created_at, looked.id)
-"""
-
-SESSION_SIGNALS: Final[DeliveryTables[ClaimedStream, DueSignal]] = DeliveryTables(
-    waiting="logout_notices",
-    of="stream_id",
-    at="tell_at",
-    receivers="signal_streams",
-    key="id",
-    joins=_JOINS,
-    may_be_called=_MAY_BE_CALLED,
-    row=_Claim,
-    columns=_COLUMNS,
-    claimed_joins=_CLAIMED_JOINS,
-    due_row=_DueNotice,
-    due_columns="deliveries.stream_id, services.org_id, deliveries.user_id, deliveries.created_at, deliveries.by_policy",
-    due_order="deliveries.id",
-    over=f"""
-         looked as materialized ({_ROWS_AT_ONCE}),
+    """
+    return f"""
+         looked as materialized ({rows}),
          raised as (
              update logout_notices set ended_all = true
                from looked
@@ -378,44 +387,117 @@ SESSION_SIGNALS: Final[DeliveryTables[ClaimedStream, DueSignal]] = DeliveryTable
               where logout_notices.id = looked.id and (looked.follows or looked.lives and not looked.ends_all)
           returning logout_notices.id
          )
-    """,
+    """
+
+
+SESSION_SIGNALS: Final[DeliveryTables[ClaimedStream, DueSignal]] = DeliveryTables(
+    waiting="logout_notices",
+    of="stream_id",
+    at="tell_at",
+    receivers="signal_streams",
+    key="id",
+    joins=STREAM_JOINS,
+    may_be_called=_MAY_BE_CALLED.format(_ACTIVE),
+    row=_Claim,
+    columns=_COLUMNS,
+    claimed_joins=_CLAIMED_JOINS,
+    due_row=DueNoticeRow,
+    due_columns="deliveries.stream_id, services.org_id, deliveries.user_id, deliveries.created_at, deliveries.by_policy",
+    due_order="deliveries.id",
+    may_go=_ACTIVE,
+    over=ended_sessions(_CLAIMED, "logout_notices.tell_at <= now()"),
 )
 
-# The janitor gives up what no stream has heard of within 7 days, and what is behind the newest 10 000 of a stream.
-FORSAKE_SIGNALS: Final[LiteralString] = f"""
-    with forsaken as (
-             select old.id
-               from signal_streams
-              cross join lateral (
-                        (select id
-                           from webhook_deliveries
-                          where webhook_id = signal_streams.id and next_at is not null and created_at < now() - interval '7 days'
-                          limit %(limit)s)
-                         union all
-                        (select id
-                           from webhook_deliveries
-                          where webhook_id = signal_streams.id and next_at is not null
-                          order by created_at desc
-                         offset 10000
-                          limit %(limit)s)
-                    ) as old
-              limit %(limit)s
+# For the statements that end an account, before they end its uses. The parameters: `user`; `target`, the same id as text.
+PURGED: Final[LiteralString] = f"""
+    with hearing as (
+             select distinct services.org_id
+               from service_users
+               join services on services.id = service_users.service_id
+               join organizations on organizations.id = services.org_id and organizations.status = 'active'
+               join signal_settings on signal_settings.service_id = services.id
+               join signal_streams on signal_streams.service_id = services.id and signal_streams.status <> 'disabled'
+              where service_users.user_id = %(user)s and {IS_OWN_USE}
+                and '{SignalType.ACCOUNT_PURGED}' = any (signal_settings.events)
+                and '{SignalType.ACCOUNT_PURGED}' = any (signal_streams.events)
+         ),
+         purged as (
+             insert into events (id, name, organization_id, target_type, target_id, details, occurred_at)
+             select {NEW_ID}, '{PURGED_EVENT}', hearing.org_id, 'user', %(target)s::text, '{{}}'::jsonb, now()
+               from hearing
+          returning {PUBLISHED}
          )
-  update webhook_deliveries
-     set next_at = null, error = coalesce(error, 'not told'), updated_at = now()
-   where {BELIEVED} and id in (select id from forsaken)
+    {signalled("purged as told")}
 """
 
-FORSAKE_SESSION_SIGNALS: Final[LiteralString] = f"""
-    update logout_notices
-       set tell_at = null, error = coalesce(error, 'not told'), updated_at = now()
-     where {BELIEVED} and id in (
-               select id
-                 from logout_notices
-                where tell_at is not null
-                  and (created_at < now() - interval '7 days'
-                       or not exists (select from signal_streams where signal_streams.id = logout_notices.stream_id))
-                limit %(limit)s
-                  for update skip locked
-           )
+# The janitor gives up what no stream has heard of within 7 days, and what is behind the newest 10 000 of a stream.
+_WAITING: Final = """
+                                   select id, 'webhook_deliveries' as place, created_at
+                                     from webhook_deliveries
+                                    where webhook_id = signal_streams.id and next_at is not null
+                                    union all
+                                   select id, 'logout_notices', created_at
+                                     from logout_notices
+                                    where stream_id = signal_streams.id and tell_at is not null
 """
+
+
+def _forsaking(table: LiteralString, at: LiteralString, lost: LiteralString = "") -> LiteralString:
+    """A stream whose signals are given up hears of it, once until it has heard. `lost` are rows whose stream is gone."""
+    return f"""
+    with old as materialized (
+             select signal_streams.id as stream, late.id
+               from signal_streams
+              cross join lateral (
+                        select id
+                          from (
+                                   select waiting.*, row_number() over (order by waiting.created_at desc) as number
+                                     from ({_WAITING}) as waiting
+                               ) as numbered
+                         where place = '{table}' and (number > {MOST_WAITING} or created_at < now() - interval '{KEPT_FOR.days} days')
+                    ) as late
+              where {BELIEVED}
+              {lost}
+              limit %(limit)s
+         ),
+         forsaken as materialized (
+             select {table}.id, old.stream
+               from old
+               join {table} on {table}.id = old.id
+              where {table}.{at} is not null
+                for update of {table} skip locked
+         ),
+         dropped as (
+             insert into events (id, name, organization_id, target_type, target_id, details, occurred_at)
+             select {NEW_ID}, '{DROPPED_EVENT}', services.org_id, 'signal_stream', signal_streams.id::text,
+                    jsonb_build_object('service_id', services.id, 'dropped', several.number), now()
+               from (select stream, count(*) as number from forsaken group by stream) as several
+               join signal_streams on signal_streams.id = several.stream
+               join services on services.id = signal_streams.service_id
+              where not exists (
+                        select from webhook_deliveries as known
+                         where known.webhook_id = several.stream and known.next_at is not null and known.event_name = '{DROPPED_EVENT}'
+                           and known.id not in (select id from forsaken)
+                    )
+          returning {PUBLISHED}
+         ),
+         queued as ({signalled("dropped as told")})
+  update {table}
+     set {at} = null, error = coalesce(error, 'not told'), updated_at = now()
+   where id in (select id from forsaken)
+"""
+
+
+FORSAKE_SIGNALS: Final[LiteralString] = _forsaking("webhook_deliveries", "next_at")
+FORSAKE_SESSION_SIGNALS: Final[LiteralString] = _forsaking(
+    "logout_notices",
+    "tell_at",
+    # No notice refers to its stream.
+    f"""
+              union all
+             select stream_id, id
+               from logout_notices
+              where {BELIEVED} and tell_at is not null
+                and not exists (select from signal_streams where signal_streams.id = logout_notices.stream_id)
+    """,
+)

@@ -42,7 +42,8 @@ class DeliveryTables(Frozen, Generic[To, Due], kw_only=True):
     `row` takes `columns`: values of each `claimed` receiver and of the tables that `claimed_joins` adds. The row's method `claimed` makes a
     `To`, or None when the columns are null because nothing was claimed. The row's `last` is where the claim stopped, null at the end of the
     round. `due_row` takes `due_columns`: values of each of the receiver's `deliveries` and of the tables that `due_joins` adds. Its method
-    `due` makes a `Due`. `due_order` decides between deliveries that are due at the same moment. `over` has parts of the
+    `due` makes a `Due`. `due_order` decides between deliveries that are due at the same moment. `may_go` is a condition on a
+    delivery, its receiver and the tables that `joins` adds. `over` has parts of the
     statement that looks for them: the one of this name gives up deliveries before, and returns their ids. `kept` says what else of an
     outcome is written.
     """
@@ -61,6 +62,7 @@ class DeliveryTables(Frozen, Generic[To, Due], kw_only=True):
     due_columns: LiteralString
     due_joins: LiteralString = ""
     due_order: LiteralString
+    may_go: LiteralString = "true"
     over: LiteralString = ""
     kept: LiteralString = ""
 
@@ -247,6 +249,7 @@ def _finding(tables: DeliveryTables[To, Due]) -> LiteralString:
                select *
                  from {tables.waiting}
                 where {tables.waiting}.{tables.of} = {tables.receivers}.{tables.key} and {tables.waiting}.{tables.at} <= now()
+                  and {tables.may_go}
                 order by {tables.waiting}.{tables.at}
                 limit %(limit)s
            ) as deliveries

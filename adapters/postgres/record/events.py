@@ -27,7 +27,7 @@ from core.domain.record.audit import AUDIT_TOPIC, PLATFORM_CHAIN, kept_user_agen
 from core.domain.record.changed_settings import MOST_LISTED, ChangedSetting, FormTexts, SettingChange, SettingsOvertaken, TakenBack
 from core.domain.record.event_types import TEST_EVENT, WEBHOOK_TOPIC
 from core.domain.record.events import ACTING_KEY, DOCUMENT, UNDOES, ActingKey, ActingKind, Event
-from core.domain.record.signals import SIGNAL_TOPIC, SIGNALLED_EVENTS, SignalType
+from core.domain.record.signals import DROPPED_EVENT, PURGED_EVENT, SIGNAL_TOPIC, SIGNALLED_EVENTS, VERIFIED_EVENT, SignalType
 from core.domain.record.stories import MOST_ROWS, SoughtStory, Story, StoryRow
 from core.frozen import Frozen, replace
 from ports.crypto import CannotOpen, KeyRing
@@ -303,7 +303,8 @@ _PUBLISH: Final[LiteralString] = """
 
 def signalled(source: LiteralString) -> LiteralString:
     """As `fan_out`, and adds a delivery for each stream that hears of the event by a signal: those of the organization's applications that
-    the person uses by their own act, if the person is a member by their own act, too; or the stream that the event is about.
+    the person uses by their own act, if the person is a member by their own act, too; or the stream that the event is about; or all that
+    pause, or go on, with the organization.
     """
     return f"""
     insert into webhook_deliveries (id, webhook_id, event_id, event_name, next_at, created_at, updated_at, request_id, kind)
@@ -317,18 +318,20 @@ def signalled(source: LiteralString) -> LiteralString:
            told.request_id, 'signal'
       from {source}
       join (values {_SIGNALLED_AS}) as kinds (event, type) on kinds.event = told.name
-      join organizations on organizations.id = told.organization_id and organizations.status = 'active'
+      join organizations on organizations.id = told.organization_id
+       and (organizations.status = 'active' or kinds.type = '{SignalType.STREAM_UPDATED}')
       join services on services.org_id = organizations.id
       join signal_settings on signal_settings.service_id = services.id
       join signal_streams as streams on streams.service_id = services.id and streams.status <> 'disabled'
      where case
-               when kinds.type = '{SignalType.VERIFICATION}' then streams.id::text = told.target_id
+               when told.name in ('{VERIFIED_EVENT}', '{DROPPED_EVENT}') then streams.id::text = told.target_id
+               when kinds.type = '{SignalType.STREAM_UPDATED}' then streams.status = 'enabled'
                else kinds.type = any (signal_settings.events) and kinds.type = any (streams.events)
                 and exists (
                         select from service_users
                          where service_users.service_id = services.id and service_users.user_id = told.target_id::uuid and {IS_OWN_USE}
                     )
-                and {is_own_member("organizations.id", "told.target_id::uuid")}
+                and (told.name = '{PURGED_EVENT}' or {is_own_member("organizations.id", "told.target_id::uuid")})
            end
  returning pg_notify('{CHANNEL}', case kind when 'signal' then '{SIGNAL_TOPIC}' else '{WEBHOOK_TOPIC}' end)
     """

@@ -12,6 +12,7 @@ from psycopg.errors import UniqueViolation
 from psycopg.types.json import Jsonb
 
 from adapters.postgres.columns import IdRow, storable, storable_text
+from adapters.postgres.federation.signals import PURGED
 from adapters.postgres.identity.accounts import ACCOUNT
 from adapters.postgres.identity.addresses import is_verified_for
 from adapters.postgres.identity.factors.mfa import second_factor_since
@@ -322,6 +323,7 @@ _FORGET: Final = """
 
 # These statements clean the tables that have no foreign key to the account. All other rows go with the account.
 DELETE_ACCOUNT: Final[tuple[LiteralString, ...]] = (
+    PURGED,
     *HOLDS,
     _HOLD_SUBSCRIPTIONS,
     # Queues a job that removes the person from mails, invitations and the answers of webhook receivers.

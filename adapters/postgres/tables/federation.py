@@ -256,7 +256,7 @@ TABLES: Final = (
             Age("PastNotices", "created_at < now() - %(retention)s::interval", oldest_first="created_at", kept=Setting.DELIVERIES),
             # Notices that no service has received within a day. Postern gives these up, and deletes none.
             Age("ForsakenNotices"),
-            # Ended sessions that no stream has heard of within 7 days. Postern gives these up, and deletes none.
+            # Ended sessions that no stream has heard of within 7 days, or whose stream is gone. Postern gives these up, and deletes none.
             Age("ForsakenSessionSignals"),
         ),
     ),

@@ -22,7 +22,17 @@ from core.domain.identifiers import ClientId, OrganizationId, ServiceId, SignalS
 from core.domain.outbound import NotADestination, OutboundDestination, destination, host, is_public
 from core.domain.record.deliveries import DeliveryOutcome, DeliveryRules, DueDelivery
 from core.domain.record.events import Actor, Event, Target, differences
-from core.domain.record.signals import BY_URI, OFFERED, SIGNALLED_EVENTS, VERIFIED_EVENT, SignalType
+from core.domain.record.signals import (
+    BY_URI,
+    DROPPED_EVENT,
+    OFFERED,
+    PAUSING_EVENT,
+    PURGED_EVENT,
+    RESUMING_EVENT,
+    SIGNALLED_EVENTS,
+    VERIFIED_EVENT,
+    SignalType,
+)
 from core.domain.services.resource_servers import MANAGE_SIGNALS
 from core.domain.services.services import Service
 from core.frozen import Frozen
@@ -43,6 +53,16 @@ POLL_METHOD: Final = "urn:ietf:rfc:8936"
 CONFIGURATION_ENDPOINT: Final = "/ssf/streams"
 STATUS_ENDPOINT: Final = "/ssf/status"
 VERIFICATION_ENDPOINT: Final = "/ssf/verification"
+POLL_ENDPOINT: Final = "/ssf/poll"
+
+MOST_POLLED: Final = 100
+"""In one answer."""
+MOST_ANSWERS: Final = 1_000
+"""That one poll acknowledges or refuses."""
+LONGEST_POLL: Final = timedelta(seconds=30)
+MOST_POLLS_OF_ORGANIZATION: Final = 20
+"""Polls that wait in one process."""
+MOST_POLLS: Final = 200
 
 # What an administrator of the receiver reads. It is a closed list, so nothing of an organization or a person gets into it.
 _REASONS: Final[Mapping[str, str]] = {
@@ -52,6 +72,10 @@ _REASONS: Final[Mapping[str, str]] = {
     "security.mfa.disabled": "A second factor of the account was turned off",
     "security.account.locked": "The account was locked, because somebody else may have used it",
     "security.account.unlocked": "The person opened the locked account by a new password",
+    PURGED_EVENT: "The account was deleted",
+    PAUSING_EVENT: "The organization is suspended: nothing is told until it is active again",
+    RESUMING_EVENT: "The organization is active again: what happened meanwhile is not told",
+    DROPPED_EVENT: "Signals have waited for too long, or too many of them: some were dropped",
 }
 _REASON_OF_END: Final = "The sessions of the person at the application were ended"
 _REASON_OF_AGE: Final = "The session of the person at the application ran out"
@@ -113,6 +137,8 @@ class SignalCaller(Frozen, kw_only=True):
     organization_slug: str
     client: ClientId
     settings: SignalSettings | None
+    issued_at: datetime
+    """When its token was."""
     may_manage: bool = True
     """A token that was asked for with `ssf.read` alone may not."""
 
@@ -212,13 +238,17 @@ def transmitter_metadata(issuer: str) -> Mapping[str, Json]:
         "spec_version": "1_0",
         "issuer": issuer,
         "jwks_uri": f"{issuer}/.well-known/jwks.json",
-        "delivery_methods_supported": [PUSH_METHOD],
+        "delivery_methods_supported": [PUSH_METHOD, POLL_METHOD],
         "configuration_endpoint": f"{issuer}{CONFIGURATION_ENDPOINT}",
         "status_endpoint": f"{issuer}{STATUS_ENDPOINT}",
         "verification_endpoint": f"{issuer}{VERIFICATION_ENDPOINT}",
         "authorization_schemes": [{"spec_urn": "urn:ietf:rfc:6749"}],
         "default_subjects": "ALL",
     }
+
+
+def poll_address(issuer: str, stream: SignalStreamId) -> str:
+    return f"{issuer}{POLL_ENDPOINT}/{stream}"
 
 
 # What is told
@@ -274,11 +304,14 @@ def _facts(due: DueSignal) -> dict[str, Json]:
             return {**at, **_changed(due), "reason_admin": {"en": _REASONS[due.event or ""]}}
         case SignalType.ACCOUNT_DISABLED:
             return {**at, "reason": "hijacking", "reason_admin": {"en": _REASONS[due.event or ""]}}
-        case SignalType.ACCOUNT_ENABLED:
+        case SignalType.ACCOUNT_ENABLED | SignalType.ACCOUNT_PURGED:
             return {**at, "reason_admin": {"en": _REASONS[due.event or ""]}}
         case SignalType.VERIFICATION:
             state = due.details.get("state")
             return {} if state is None else {"state": state}
+        case SignalType.STREAM_UPDATED:
+            status = StreamStatus.PAUSED if due.event == PAUSING_EVENT else StreamStatus.ENABLED
+            return {"status": status.value, "reason": _REASONS[due.event or ""]}
 
 
 def _changed(due: DueSignal) -> dict[str, Json]:
@@ -311,7 +344,6 @@ class SignalRules(DeliveryRules):
         return super().answered(due, status, body, retry_after=retry_after, now=now, spread=spread)
 
 
-# Nothing else of a stranger's answer is kept, since people and programs read what is.
 _ERROR_NAME: Final = re.compile(r"[A-Za-z0-9_.:-]{1,60}")
 
 
@@ -321,8 +353,13 @@ def _refusal(body: bytes) -> str | None:
     except (ValueError, RecursionError):
         return None
     named = answer.get("err") if isinstance(answer, dict) else None
-    if not isinstance(named, str) or not named:
-        return None
+    return refused_for(named) if isinstance(named, str) and named else None
+
+
+def refused_for(named: str) -> str:
+    """What is kept of the error by which an application refuses a signal. Nothing else of what it says is kept: people and programs read
+    it.
+    """
     return f"refused: {named}" if _ERROR_NAME.fullmatch(named) else "refused"
 
 
@@ -334,6 +371,8 @@ SIGNAL_RULES: Final[DeliveryRules] = SignalRules(
     received=(200, 202, 204),
 )
 KEPT_FOR: Final = timedelta(days=7)
+MOST_WAITING: Final = 10_000
+"""Of one stream. The oldest are dropped."""
 
 
 # Events

@@ -14,6 +14,7 @@ from core.domain.formats import Json
 from core.domain.identifiers import OrganizationId, TierId, UserId
 from core.domain.identity.callers import reason_given, reason_of
 from core.domain.record.events import Actor, Event, Target
+from core.domain.record.signals import streams_paused, streams_resumed
 from core.domain.requests import UNCHANGED, Unchanged
 from core.domain.tenancy.organizations import Organization, OrganizationStatus
 from core.domain.tenancy.tiers import Tier
@@ -100,6 +101,12 @@ class GovernanceDecision(Frozen):
         organization = self.organization.id
         target = Target("organization", str(organization))
         return Event(self.name, by.actor, target, organization, self.details, personal=by.personal)
+
+    def for_streams(self) -> Sequence[Event]:
+        """What the streams of signals of the organization's services hear."""
+        if self.name == "organization.suspended":
+            return (streams_paused(self.organization.id),)
+        return (streams_resumed(self.organization.id),) if self.name == "organization.activated" else ()
 
 
 def approve(organization: Organization, tier: Tier, by: UserId | None, at: datetime) -> GovernanceDecision:

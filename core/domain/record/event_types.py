@@ -365,6 +365,10 @@ _FURTHER: Final = (
     *_types(
         "Service management",
         ("signal_stream.verification", "Proof of life asked for a stream of signals"),
+        ("user.purged", "Account deleted that used a service which hears of it by signals"),
+        ("signal_stream.paused", "Streams of signals paused with the organization"),
+        ("signal_stream.resumed", "Streams of signals go on with the organization"),
+        ("signal_stream.dropped", "Signals dropped that a stream did not take in time"),
         audited=False,
     ),
     *_types(
@@ -817,6 +821,10 @@ EVENT_DATA: Final[Mapping[str, EventData]] = {
         {"service_id": _ID, "old_status": "enabled", "new_status": "paused"},
     ),
     "signal_stream.deleted": EventData("The stream that the service deleted.", _SIGNAL_STREAM),
+    "user.purged": EventData("The account of a person who used a service by their own act. There are no further details.", {}),
+    "signal_stream.paused": EventData("The organization is suspended. There are no further details.", {}),
+    "signal_stream.resumed": EventData("The organization is active again. There are no further details.", {}),
+    "signal_stream.dropped": EventData("The service of the stream, and how many signals were dropped.", {"service_id": _ID, "dropped": 12}),
     "signal_stream.verification": EventData(
         "The service that asked for a proof of life of its stream, and its own words for it.", {"service_id": _ID, "state": "b3Blbg"}
     ),

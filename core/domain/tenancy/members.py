@@ -12,6 +12,7 @@ from core.domain.identity.callers import Caller
 from core.domain.languages import Language
 from core.domain.mail import Email
 from core.domain.record.events import Actor, Event, Target
+from core.domain.record.signals import streams_paused
 from core.domain.tenancy.management_keys import ManagementKeyHolder
 from core.domain.tenancy.roles import BuiltInRole, Capability
 from core.domain.tenancy.tiers import UserLimit
@@ -320,6 +321,7 @@ def ownership_declined(ownership: UnconfirmedOwnership, declined: DeclinedOwners
         events.append(ownership_transferred(ownership.organization, ownership.user, declined.former.user, Actor(ownership.user)))
     if declined.suspended:
         events.append(_of_ownership("organization.suspended", ownership, ownership.organization, {"reason": DECLINED}))
+        events.append(streams_paused(ownership.organization))
     return events
 
 

@@ -24,6 +24,7 @@ from core.domain.federation.signals import (
     header_context,
     keeps_header,
     manages,
+    poll_address,
     push_destination,
     require_pace,
     require_room,
@@ -145,6 +146,7 @@ class SignalStreams(Frozen):
     outbound: Outbound
     keyring: KeyRing
     system: System
+    issuer: str
 
     async def resolve(self, token: str, key: KeyThumbprint | None) -> SignalCaller:
         """The application whose own token this is. A token that is bound to a key needs this key. Raises `TokenExpired` and `TokenInvalid`,
@@ -154,7 +156,7 @@ class SignalStreams(Frozen):
         if key is not None or "cnf" in claims:
             require_shown(claims, key)
         client = client_named(claims)
-        if client is None or "resource_id" in claims or claims.get("aud") != f"services:{claims.get('org')}":
+        if client is None or "resource_id" in claims or "service_id" not in claims or claims.get("aud") != f"services:{claims.get('org')}":
             raise TokenInvalid(detail="only an application's own token is accepted here")
         issued_at = datetime.fromtimestamp(int(str(claims["iat"])), UTC)
         caller = await self.callers.find(ServiceId(UUID(str(claims["service_id"]))), client, issued_at)
@@ -264,15 +266,11 @@ class SignalStreams(Frozen):
     def _changed(self, stream: SignalStream, request: StreamRequest, settings: SignalSettings) -> SignalStream:
         if not isinstance(request.method, Unchanged):
             named = {one.urn: one for one in StreamMethod}.get(request.method)
-            if named is not StreamMethod.PUSH:
-                raise BadRequest(f"delivery.method: {StreamMethod.PUSH.urn}")
-            if isinstance(request.endpoint, Unchanged) or request.endpoint is None:
-                raise BadRequest("delivery.endpoint_url: where the signals go")
-            if not self.outbound.may_call(push_destination(request.endpoint, settings.hosts)):
-                raise BadRequest("delivery.endpoint_url: leads to an address that is not public")
-            stream = replace(stream, method=named, endpoint=request.endpoint)
-        elif stream.endpoint is None:
-            raise BadRequest("delivery: say how signals are delivered")
+            if named is None:
+                raise BadRequest(f"delivery.method: {' or '.join(one.urn for one in StreamMethod)}")
+            given = None if isinstance(request.endpoint, Unchanged) else request.endpoint
+            endpoint = self._pushed_to(given, settings) if named is StreamMethod.PUSH else self._polled_at(given, stream, request)
+            stream = replace(stream, method=named, endpoint=endpoint)
         if not isinstance(request.events, Unchanged):
             stream = replace(stream, events=asked_events(request.events))
         if not isinstance(request.description, Unchanged):
@@ -283,6 +281,20 @@ class SignalStreams(Frozen):
         if isinstance(request.header, str):
             stream = replace(stream, has_header=bool(authorization_header(request.header)))
         return stream
+
+    def _pushed_to(self, endpoint: str | None, settings: SignalSettings) -> str:
+        if endpoint is None:
+            raise BadRequest("delivery.endpoint_url: where the signals go")
+        if not self.outbound.may_call(push_destination(endpoint, settings.hosts)):
+            raise BadRequest("delivery.endpoint_url: leads to an address that is not public")
+        return endpoint
+
+    def _polled_at(self, endpoint: str | None, stream: SignalStream, request: StreamRequest) -> None:
+        """We say where a stream is polled. The application may send it back."""
+        if endpoint is not None and endpoint != poll_address(self.issuer, stream.id):
+            raise BadRequest("delivery.endpoint_url: a stream that is polled has the address that we give it")
+        if isinstance(request.header, str):
+            raise BadRequest("delivery.authorization_header: for streams that are pushed")
 
     def _sealed(self, stream: SignalStream, request: StreamRequest) -> bytes | None:
         return self.keyring.seal(request.header.encode(), header_context(stream.id)) if isinstance(request.header, str) else None

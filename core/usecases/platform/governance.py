@@ -148,7 +148,7 @@ class Governance(Frozen):
             if decision is None:
                 return held.organization
             await uow.organizations.save(decision.organization)
-            await uow.record(decision.event(by))
+            await uow.record_all([decision.event(by), *decision.for_streams()])
             await uow.commit()
         return decision.organization
 

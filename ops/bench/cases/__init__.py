@@ -72,6 +72,7 @@ CASES: Final[Mapping[str, Case]] = {
     "subscribed": webhooks.subscribed,
     "signals": signals.told,
     "signals_killed": signals.killed,
+    "signals_polled": signals.polled,
     "exported": siem.exported,
     "answers": answers.answers,
     "pages": pages.pages,

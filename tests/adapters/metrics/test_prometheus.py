@@ -108,6 +108,7 @@ def test_everything_else_that_is_told_shows(metrics: PrometheusMetrics) -> None:
     metrics.webhook_paused()
     metrics.logout_notice_attempted("failed", 0.2)
     metrics.signal_attempted("failed", 0.2)
+    metrics.signals_polled("sent", 2)
     metrics.siem_attempted("received", 0.3, 0.1, 12)
     metrics.siem_attempted("failed", 0.3, 0.1, 0)
     metrics.billing_event("invoice.paid", "applied")

@@ -28,7 +28,16 @@ from core.domain.federation.signals import (
 )
 from core.domain.identifiers import ClientId, OrganizationId, SignalStreamId, UserId
 from core.domain.record.event_types import Audience, event_type
-from core.domain.record.signals import OFFERED, SIGNALLED_EVENTS, VERIFIED_EVENT, SignalType
+from core.domain.record.signals import (
+    DROPPED_EVENT,
+    OFFERED,
+    PAUSING_EVENT,
+    PURGED_EVENT,
+    RESUMING_EVENT,
+    SIGNALLED_EVENTS,
+    VERIFIED_EVENT,
+    SignalType,
+)
 
 AT = datetime(2026, 11, 28, tzinfo=UTC)
 ADA = UserId(UUID(int=1))
@@ -162,6 +171,20 @@ def test_a_verification_is_about_the_stream() -> None:
     facts = told(due(VERIFIED_EVENT, user=None, details={"state": "abc", "service_id": "x"}))
     assert facts == {"state": "abc", "sub_id": {"format": "opaque", "id": str(STREAM)}}
     assert told(due(VERIFIED_EVENT, user=None)) == {"sub_id": {"format": "opaque", "id": str(STREAM)}}
+
+
+@pytest.mark.parametrize(("event", "status"), [(PAUSING_EVENT, "paused"), (RESUMING_EVENT, "enabled"), (DROPPED_EVENT, "enabled")])
+def test_an_update_is_about_the_stream(event: str, status: str) -> None:
+    facts = told(due(event, user=None, details={"reason": "Unpaid", "service_id": "x"}))
+    assert facts["sub_id"] == {"format": "opaque", "id": str(STREAM)}
+    # Nothing that an operator wrote gets into it.
+    assert (facts["status"], "Unpaid" in facts["reason"], set(facts)) == (status, False, {"status", "reason", "sub_id"})
+
+
+def test_a_deleted_account_is_told_of_the_person() -> None:
+    facts = told(due(PURGED_EVENT))
+    assert set(facts) == {"event_timestamp", "reason_admin", "sub_id"}
+    assert facts["sub_id"]["sub"] == str(ADA)
 
 
 def test_what_is_told_is_published_to_organizations() -> None:

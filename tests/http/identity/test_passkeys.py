@@ -145,7 +145,8 @@ async def test_one_is_added_named_and_removed(ada: Owner) -> None:
     assert (await ada.client.request("DELETE", one, token=ada.token)).status == 404
     assert (await ada.client.request("PATCH", one, body={"name": "Key"}, token=ada.token)).status == 404
     assert (await ada.client.get(PASSKEYS, token=ada.token)).json()["total"] == 1
-    entries = ada.people.rows("select action, details from audit_log where action like 'security.passkey.%' order by created_at, id")
+    named = "select action, details from audit_log where action like %s order by created_at, id"
+    entries = ada.people.rows(named, "security.passkey.%")
     assert [row["action"] for row in entries][-3:] == ["security.passkey.added", "security.passkey.renamed", "security.passkey.removed"]
     assert entries[-1]["details"]["passkey_id"] == added["id"]
     names = [row["name"] for row in ada.people.rows("select name from mfa_events order by id")]

@@ -10,6 +10,7 @@ from msgspec import convert
 from psycopg.errors import UniqueViolation
 
 from adapters.postgres.columns import Columns, IdRow
+from adapters.postgres.federation.signals import PURGED
 from adapters.postgres.identity.accounts import ACCOUNT, profile_of
 from adapters.postgres.identity.addresses import is_proved
 from adapters.postgres.identity.factors.mfa import grace_is_over, second_factor_due_in
@@ -152,7 +153,7 @@ class PrivacyRows(OnStatements):
             "until": request.requested_at,
             "limit": MOST_AT_ONCE,
         }
-        for statement in (*HOLDS, *CREDENTIALS):
+        for statement in (PURGED, *HOLDS, *CREDENTIALS):
             await self._statements.tell(statement, parameters)
         rows = await self._statements.ask(_Keys, REMEMBER, parameters)
         known = {**parameters, "keys": rows[0].email_keys}

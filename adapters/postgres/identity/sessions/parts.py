@@ -327,7 +327,7 @@ def subscription_state(found: Mapping[str, Any] | None) -> SubscriptionState:
 
 
 # Ids of notices begin with the time (UUIDv7), so that the order of the ids is the order of time.
-_NEW_ID: Final = "(lpad(to_hex((extract(epoch from now()) * 1000)::bigint), 12, '0') || '-7' || substr(gen_random_uuid()::text, 16))::uuid"
+NEW_ID: Final = "(lpad(to_hex((extract(epoch from now()) * 1000)::bigint), 12, '0') || '-7' || substr(gen_random_uuid()::text, 16))::uuid"
 
 
 def revoking(which: LiteralString) -> LiteralString:
@@ -429,7 +429,7 @@ def noticing(ended: LiteralString, *, by_policy: bool = False) -> LiteralString:
     return f"""
              insert into logout_notices (id, service_id, session_id, user_id, next_at, created_at, updated_at, stream_id, tell_at,
                                          ended_all, by_policy)
-             select {_NEW_ID}, told.id, ended.id, ended.user_id, now(), now(), now(), null::uuid, null::timestamptz, null::boolean,
+             select {NEW_ID}, told.id, ended.id, ended.user_id, now(), now(), now(), null::uuid, null::timestamptz, null::boolean,
                     null::boolean
                from {ended} as ended
                join all_services as told on told.id = ended.service_id
@@ -437,7 +437,7 @@ def noticing(ended: LiteralString, *, by_policy: bool = False) -> LiteralString:
                 -- Nobody signed in for an exchange, so nobody is signed out.
                 and not exists (select from sessions as opened where opened.id = ended.id and opened.exchanged_from is not null)
               union all
-             select {_NEW_ID}, told.id, md5(streams.id::text || ended.id::text)::uuid, ended.user_id, null, now(), now(), streams.id, now(),
+             select {NEW_ID}, told.id, md5(streams.id::text || ended.id::text)::uuid, ended.user_id, null, now(), now(), streams.id, now(),
                     not exists (
                         select from sessions as others
                          where others.user_id = ended.user_id and others.service_id = ended.service_id and others.revoked_at is null

@@ -14,6 +14,7 @@ from entrypoints.http.routes.federation import (
     identity_assertions,
     logout_notices,
     oidc,
+    polls,
     pushed_requests,
     saml,
     scim_discovery,
@@ -47,4 +48,5 @@ ROUTES: Final = Endpoints.of(
     directory_runs,
     signals,
     streams,
+    polls,
 )

@@ -34,7 +34,7 @@ class SignalsBody(msgspec.Struct, frozen=True, kw_only=True):
     """What an application may hear of, and where it may be told."""
 
     events: _Events
-    """`session-revoked`, `credential-change`, `account-disabled`, `account-enabled`: at least one."""
+    """`session-revoked`, `credential-change`, `account-disabled`, `account-enabled`, `account-purged`: at least one."""
     hosts: _Hosts = ()
     """The hosts that pushes may go to, at most 20: names without a port. A stream with another host is refused."""
 

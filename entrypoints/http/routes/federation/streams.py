@@ -15,6 +15,7 @@ from core.domain.federation.signals import (
     VERIFICATION_PACE,
     SignalCaller,
     SignalStream,
+    poll_address,
     transmitter_metadata,
 )
 from core.domain.identifiers import SignalStreamId
@@ -44,13 +45,17 @@ _Uris = Annotated[Sequence[str], msgspec.Meta(max_length=100), example([OFFERED[
 _Text = Annotated[str, msgspec.Meta(max_length=5_000)]
 
 
-class StreamDelivery(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+def _by_standard(name: str) -> str:
+    return f"{name}_url" if name == "endpoint" else name
+
+
+class StreamDelivery(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename=_by_standard):
     """How signals reach the application."""
 
     method: Annotated[str, example("urn:ietf:rfc:8935")]
-    """`urn:ietf:rfc:8935`: they are pushed."""
-    endpoint_url: Annotated[_Text, example("https://billing.example.org/signals")] | None = None
-    """Where they are pushed to: on a host that an owner has named."""
+    """`urn:ietf:rfc:8935`: they are pushed. `urn:ietf:rfc:8936`: the application polls."""
+    endpoint: Annotated[_Text, example("https://billing.example.org/signals")] | None = None
+    """Where they are pushed to: on a host that an owner has named. For a stream that is polled, leave it out: we give it an address."""
     authorization_header: Annotated[_Text, example("Bearer 8f3a")] | None = None
     """The header `Authorization` of each push. No answer has it. It is bound to scheme, host and port of the address."""
 
@@ -287,16 +292,16 @@ def _said(value: Any) -> Any:
 
 def _delivery(delivery: StreamDelivery) -> Mapping[str, Any]:
     header: str | Unchanged = UNCHANGED if delivery.authorization_header is None else delivery.authorization_header
-    return {"method": delivery.method, "endpoint": delivery.endpoint_url, "header": header}
+    return {"method": delivery.method, "endpoint": delivery.endpoint, "header": header}
 
 
 def _shown(stream: SignalStream, caller: SignalCaller, postern: Postern) -> StreamConfiguration:
-    settings = caller.allowed
+    settings, issuer = caller.allowed, postern.foundation.public_url
     return StreamConfiguration(
         stream_id=str(stream.id),
-        iss=postern.foundation.public_url,
+        iss=issuer,
         aud=caller.client,
-        delivery=StreamDelivery(method=stream.method.urn, endpoint_url=stream.endpoint),
+        delivery=StreamDelivery(method=stream.method.urn, endpoint=stream.endpoint or poll_address(issuer, stream.id)),
         events_supported=[one.uri for one in settings.events],
         events_requested=[one.uri for one in stream.events],
         events_delivered=[one.uri for one in stream.delivered(settings)],

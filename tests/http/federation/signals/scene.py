@@ -11,6 +11,7 @@ import trio
 
 from actors.dispatcher import DeliveryDispatcher
 from actors.foundation import Mailbox
+from actors.watchers import SignalPollWaker
 from adapters.postgres.upkeep.housekeeping import sweeps
 from core.domain.record.signals import OFFERED, SIGNAL_TOPIC
 from tests.http.client import Received
@@ -21,7 +22,7 @@ from tests.receiver import Call, Receiver
 
 SETTINGS: Final = "/api/organizations/acme/services/{}/signals"
 STREAMS, STATUS, VERIFY = "/ssf/streams", "/ssf/status", "/ssf/verification"
-PUSH: Final = "urn:ietf:rfc:8935"
+PUSH, POLL = "urn:ietf:rfc:8935", "urn:ietf:rfc:8936"
 CAEP: Final = "https://schemas.openid.net/secevent/caep/event-type/"
 RISC: Final = "https://schemas.openid.net/secevent/risc/event-type/"
 SSF: Final = "https://schemas.openid.net/secevent/ssf/event-type/"
@@ -63,6 +64,35 @@ class Signalling(Relying):
         await self.turned_on()
         return await self.stream(receiver, **changed)
 
+    async def polled(self, *, by: Application | None = None, **changed: Any) -> str:
+        """Signals are on, and the shop has a stream that it polls. Returns its id."""
+        if by is None:
+            await self.turned_on()
+        made = (await self.call("POST", STREAMS, {"delivery": {"method": POLL}, **changed}, by=by)).ok(201)
+        return str(made["stream_id"])
+
+    async def poll(self, stream: str, *, by: Application | None = None, **body: Any) -> Received:
+        return await self.call("POST", f"/ssf/poll/{stream}", body, by=by)
+
+    async def fetched(self, stream: str, **body: Any) -> dict[str, dict[str, Any]]:
+        """The claims of what waits for the stream, by their `jti`."""
+        answer = (await self.poll(stream, **{"returnImmediately": True, **body})).ok()
+        return {jti: await self.claims(token) for jti, token in answer["sets"].items()}
+
+    @asynccontextmanager
+    async def waking(self, longest: float = PATIENCE) -> AsyncIterator[None]:
+        """Polls wait, as long as this."""
+        postern = self.postern
+        postern.federation.signal_polls.longest = longest  # type: ignore[attr-defined]
+        waker = SignalPollWaker(
+            postern.federation.signal_polls, Mailbox.rung_by(postern.foundation.doorbell, SIGNAL_TOPIC), spread=lambda: 0.0
+        )
+        async with trio.open_nursery() as nursery:
+            await nursery.start(postern.foundation.doorbell.run)
+            await nursery.start(waker.run)
+            yield
+            nursery.cancel_scope.cancel()
+
     async def leaves(self, application: Application | None = None, person: Person | None = None) -> str:
         """A sign-in and a sign-out. Returns the person's id."""
         application = application or self.shop
@@ -91,7 +121,9 @@ class Signalling(Relying):
     async def verified(self, call: Call) -> dict[str, Any]:
         """The claims of a pushed SET, which a library checks as a receiver would."""
         assert call.headers["content-type"] == "application/secevent+jwt"
-        token = call.body.decode()
+        return await self.claims(call.body.decode())
+
+    async def claims(self, token: str) -> dict[str, Any]:
         self.log.remember(token)
         header = jwt.get_unverified_header(token)
         assert (header["typ"], header["alg"]) == ("secevent+jwt", "RS256")

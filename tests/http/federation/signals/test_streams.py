@@ -7,7 +7,7 @@ import pytest
 
 from core.domain.record.signals import OFFERED
 from tests.http.client import refused
-from tests.http.federation.signals.scene import CAEP, PUSH, RISC, SETTINGS, STATUS, STREAMS, VERIFY, Signalling, delivery
+from tests.http.federation.signals.scene import CAEP, POLL, PUSH, RISC, SETTINGS, STATUS, STREAMS, VERIFY, Signalling, delivery
 from tests.http.people import BASE_URL
 
 ALL = [one.uri for one in OFFERED]
@@ -20,7 +20,7 @@ async def test_the_metadata_say_where(signalling: Signalling) -> None:
         "spec_version": "1_0",
         "issuer": BASE_URL,
         "jwks_uri": f"{BASE_URL}/.well-known/jwks.json",
-        "delivery_methods_supported": [PUSH],
+        "delivery_methods_supported": [PUSH, POLL],
         "configuration_endpoint": f"{BASE_URL}{STREAMS}",
         "status_endpoint": f"{BASE_URL}{STATUS}",
         "verification_endpoint": f"{BASE_URL}{VERIFY}",
@@ -152,7 +152,9 @@ async def test_a_stream_is_made_read_changed_and_deleted(signalling: Signalling)
 @pytest.mark.parametrize(
     ("changed", "status"),
     [
-        ({"delivery": {"method": "urn:ietf:rfc:8936"}}, 400),
+        ({"delivery": {"method": "urn:ietf:rfc:8937"}}, 400),
+        ({"delivery": {"method": POLL, "endpoint_url": "https://127.0.0.1/"}}, 400),
+        ({"delivery": {"method": POLL, "authorization_header": "Bearer fig"}}, 400),
         ({"delivery": {"method": PUSH}}, 400),
         ({"delivery": {"method": PUSH, "endpoint_url": "http://app.example/"}}, 400),
         ({"delivery": {"method": PUSH, "endpoint_url": "https://app.example/"}}, 403),
