@@ -492,7 +492,14 @@ def assemble_federation(
             settings.public_url,
         ),
         signal_polls=signal_polls,
-        polled_streams=PolledStreams(stores.signals, signal_polls, foundation.token_signer, foundation.metrics, settings.public_url),
+        polled_streams=PolledStreams(
+            stores.signals,
+            PostgresSignalCallers(pool),
+            signal_polls,
+            foundation.token_signer,
+            foundation.metrics,
+            settings.public_url,
+        ),
         signal_deliveries=[
             Deliveries(
                 SignalReceivers(foundation.keyring, foundation.token_signer, foundation.metrics, settings.public_url),

@@ -1,8 +1,10 @@
-"""Receivers of webhooks for the benchmarks, in this process. They do as little as possible, because the benchmarks measure the sender."""
+"""Receivers of webhooks and signals for the benchmarks, in this process. They do little, because the benchmarks measure the sender."""
 
+import json
 import time
+from base64 import urlsafe_b64decode
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -56,8 +58,9 @@ class Receivers:
                     if not received:
                         return
                     buffered += received
-                buffered = buffered[length:]
-                await self._answer(stream, head.split(b" ", 2)[1], headers.get(b"x-webhook-delivery", b""))
+                body, buffered = buffered[:length], buffered[length:]
+                delivery = headers.get(b"x-webhook-delivery") or _signal(headers, body)
+                await self._answer(stream, head.split(b" ", 2)[1], delivery)
         except (trio.BrokenResourceError, trio.ClosedResourceError):
             pass
         finally:
@@ -75,6 +78,14 @@ class Receivers:
             self.arrived.setdefault(delivery, time.monotonic())
             self._came.set()
             await stream.send_all(_OK)
+
+
+def _signal(headers: Mapping[bytes, bytes], body: bytes) -> bytes:
+    """The id of a pushed signal, which is in its claims. Nothing for any other call."""
+    if headers.get(b"content-type") != b"application/secevent+jwt":
+        return b""
+    claims = body.split(b".")[1]
+    return str(json.loads(urlsafe_b64decode(claims + b"=" * (-len(claims) % 4)))["jti"]).encode()
 
 
 @asynccontextmanager

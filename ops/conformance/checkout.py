@@ -10,10 +10,12 @@ _SOURCES: Final = Path("src/main/java")
 _COMMENT: Final = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _PLAN: Final = re.compile(r'testPlanName\s*=\s*"([^"]+)"')
 _MODULE: Final = re.compile(r'testName\s*=\s*"([^"]+)"')
-# In the order in which they stand: a module, a module that is taken away again, and another plan whose modules are taken over.
+# In the order in which they stand: a module, modules that are taken away again, and another plan whose modules are taken over.
 _STEP: Final = re.compile(
-    r"(?P<less>\.remove\((?P<gone>\w+)\.class)|(?P<module>\w+)\.class|(?P<plan>\w+TestPlan)(?:\(\)\.|\.)(?:test\w*Modules\w*)"
+    r"\.remove(?:All\(List\.of)?\((?P<less>\s*\w+\.class[^)]*)|(?P<module>\w+)\.class"
+    r"|(?P<plan>\w+TestPlan)(?:\(\)\.|\.)(?:test\w*Modules\w*)"
 )
+_CLASS: Final = re.compile(r"(\w+)\.class")
 
 
 class Checkout:
@@ -29,7 +31,7 @@ class Checkout:
     @cached_property
     def plans(self) -> Mapping[str, str]:
         """The classes of the plans, by the plans' names."""
-        found = ((_PLAN.search(self._text(name)), name) for name in self._files if name.endswith("TestPlan"))
+        found = ((_PLAN.search(self._text(name)), name) for name in self._files if "TestPlan" in name)
         return {told[1]: name for told, name in found if told}
 
     def modules(self, plan: str) -> Sequence[str]:
@@ -40,7 +42,8 @@ class Checkout:
         listed: dict[str, None] = {}
         for step in _STEP.finditer(self._text(plan)):
             if step["less"]:
-                listed.pop(step["gone"], None)
+                for gone in _CLASS.findall(step["less"]):
+                    listed.pop(gone, None)
             elif step["plan"]:
                 listed |= dict.fromkeys(self._listed(step["plan"])) if step["plan"] != plan else {}
             elif self._name(step["module"]):

@@ -65,9 +65,9 @@ class SignalStore(Protocol):
 class SignalCallers(Protocol):
     """Outside any unit of work: one statement and one round trip."""
 
-    async def find(self, service: ServiceId, client: ClientId) -> SignalCaller | None:
-        """None for a service that has ended, that has another client id since, that is no longer one that authenticates, or whose
-        organization is not active.
+    async def find(self, service: ServiceId, client: ClientId, issued_at: datetime) -> SignalCaller | None:
+        """None for a service that has ended, that has another client id since, that is no longer one that authenticates, that has lost a
+        credential since its token was issued, or whose organization is not active.
         """
 
 

@@ -8,9 +8,10 @@ from typing import Final
 import pytest
 
 from ops.conformance.plans import module_of
-from tests.conformance.kit.installation import AskedServer, installed
+from tests.conformance.kit.installation import AskedServer, SuiteClient, installed
 from tests.conformance.kit.outcome import Outcome
 from tests.conformance.kit.relying import Suite
+from tests.conformance.kit.signals import receiver_of
 from tests.e2e.conftest import Installation as Prepared
 from tests.e2e.conftest import e2e_directory, installation
 from tests.e2e.postern import copy
@@ -58,3 +59,9 @@ def response_mode() -> str:
 def suite(conformance: AskedServer, outcome: Outcome, response_mode: str) -> Iterator[Suite]:
     with conformance.browser() as browser, conformance.client() as client:
         yield Suite(conformance, outcome, browser, client, response_mode)
+
+
+@pytest.fixture(scope="session")
+def receiver(conformance: AskedServer) -> SuiteClient:
+    """The application that hears signals."""
+    return receiver_of(conformance)

@@ -29,6 +29,7 @@ from core.domain.federation.oauth.exchanges import TokenExchange, subject_of
 from core.domain.federation.oauth.grants import Granted, client_claims
 from core.domain.federation.oauth.oidc import PERSON_CLAIMS, id_claims
 from core.domain.federation.oauth.resources import SCOPES
+from core.domain.federation.signals import DueSignal, signal_claims
 from core.domain.formats import Json
 from core.domain.identifiers import (
     ClientId,
@@ -38,6 +39,7 @@ from core.domain.identifiers import (
     ResourceServerId,
     ServiceId,
     SessionId,
+    SignalStreamId,
     UserId,
 )
 from core.domain.identity.proofs import Proved
@@ -74,6 +76,17 @@ REGISTERED = RegisteredClient(
     has_secret=True,
     secret=ClientSecretId(UUID(int=1)),
 )
+SIGNAL = DueSignal(
+    id=UUID(int=7),
+    attempts=0,
+    event=None,
+    user=UserId(UUID(int=1)),
+    stream=SignalStreamId(UUID(int=8)),
+    transaction="t",
+    happened_at=NOW,
+    queued_at=NOW,
+    details={},
+)
 FACTS = ServiceFacts(roles=["editor"], permissions=["pages.write"], teams=TEAMS, role="member")
 OPENED = OpenedSession(SESSION, Email("ada@example.org"), True, Token("refresh"), application=Application(CLIENT, SCOPES), facts=FACTS)
 PROFILE = StandardProfile(name="a", given_name="b", family_name="c", username="d", picture="e", zoneinfo="UTC", language="en", updated_at=1)
@@ -98,6 +111,7 @@ def test_every_name_of_every_token_is_reserved() -> None:
         preauthentication_claims(SESSION.user, "t", issuer=ISSUER, now=NOW, expires_at=NOW, state="s"),
         client_claims(REGISTERED, AUDIENCE, issuer=ISSUER, token_id="t", now=NOW, lifetime=LATER),
         _exchanged().claims(ISSUER, "t"),
+        signal_claims(SIGNAL, client=CLIENT, issuer=ISSUER),
         logout_claims(DueNotice(SESSION.id, SESSION.user, id=UUID(int=7), attempts=1), client=CLIENT, issuer=ISSUER, token_id="t", now=NOW),
     )
     names = {name for token in tokens for name in token}
@@ -127,6 +141,8 @@ def test_no_other_code_signs_tokens() -> None:
         "federation/grants.py",
         "federation/identity_assertions.py",
         "federation/logouts.py",
+        "federation/signal_polls.py",
+        "federation/signals.py",
         "identity/sessions.py",
         "identity/sign_in/landings.py",
         "tenancy/management_keys.py",

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 from pathlib import Path
 
@@ -16,14 +17,17 @@ from tests.places import ROOT
 
 TESTS = ROOT / "tests" / "conformance"
 CONFIGURATIONS = ROOT / "ops" / "conformance"
+TAKEN = re.compile(r"^from (tests\.conformance\.[\w.]+) import \*", re.MULTILINE)
 # Two in the plans of OpenID Connect, and two in FAPI 2.0.
 MOST_CAUSES = 4
 
 
 def functions(folder: str) -> set[str]:
-    """The tests of the folder. Those of the form post plan are those of the basic plan."""
-    files = (TESTS / ("basic" if folder == "form_post" else folder)).glob("test_*.py")
-    return {line[4:].partition("(")[0] for file in files for line in file.read_text().splitlines() if line.startswith("def test_")}
+    """The tests of the folder, and those of the files whose tests it takes over."""
+    own = list((TESTS / folder).glob("test_*.py"))
+    taken = [ROOT / f"{name.replace('.', '/')}.py" for file in own for name in TAKEN.findall(file.read_text())]
+    lines = (line for file in (*own, *taken) for line in file.read_text().splitlines())
+    return {line[4:].partition("(")[0] for line in lines if line.startswith("def test_")}
 
 
 def test_each_module_that_applies_has_a_test_of_its_name_and_no_other_has() -> None:
@@ -90,6 +94,13 @@ SUITE = {
             }
         }""",
     "two/OtherTestPlan.java": 'testPlanName = "other"; testModules = List.of(Dropped.class, Taken.class);',
+    "two/OtherTestPlanNarrow.java": """
+        testPlanName = "narrow"; modules = new ArrayList<>(OtherTestPlan.testModules);
+        modules.add(Known.class);
+        modules.removeAll(List.of(
+            Dropped.class,
+            Taken.class
+        ));""",
     "two/Known.java": '@PublishTestModule(testName = "oidcc-discovery-endpoint-verification")',
     "two/Fresh.java": '@PublishTestModule(testName = "fresh")',
     "two/Taken.java": '@PublishTestModule(testName = "taken")',
@@ -112,7 +123,8 @@ def test_the_modules_of_a_plan_are_read_from_its_class(checkout: Path) -> None:
     read = Checkout(checkout)
     name = "oidcc-config-certification-test-plan"
     assert read.modules(name) == ["taken", "oidcc-discovery-endpoint-verification", "fresh"]
-    assert dict(read.plans) == {name: "OneTestPlan", "other": "OtherTestPlan"}
+    assert dict(read.plans) == {name: "OneTestPlan", "other": "OtherTestPlan", "narrow": "OtherTestPlanNarrow"}
+    assert read.modules("narrow") == ["oidcc-discovery-endpoint-verification"]
 
 
 def test_a_newer_suite_says_what_ours_lacks(checkout: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -168,5 +180,9 @@ def test_the_files_for_the_suite_have_what_it_reads(file: Path) -> None:
             assert all(given[one].keys() >= {"client_id", "scope", "jwks", "dpop_signing_alg"} for one in ("client", "client2"))
         case "authzen":
             assert given["pdp"].keys() == {"policy_decision_point", "api_key"}
+        case "signals":
+            assert given["server"]["discoveryUrl"].endswith("/.well-known/openid-configuration")
+            assert given["client"].keys() == {"client_id", "client_secret", "scope"}
+            assert given["ssf"]["transmitter"].keys() == {"issuer", "push_endpoint_authorization_header"}
         case _:
             assert file.stem in {"modules", "package", "package-lock"}

@@ -11,7 +11,7 @@ from uuid import UUID
 import trio
 from psycopg.types.json import Jsonb
 
-from adapters.postgres.columns import array, storable_text
+from adapters.postgres.columns import array
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.federation.signals import (
     POLLED,
@@ -87,7 +87,7 @@ class PostgresSignalPolls:
 
     async def acknowledge(self, stream: SignalStreamId, received: Collection[UUID], refused: Mapping[UUID, str]) -> int:
         answers = [{"id": str(one), "error": None} for one in received if one not in refused]
-        answers += [{"id": str(one), "error": f"refused: {storable_text(error)}"} for one, error in refused.items()]
+        answers += [{"id": str(one), "error": error} for one, error in refused.items()]
         parameters = {"stream": stream, "answers": Jsonb(answers)}
         return only(await ask(self._pool, _Acknowledged, _ACKNOWLEDGE, parameters)).number
 

@@ -160,6 +160,7 @@ class _Caller(Frozen):
     client_id: str
     events: list[str] | None
     hosts: list[str] | None
+    issued_at: datetime
 
     def caller(self) -> SignalCaller:
         return SignalCaller(
@@ -169,6 +170,7 @@ class _Caller(Frozen):
             organization_slug=self.organization_slug,
             client=ClientId(self.client_id),
             settings=_settings(self.events, self.hosts),
+            issued_at=self.issued_at,
         )
 
 
@@ -178,17 +180,21 @@ class PostgresSignalCallers:
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
-    async def find(self, service: ServiceId, client: ClientId) -> SignalCaller | None:
-        return first_made(await ask(self._pool, _Caller, _CALLER, {"service": service, "client": storable_text(client)}), _Caller.caller)
+    async def find(self, service: ServiceId, client: ClientId, issued_at: datetime) -> SignalCaller | None:
+        parameters = {"service": service, "client": storable_text(client), "issued_at": issued_at}
+        return first_made(await ask(self._pool, _Caller, _CALLER, parameters), _Caller.caller)
 
 
+# A token from before the application lost a credential may be that of somebody who found the credential. Tokens name the second of their
+# issue.
 _CALLER: Final[LiteralString] = f"""
     select services.id as service_id, services.slug as service_slug, services.org_id, organizations.slug as organization_slug,
-           services.oauth_client_id as client_id, signal_settings.events, signal_settings.hosts
+           services.oauth_client_id as client_id, signal_settings.events, signal_settings.hosts, %(issued_at)s::timestamptz as issued_at
       from services
       join organizations on organizations.id = services.org_id
       left join signal_settings on signal_settings.service_id = services.id
      where services.id = %(service)s and services.oauth_client_id = %(client)s and organizations.status = 'active' and {AUTHENTICATES}
+       and coalesce(%(issued_at)s::timestamptz >= date_trunc('second', services.credential_removed_at), true)
 """
 
 

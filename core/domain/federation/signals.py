@@ -7,6 +7,7 @@ Security event tokens (SETs, RFC 8417): what is told of an event, and when a fai
 """
 
 import json
+import re
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -15,6 +16,8 @@ from typing import Final
 from uuid import UUID
 
 from core.domain.errors import BadRequest, Forbidden, RateLimited
+from core.domain.federation.oauth.refusals import InsufficientScope
+from core.domain.federation.oauth.resources import words
 from core.domain.formats import Json
 from core.domain.identifiers import ClientId, OrganizationId, ServiceId, SignalStreamId, UserId
 from core.domain.outbound import NotADestination, OutboundDestination, destination, host, is_public
@@ -31,6 +34,7 @@ from core.domain.record.signals import (
     VERIFIED_EVENT,
     SignalType,
 )
+from core.domain.services.resource_servers import MANAGE_SIGNALS
 from core.domain.services.services import Service
 from core.frozen import Frozen
 
@@ -42,8 +46,6 @@ LONGEST_DESCRIPTION: Final = 200
 LONGEST_HEADER: Final = 4_000
 LONGEST_STATE: Final = 1_000
 LONGEST_REASON: Final = 200
-LONGEST_ERROR: Final = 60
-"""What is kept of the error by which an application refuses a signal."""
 VERIFICATION_PACE: Final = timedelta(seconds=10)
 """A stream may ask for a verification once in this time."""
 
@@ -136,6 +138,15 @@ class SignalCaller(Frozen, kw_only=True):
     organization_slug: str
     client: ClientId
     settings: SignalSettings | None
+    issued_at: datetime
+    """When its token was."""
+    may_manage: bool = True
+    """A token that was asked for with `ssf.read` alone may not."""
+
+    def require_management(self) -> None:
+        """Raises `InsufficientScope`."""
+        if not self.may_manage:
+            raise InsufficientScope(MANAGE_SIGNALS)
 
     @property
     def allowed(self) -> SignalSettings:
@@ -143,6 +154,11 @@ class SignalCaller(Frozen, kw_only=True):
         if self.settings is None:
             raise Forbidden("No owner of the organization has turned signals on for this application")
         return self.settings
+
+
+def manages(claims: Mapping[str, Json]) -> bool:
+    """Whether an application's own token may change streams: it was asked for with `ssf.manage`, or without scopes."""
+    return "scope" not in claims or MANAGE_SIGNALS in words(str(claims["scope"]))
 
 
 def signal_events(names: Collection[str]) -> tuple[SignalType, ...]:
@@ -325,19 +341,29 @@ class SignalRules(DeliveryRules):
     def answered(
         self, due: DueDelivery, status: int, body: bytes, *, retry_after: str | None, now: datetime, spread: float
     ) -> DeliveryOutcome:
-        named = _refused_for(body) if status == 400 else None
-        if named is not None:
-            return DeliveryOutcome(due.id, due.attempts, delivered=False, status_code=status, error=f"refused: {named}")
+        refusal = _refusal(body) if status == 400 else None
+        if refusal is not None:
+            return DeliveryOutcome(due.id, due.attempts, delivered=False, status_code=status, error=refusal)
         return super().answered(due, status, body, retry_after=retry_after, now=now, spread=spread)
 
 
-def _refused_for(body: bytes) -> str | None:
+_ERROR_NAME: Final = re.compile(r"[A-Za-z0-9_.:-]{1,60}")
+
+
+def _refusal(body: bytes) -> str | None:
     try:
         answer = json.loads(body)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     named = answer.get("err") if isinstance(answer, dict) else None
-    return named[:LONGEST_ERROR] if isinstance(named, str) and named else None
+    return refused_for(named) if isinstance(named, str) and named else None
+
+
+def refused_for(named: str) -> str:
+    """What is kept of the error by which an application refuses a signal. Nothing else of what it says is kept: people and programs read
+    it.
+    """
+    return f"refused: {named}" if _ERROR_NAME.fullmatch(named) else "refused"
 
 
 _HOURS: Final = tuple(timedelta(hours=hours) for hours in (1, 3, 6, 10))

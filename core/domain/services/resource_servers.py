@@ -41,7 +41,8 @@ LONGEST_MAX_AGE: Final = 2_592_000
 # After an identifier has changed hands, every token that was made for the organization before is over.
 SETTLES_AFTER: Final = timedelta(seconds=LONGEST_LIFETIME)
 
-SIGNAL_SCOPES: Final = frozenset({"ssf.manage", "ssf.read"})
+MANAGE_SIGNALS: Final = "ssf.manage"
+SIGNAL_SCOPES: Final = frozenset({MANAGE_SIGNALS, "ssf.read"})
 """Scopes of shared signals. An API that had one before keeps it, and its organization has no signals until the scope has another name."""
 
 RESERVED_SCOPES: Final = frozenset(

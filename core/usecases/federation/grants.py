@@ -5,7 +5,7 @@ Token exchange: a service gets a token for another API, to act there in a person
 The JWT bearer grant for workloads: the signed token of a trusted issuer, in place of a secret (RFC 7523).
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Protocol
 
@@ -47,6 +47,7 @@ from core.domain.identity.sessions import AgentsForbidden
 from core.domain.identity.upstream.jwt_assertions import AssertionFault, AssertionRefused, SignedToken, TrustedKeys, require_readable
 from core.domain.key_proofs import KeyThumbprint
 from core.domain.secrets import Token
+from core.domain.services.resource_servers import SIGNAL_SCOPES
 from core.domain.services.services import ServiceType
 from core.domain.tenancy.trusted_issuers import TrustedIssuer, admitted, farthest, of_issuer
 from core.domain.tokens import NoAudience, TokenAudience
@@ -208,7 +209,8 @@ class Grants(Frozen):
         look at the database. Raises `KeyProofMissing`.
         """
         client.require_bound(request.key)
-        audience = await self._audience_of_client(request, client)
+        scopes = signal_scopes(request)
+        audience = None if scopes else await self._audience_of_client(request, client)
         lifetime, algorithm = self.access_lifetime, client.access_token_algorithm
         if audience is not None:
             lifetime, algorithm = audience.lifetime or lifetime, audience.algorithm
@@ -219,11 +221,12 @@ class Grants(Frozen):
             token_id=str(self.system.ids.new()),
             now=self.system.clock.now(),
             lifetime=lifetime,
+            scopes=scopes,
             key=request.key,
         )
         token = Token(await self.signer.sign_for_application(claims, algorithm))
         self.metrics.token_issued()
-        scope = None if audience is None else " ".join(audience.scopes) or None
+        scope = " ".join(scopes if audience is None else audience.scopes) or None
         return IssuedTokens(token, int(lifetime.total_seconds()), scope, key=request.key)
 
     async def _audience_of_client(self, request: TokenRequest, client: RegisteredClient) -> TokenAudience | None:
@@ -231,10 +234,16 @@ class Grants(Frozen):
         resource = one_resource(request.resources)
         if resource is None:
             if request.scope is not None:
-                raise InvalidScope("There are no scopes for a client's own token, unless it names an API as its resource")
+                raise InvalidScope("A client's own token has the scopes of an API that it names as its resource, or those of signals")
             return None
         offered = await self.resources.find(client.service, [resource], None)
         return of_application(offered, words(request.scope or ""))
+
+
+def signal_scopes(request: TokenRequest) -> Sequence[str]:
+    """The scopes of a client's own token for signals, for receivers that ask for them. A token without scopes opens signals, too."""
+    asked = words(request.scope or "")
+    return asked if not request.resources and SIGNAL_SCOPES.issuperset(asked) else ()
 
 
 class RefreshGrant(Frozen):

@@ -4,12 +4,12 @@ from collections.abc import Collection, Mapping
 from uuid import UUID
 
 from core.domain.errors import found
-from core.domain.federation.signals import LONGEST_ERROR, MOST_POLLED, DueSignal, SignalCaller, StreamMethod, signal_claims
+from core.domain.federation.signals import MOST_POLLED, DueSignal, SignalCaller, StreamMethod, refused_for, signal_claims
 from core.domain.identifiers import SignalStreamId
 from core.frozen import Frozen
 from core.usecases.federation.signals import NO_SUCH_STREAM
 from ports.crypto import TokenSigner
-from ports.federation.signals import SignalPolls, SignalStore
+from ports.federation.signals import SignalCallers, SignalPolls, SignalStore
 from ports.metrics import Metrics
 
 
@@ -30,6 +30,7 @@ class Polled(Frozen, kw_only=True):
 
 class PolledStreams(Frozen):
     store: SignalStore
+    callers: SignalCallers
     polls: SignalPolls
     signer: TokenSigner
     metrics: Metrics
@@ -45,13 +46,17 @@ class PolledStreams(Frozen):
         return await self._waiting(caller, stream, poll)
 
     async def wait(self, caller: SignalCaller, stream: SignalStreamId, poll: Poll) -> Polled:
-        """What comes within the time that a poll may wait; nothing, at once, if it may not."""
+        """What comes within the time that a poll may wait; nothing, at once, if it may not. Whoever has lost the right meanwhile gets
+        nothing.
+        """
         if not await self.polls.wait(caller.organization, stream):
+            return Polled(signals={})
+        if await self.callers.find(caller.service, caller.client, caller.issued_at) is None:
             return Polled(signals={})
         return await self._waiting(caller, stream, poll)
 
     async def _answered(self, stream: SignalStreamId, poll: Poll) -> None:
-        refused = {one: error[:LONGEST_ERROR] for jti, error in poll.refused.items() if (one := _id(jti)) is not None}
+        refused = {one: refused_for(error) for jti, error in poll.refused.items() if (one := _id(jti)) is not None}
         received = [one for jti in poll.received if (one := _id(jti)) is not None]
         if received or refused:
             self.metrics.signals_polled("acknowledged", await self.polls.acknowledge(stream, received, refused))

@@ -1,7 +1,7 @@
 """Shared signals: owners turn them on for an application, the application makes streams, and a dispatcher pushes what streams hear."""
 
 from collections.abc import Collection, Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from uuid import UUID
 
 from core.domain.errors import BadRequest, Conflict, TokenInvalid, found
@@ -23,6 +23,7 @@ from core.domain.federation.signals import (
     goes_to,
     header_context,
     keeps_header,
+    manages,
     poll_address,
     push_destination,
     require_pace,
@@ -157,11 +158,12 @@ class SignalStreams(Frozen):
         client = client_named(claims)
         if client is None or "resource_id" in claims or "service_id" not in claims or claims.get("aud") != f"services:{claims.get('org')}":
             raise TokenInvalid(detail="only an application's own token is accepted here")
-        caller = await self.callers.find(ServiceId(UUID(str(claims["service_id"]))), client)
+        issued_at = datetime.fromtimestamp(int(str(claims["iat"])), UTC)
+        caller = await self.callers.find(ServiceId(UUID(str(claims["service_id"]))), client, issued_at)
         if caller is None:
-            raise TokenInvalid(detail="the application, or its organization, is not active")
+            raise TokenInvalid(detail="the application, or its organization, is not active, or the token is older than its credentials")
         _ = caller.allowed
-        return caller
+        return replace(caller, may_manage=manages(claims))
 
     async def list(self, caller: SignalCaller) -> Sequence[SignalStream]:
         return await self.store.list(caller.service)
@@ -257,7 +259,8 @@ class SignalStreams(Frozen):
             await uow.commit()
 
     async def _held(self, uow: UnitOfWork, caller: SignalCaller) -> SignalSettings:
-        """The settings as they are now. An owner may have turned signals off since the request came in. Raises `Forbidden`."""
+        """The settings as they are now, for a change: an owner may have turned signals off since the request came. Raises `Forbidden`."""
+        caller.require_management()
         return replace(caller, settings=await uow.signals.hold_settings(caller.service)).allowed
 
     def _changed(self, stream: SignalStream, request: StreamRequest, settings: SignalSettings) -> SignalStream:

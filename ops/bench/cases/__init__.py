@@ -27,6 +27,7 @@ from ops.bench.cases import (
     webhooks,
 )
 from ops.bench.cases.observing import traces
+from ops.bench.cases.telling import signals
 from ops.bench.harness import Case
 
 CASES: Final[Mapping[str, Case]] = {
@@ -69,6 +70,9 @@ CASES: Final[Mapping[str, Case]] = {
     "destinations": webhooks.destinations,
     "delivered": webhooks.delivered,
     "subscribed": webhooks.subscribed,
+    "signals": signals.told,
+    "signals_killed": signals.killed,
+    "signals_polled": signals.polled,
     "exported": siem.exported,
     "answers": answers.answers,
     "pages": pages.pages,

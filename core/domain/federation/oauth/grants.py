@@ -118,10 +118,12 @@ def client_claims(
     token_id: str,
     now: datetime,
     lifetime: timedelta,
+    scopes: Sequence[str] = (),
     key: KeyThumbprint | None = None,
 ) -> Mapping[str, Json]:
     """The claims of an application's own token (RFC 9068). The token names the application and no person. It names no session, so no caller
-    rule admits it. No session's token has its audience, except at an API that both may ask for: there, `sub` is the client.
+    rule but that of signals admits it. No session's token has its audience, except at an API that both may ask for: there, `sub` is the
+    client.
     """
     claims: dict[str, Json] = {
         "iss": issuer,
@@ -137,6 +139,8 @@ def client_claims(
         "service": client.context.service_slug,
         "service_id": str(client.context.service),
     }
+    if scopes:
+        claims["scope"] = " ".join(scopes)
     if audience is not None:
         claims |= {"aud": audience.identifier, "resource_id": str(audience.id), "scope": " ".join(audience.scopes)}
     return bound(claims, key)

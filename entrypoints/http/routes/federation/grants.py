@@ -107,7 +107,7 @@ class TokenRequestBody(ClientFields, frozen=True, kw_only=True):
     """
     scope: Annotated[str, msgspec.Meta(max_length=LONGEST_SCOPES)] | None = None
     """With a refresh token: fewer scopes than the granted ones, for the new access token. With `client_credentials` and `resource`, and in
-    an exchange: scopes of the API.
+    an exchange: scopes of the API. With `client_credentials` alone: `ssf.manage` or `ssf.read`, for the endpoints of signals.
     """
     resource: Annotated[Sequence[str], msgspec.Meta(max_length=MOST_RESOURCES), example(["https://api.acme.example/orders"])] = ()
     """The identifier of the API that the access token is for (RFC 8707), once. If one API was granted, it may be left out."""

@@ -1,0 +1,1 @@
+"""Cases about what others are told."""
