@@ -22,6 +22,8 @@ TOLD: Final = {
     "core/domain/tenancy/join_requests.py": {"told_at"},
     "adapters/postgres/identity/accounts.py": {"told"},
     "adapters/postgres/tenancy/callers.py": {"told"},
+    # What became of what an application was to learn.
+    "core/domain/federation/signals.py": {"NO_LONGER_TOLD", "TOLD_WITH_ANOTHER"},
     # A member of the checks that a connection keeps.
     "core/domain/identity/upstream/connection_tests.py": {"told"},
 }

@@ -13,7 +13,7 @@ from core.domain.record.signals import SIGNALLED_EVENTS, SignalType
 from core.frozen import Frozen
 
 
-class _Told(Frozen):
+class _Logged(Frozen):
     """One row of nulls when there is nothing."""
 
     id: UUID | None
@@ -58,13 +58,13 @@ class PostgresSignalLog(OnPool):
         limit: int,
     ) -> Sequence[SignalDelivery] | None:
         asked = {"organization": organization, "slug": storable_text(service_slug), "stream": stream}
-        rows = await ask(self._pool, _Told, _LIST, {**asked, "before": before or _LAST, "delivered": delivered, "limit": limit})
+        rows = await ask(self._pool, _Logged, _LIST, {**asked, "before": before or _LAST, "delivered": delivered, "limit": limit})
         return listed([row.delivery() for row in rows])
 
 
 _LAST: Final = UUID(int=2**128 - 1)
 _WANTED: Final = "(%(delivered)s::boolean is null or (delivered_at is not null) = %(delivered)s)"
-_TOLD: Final = "delivered_at, status_code, error, created_at, updated_at"
+_OUTCOME: Final = "delivered_at, status_code, error, created_at, updated_at"
 
 # Each queue gives as many as the page can need, by an index. The ids of events and of notices begin with the time.
 _LIST: Final[LiteralString] = f"""
@@ -74,13 +74,13 @@ _LIST: Final[LiteralString] = f"""
       left join lateral (
                select *
                  from (
-                          (select id, event_id as place, event_name, attempts, next_at, {_TOLD}
+                          (select id, event_id as place, event_name, attempts, next_at, {_OUTCOME}
                              from webhook_deliveries
                             where webhook_id = signal_streams.id and kind = 'signal' and event_id < %(before)s and {_WANTED}
                             order by event_id desc
                             limit %(limit)s)
                            union all
-                          (select id, id, null, attempts, tell_at, {_TOLD}
+                          (select id, id, null, attempts, tell_at, {_OUTCOME}
                              from logout_notices
                             where logout_notices.service_id = services.id and stream_id = signal_streams.id and id < %(before)s
                               and {_WANTED}

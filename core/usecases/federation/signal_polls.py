@@ -13,7 +13,7 @@ from ports.federation.signals import SignalCallers, SignalPolls, SignalStore
 from ports.metrics import Metrics
 
 
-class Poll(Frozen, kw_only=True):
+class SignalPoll(Frozen, kw_only=True):
     """What an application sends. `refused` says why, by the signal's `jti`."""
 
     received: Collection[str] = ()
@@ -36,7 +36,7 @@ class PolledStreams(Frozen):
     metrics: Metrics
     issuer: str
 
-    async def poll(self, caller: SignalCaller, stream: SignalStreamId, poll: Poll) -> Polled:
+    async def poll(self, caller: SignalCaller, stream: SignalStreamId, poll: SignalPoll) -> Polled:
         """Takes the application's answers, and returns what waits. What it does not acknowledge comes again. Raises `NotFound`, also for a
         stream of another application, and for one that is pushed.
         """
@@ -45,7 +45,7 @@ class PolledStreams(Frozen):
         await self._answered(stream, poll)
         return await self._waiting(caller, stream, poll)
 
-    async def wait(self, caller: SignalCaller, stream: SignalStreamId, poll: Poll) -> Polled:
+    async def wait(self, caller: SignalCaller, stream: SignalStreamId, poll: SignalPoll) -> Polled:
         """What comes within the time that a poll may wait; nothing, at once, if it may not. Whoever has lost the right meanwhile gets
         nothing.
         """
@@ -55,13 +55,13 @@ class PolledStreams(Frozen):
             return Polled(signals={})
         return await self._waiting(caller, stream, poll)
 
-    async def _answered(self, stream: SignalStreamId, poll: Poll) -> None:
+    async def _answered(self, stream: SignalStreamId, poll: SignalPoll) -> None:
         refused = {one: refused_for(error) for jti, error in poll.refused.items() if (one := _id(jti)) is not None}
         received = [one for jti in poll.received if (one := _id(jti)) is not None]
         if received or refused:
             self.metrics.signals_polled("acknowledged", await self.polls.acknowledge(stream, received, refused))
 
-    async def _waiting(self, caller: SignalCaller, stream: SignalStreamId, poll: Poll) -> Polled:
+    async def _waiting(self, caller: SignalCaller, stream: SignalStreamId, poll: SignalPoll) -> Polled:
         most = MOST_POLLED if poll.most is None else min(poll.most, MOST_POLLED)
         if most == 0:
             return Polled(signals={})

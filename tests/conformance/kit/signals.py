@@ -38,7 +38,7 @@ _OFFERED: Final = ("session-revoked", "credential-change", "account-disabled", "
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class HeardSignal:
     """A security event token, and the headers of the push that brought it."""
 
     token: str
@@ -60,7 +60,7 @@ class Heard:
         return dict(told)
 
 
-def _pushed(came: ssl.SSLSocket) -> Heard:
+def _pushed(came: ssl.SSLSocket) -> HeardSignal:
     heard = b""
     while b"\r\n\r\n" not in heard:
         heard += came.recv(65536)
@@ -70,13 +70,13 @@ def _pushed(came: ssl.SSLSocket) -> Heard:
     while len(body) < int(headers["content-length"]):
         body += came.recv(65536)
     came.sendall(b"HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
-    return Heard(body.decode(), headers)
+    return HeardSignal(body.decode(), headers)
 
 
 @contextmanager
-def pushed(certificates: Certificates) -> Iterator[tuple[int, "queue.Queue[Heard]"]]:
+def pushed(certificates: Certificates) -> Iterator[tuple[int, "queue.Queue[HeardSignal]"]]:
     """The port of a receiver by https, and what is pushed there."""
-    heard: queue.Queue[Heard] = queue.Queue()
+    heard: queue.Queue[HeardSignal] = queue.Queue()
     with socket.create_server(("127.0.0.1", 0)) as listener:
 
         def listen() -> None:
@@ -102,7 +102,7 @@ class Transmitter:
     is_interop: bool
     """Of the interoperability profile of CAEP."""
     port: int
-    queue: "queue.Queue[Heard]"
+    queue: "queue.Queue[HeardSignal]"
     header: str | None = "Bearer push_token_1"
     """The `Authorization` header of pushes."""
     stream: dict[str, Any] = field(default_factory=dict)
@@ -192,13 +192,13 @@ class Transmitter:
         self.asked_at = time.monotonic()
         return state
 
-    def next_push(self) -> Heard:
+    def next_push(self) -> HeardSignal:
         heard = self.queue.get(timeout=PATIENCE)
         assert heard.headers["content-type"] == "application/secevent+jwt"
         assert heard.headers.get("authorization") == self.header
         return heard
 
-    def poll(self, *, most: int = 10, ack: list[str] | None = None) -> dict[str, Heard]:
+    def poll(self, *, most: int = 10, ack: list[str] | None = None) -> dict[str, HeardSignal]:
         """RFC 8936 section 2.4: polls, acknowledges, or does both."""
         body: dict[str, Any] = {"maxEvents": most, "returnImmediately": True}
         if ack is not None:
@@ -206,16 +206,16 @@ class Transmitter:
         answer = self.ask("POST", self.stream["delivery"]["endpoint_url"], body)
         assert answer.status_code == 200, answer.text
         assert is_json(answer)
-        return {name: Heard(token) for name, token in answer.json()["sets"].items()}
+        return {name: HeardSignal(token) for name, token in answer.json()["sets"].items()}
 
-    def soon(self) -> dict[str, Heard]:
+    def soon(self) -> dict[str, HeardSignal]:
         """Polls until something is there, as the suite waits for five seconds."""
         until = time.monotonic() + PATIENCE
         while not (found := self.poll()) and time.monotonic() < until:
             time.sleep(0.1)
         return found
 
-    def is_signal(self, heard: Heard) -> dict[str, Any]:
+    def is_signal(self, heard: HeardSignal) -> dict[str, Any]:
         """The conditions of each security event token. Returns its claims."""
         header = jwt.get_unverified_header(heard.token)
         assert header["typ"] == "secevent+jwt"
@@ -235,13 +235,13 @@ class Transmitter:
         assert claims["txn"]
         return claims
 
-    def is_verification(self, heard: Heard, state: str) -> None:
+    def is_verification(self, heard: HeardSignal, state: str) -> None:
         claims = self.is_signal(heard)
         assert claims["sub_id"] == {"format": "opaque", "id": self.id}
         assert heard.event == VERIFICATION
         assert heard.facts["state"] == state
 
-    def is_caep(self, heard: Heard) -> str:
+    def is_caep(self, heard: HeardSignal) -> str:
         """The conditions of CAEP 1.0. Returns the type of the event."""
         self.is_signal(heard)
         facts = heard.facts

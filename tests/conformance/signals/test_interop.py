@@ -8,7 +8,7 @@ import pyotp
 
 from tests.conformance.kit.installation import ALICE, PASSWORD
 from tests.conformance.kit.relying import Suite
-from tests.conformance.kit.signals import ASKED, PUSH, VERIFICATION, Heard, Transmitter
+from tests.conformance.kit.signals import ASKED, PUSH, VERIFICATION, HeardSignal, Transmitter
 from tests.patience import PATIENCE
 
 
@@ -35,9 +35,9 @@ def lives(suite: Suite, transmitter: Transmitter) -> None:
     assert revoked.is_success, revoked.text
 
 
-def heard(transmitter: Transmitter, wanted: set[str]) -> list[Heard]:
+def heard(transmitter: Transmitter, wanted: set[str]) -> list[HeardSignal]:
     """Until each of these types of events has come."""
-    found: list[Heard] = []
+    found: list[HeardSignal] = []
     until = time.monotonic() + PATIENCE
     while not wanted <= {one.event for one in found} and time.monotonic() < until:
         if transmitter.method == PUSH:

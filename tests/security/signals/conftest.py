@@ -7,11 +7,11 @@ from tests.conftest import CapturedLog
 from tests.http import conftest as http
 from tests.http.people import People
 from tests.http.signing_in import unlimited
-from tests.security.signals.world import Listening
+from tests.security.signals.world import ListeningApplication
 
 database_url, postern, people = http.database_url, http.postern, http.people
 
 
 @pytest.fixture
-def listening(postern: Postern, people: People, log: CapturedLog) -> Listening:
-    return Listening(postern, people, unlimited(postern), log)
+def listening(postern: Postern, people: People, log: CapturedLog) -> ListeningApplication:
+    return ListeningApplication(postern, people, unlimited(postern), log)

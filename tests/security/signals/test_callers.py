@@ -11,7 +11,7 @@ from tests.http.federation.relying import INTROSPECT, REVOKE, USERINFO, Applicat
 from tests.http.federation.signals.scene import SETTINGS, STATUS, STREAMS, VERIFY, delivery
 from tests.patience import PATIENCE
 from tests.receiver import Receiver, answering, receiving
-from tests.security.signals.world import Listening
+from tests.security.signals.world import ListeningApplication
 
 SECRETS: Final = "/api/organizations/acme/services/shop/client-secrets"
 OTHERS: Final = "urn:ietf:params:oauth:grant-type:token-exchange"
@@ -29,21 +29,21 @@ def calls(stream: str) -> Iterator[tuple[str, str, Any]]:
     yield "DELETE", f"{STREAMS}?stream_id={stream}", None
 
 
-async def all_refused(listening: Listening, stream: str, token: str, status: int) -> None:
+async def all_refused(listening: ListeningApplication, stream: str, token: str, status: int) -> None:
     for method, target, body in calls(stream):
         answer = await listening.client.request(method, target, body=body, token=token)
         assert answer.status == status, (method, target, answer.body)
 
 
-async def unchanged(listening: Listening, before: list[dict[str, Any]]) -> None:
+async def unchanged(listening: ListeningApplication, before: list[dict[str, Any]]) -> None:
     assert listening.people.rows("select * from signal_streams order by id") == before
 
 
-def kept(listening: Listening) -> list[dict[str, Any]]:
+def kept(listening: ListeningApplication) -> list[dict[str, Any]]:
     return listening.people.rows("select * from signal_streams order by id")
 
 
-async def test_a_stream_of_another_application_does_not_exist(listening: Listening) -> None:
+async def test_a_stream_of_another_application_does_not_exist(listening: ListeningApplication) -> None:
     """Of another organization, and of the same one."""
     till = listening.application(listening.acme, "till", secret=True)
     async with receiving(answering(202)) as receiver:
@@ -59,7 +59,7 @@ async def test_a_stream_of_another_application_does_not_exist(listening: Listeni
         assert listening.queued() == ["session-revoked"]
 
 
-async def test_a_secret_from_before_the_rotation_opens_nothing(listening: Listening) -> None:
+async def test_a_secret_from_before_the_rotation_opens_nothing(listening: ListeningApplication) -> None:
     """Nor does the token that somebody got by it."""
     async with receiving(answering(202)) as receiver:
         stream = (await listening.listening(receiver))["stream_id"]
@@ -80,7 +80,7 @@ async def test_a_secret_from_before_the_rotation_opens_nothing(listening: Listen
         assert (await listening.call("GET", f"{STREAMS}?stream_id={stream}", by=rotated)).status == 200
 
 
-async def test_after_an_owner_turned_signals_off_nothing_goes_out(listening: Listening) -> None:
+async def test_after_an_owner_turned_signals_off_nothing_goes_out(listening: ListeningApplication) -> None:
     """Not even what a dispatcher has already in its hands, and not after signals are on again."""
     waits = trio.Event()
 
@@ -113,7 +113,7 @@ async def test_after_an_owner_turned_signals_off_nothing_goes_out(listening: Lis
     assert other["stream_id"] != stream
 
 
-async def test_a_suspended_organization_hears_nothing(listening: Listening) -> None:
+async def test_a_suspended_organization_hears_nothing(listening: ListeningApplication) -> None:
     async with receiving(answering(202)) as receiver:
         stream = (await listening.listening(receiver))["stream_id"]
         token = await listening.own_token()
@@ -130,7 +130,7 @@ async def test_a_suspended_organization_hears_nothing(listening: Listening) -> N
         assert listening.queued() == ["session-revoked"]
 
 
-async def test_a_deleted_application_hears_nothing(listening: Listening) -> None:
+async def test_a_deleted_application_hears_nothing(listening: ListeningApplication) -> None:
     async with receiving(answering(202)) as receiver:
         stream = (await listening.listening(receiver))["stream_id"]
         token = await listening.own_token()
@@ -145,7 +145,7 @@ async def test_a_deleted_application_hears_nothing(listening: Listening) -> None
         assert receiver.calls == []
 
 
-async def test_an_application_without_credentials_has_no_streams(listening: Listening) -> None:
+async def test_an_application_without_credentials_has_no_streams(listening: ListeningApplication) -> None:
     """It became a public client: anybody knows its client id."""
     async with receiving(answering(202)) as receiver:
         stream = (await listening.listening(receiver))["stream_id"]
@@ -157,7 +157,7 @@ async def test_an_application_without_credentials_has_no_streams(listening: List
         assert (await listening.ask(fields=public)).status in {400, 401}
 
 
-async def test_a_signal_opens_nothing(listening: Listening) -> None:
+async def test_a_signal_opens_nothing(listening: ListeningApplication) -> None:
     """It is signed with the keys of ID tokens, for the client id of the application, and is neither of its tokens."""
     async with receiving(answering(202)) as receiver, listening.dispatching():
         await listening.listening(receiver)
@@ -182,7 +182,7 @@ async def test_a_signal_opens_nothing(listening: Listening) -> None:
         assert (await listening.ask(fields={**fields, **shop.posted})).status in {400, 401}, fields["grant_type"]
 
 
-async def test_only_an_owner_who_proved_it_changes_where_signals_go(listening: Listening) -> None:
+async def test_only_an_owner_who_proved_it_changes_where_signals_go(listening: ListeningApplication) -> None:
     """An application's own token, a key of the organization with everything, an admin: none turns signals on or names a host."""
     await listening.turned_on(hosts=["app.example"])
     body = {"events": ["session-revoked"], "hosts": ["evil.example"]}
@@ -198,7 +198,7 @@ async def test_only_an_owner_who_proved_it_changes_where_signals_go(listening: L
     assert row["hosts"] == ["app.example"]
 
 
-async def test_a_hundred_new_streams_at_once_are_five(listening: Listening) -> None:
+async def test_a_hundred_new_streams_at_once_are_five(listening: ListeningApplication) -> None:
     async with receiving(answering(202)) as receiver:
         await listening.turned_on()
         token = await listening.own_token()
@@ -215,7 +215,7 @@ async def test_a_hundred_new_streams_at_once_are_five(listening: Listening) -> N
     assert len(kept(listening)) == 5
 
 
-async def test_a_token_for_reading_changes_nothing(listening: Listening) -> None:
+async def test_a_token_for_reading_changes_nothing(listening: ListeningApplication) -> None:
     """An application asks for one with the scopes of the interoperability profile."""
     async with receiving(answering(202)) as receiver:
         stream = (await listening.listening(receiver))["stream_id"]

@@ -7,7 +7,7 @@ import pytest
 from tests.hostile_uris import ALWAYS
 from tests.http.federation.signals.scene import CAEP, PUSH, STATUS, STREAMS, VERIFY, delivery
 from tests.receiver import answering, receiving
-from tests.security.signals.world import Listening
+from tests.security.signals.world import ListeningApplication
 
 POLL: Final = "urn:ietf:rfc:8936"
 
@@ -45,14 +45,14 @@ REFUSED: Final[dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("which", REFUSED)
-async def test_a_hostile_stream_is_refused(listening: Listening, which: str) -> None:
+async def test_a_hostile_stream_is_refused(listening: ListeningApplication, which: str) -> None:
     await listening.turned_on()
     answer = await listening.call("POST", STREAMS, {"delivery": delivery(8443), **REFUSED[which]})
     assert answer.status in {400, 413}, answer.body
     assert listening.people.rows("select from signal_streams") == []
 
 
-async def test_no_hostile_address_becomes_a_stream(listening: Listening) -> None:
+async def test_no_hostile_address_becomes_a_stream(listening: ListeningApplication) -> None:
     await listening.turned_on(hosts=["127.0.0.1", "good.example"])
     for url in ALWAYS:
         answer = await listening.call("POST", STREAMS, {"delivery": {"method": PUSH, "endpoint_url": url}})
@@ -61,7 +61,7 @@ async def test_no_hostile_address_becomes_a_stream(listening: Listening) -> None
 
 
 @pytest.mark.parametrize("method", ["PATCH", "PUT"])
-async def test_a_hostile_change_changes_nothing(listening: Listening, method: str) -> None:
+async def test_a_hostile_change_changes_nothing(listening: ListeningApplication, method: str) -> None:
     async with receiving(answering(202)) as receiver:
         stream = await listening.listening(receiver)
         token = await listening.own_token()
@@ -73,7 +73,7 @@ async def test_a_hostile_change_changes_nothing(listening: Listening, method: st
             assert listening.people.rows("select * from signal_streams") == before
 
 
-async def test_the_header_cannot_be_taken_to_another_place(listening: Listening) -> None:
+async def test_the_header_cannot_be_taken_to_another_place(listening: ListeningApplication) -> None:
     """Whoever has the application's token does not get the header out: not by another port, another scheme or another spelling."""
     await listening.turned_on(hosts=["127.0.0.1", "app.example.com"])
     async with receiving(answering(202)) as receiver, receiving(answering(202)) as other:
@@ -99,7 +99,7 @@ async def test_the_header_cannot_be_taken_to_another_place(listening: Listening)
         assert "authorization" not in receiver.calls[0].headers
 
 
-async def test_only_the_events_that_are_on_can_be_asked_for(listening: Listening) -> None:
+async def test_only_the_events_that_are_on_can_be_asked_for(listening: ListeningApplication) -> None:
     """An application asks for what no owner has turned on, and for the events of other applications and of Postern itself."""
     await listening.turned_on(events=["session-revoked"])
     asked = [f"{CAEP}credential-change", "security.password.changed", "user.login.success", "*", "%", "", f"{CAEP}session-revoked' or 1=1"]
@@ -111,7 +111,7 @@ async def test_only_the_events_that_are_on_can_be_asked_for(listening: Listening
 
 
 @pytest.mark.parametrize("field", ["description", "state", "reason", "authorization_header", "status", "endpoint_url", "stream_id"])
-async def test_half_a_pair_is_no_text(listening: Listening, field: str) -> None:
+async def test_half_a_pair_is_no_text(listening: ListeningApplication, field: str) -> None:
     """JSON can write it, and UTF-8 cannot."""
     async with receiving(answering(202)) as receiver:
         stream = (await listening.listening(receiver))["stream_id"]
@@ -136,7 +136,7 @@ ODD: Final = ["\0", "a\0b", "\u202e", "a\nb", "\N{GRINNING FACE}" * 300, '"}}', 
 
 
 @pytest.mark.parametrize("text", ODD, ids=ascii)
-async def test_odd_texts_are_kept_or_refused(listening: Listening, text: str) -> None:
+async def test_odd_texts_are_kept_or_refused(listening: ListeningApplication, text: str) -> None:
     """A reason and a state, which come back: no answer is an error of ours, and what is sent is a signal that a receiver can read."""
     async with receiving(answering(202)) as receiver, listening.dispatching():
         stream = (await listening.listening(receiver))["stream_id"]

@@ -11,12 +11,12 @@ from tests.http.client import Received
 from tests.http.federation.signals.scene import POLL, STREAMS
 from tests.patience import PATIENCE
 from tests.security.signals.test_callers import SECRETS
-from tests.security.signals.world import Listening
+from tests.security.signals.world import ListeningApplication
 
 AT_ONCE: Final = {"returnImmediately": True}
 
 
-async def test_another_stream_s_token_neither_polls_nor_acknowledges(listening: Listening) -> None:
+async def test_another_stream_s_token_neither_polls_nor_acknowledges(listening: ListeningApplication) -> None:
     """Of another organization, of another application of the same one, and by the stream of a neighbour."""
     stream = await listening.polled()
     till = listening.application(listening.acme, "till", secret=True)
@@ -33,7 +33,7 @@ async def test_another_stream_s_token_neither_polls_nor_acknowledges(listening: 
     assert set(await listening.fetched(stream)) == {jti}
 
 
-async def test_a_neighbour_of_the_same_application_acknowledges_its_own_alone(listening: Listening) -> None:
+async def test_a_neighbour_of_the_same_application_acknowledges_its_own_alone(listening: ListeningApplication) -> None:
     first = await listening.polled()
     second = str((await listening.call("POST", STREAMS, {"delivery": {"method": POLL}})).ok(201)["stream_id"])
     await listening.leaves()
@@ -42,15 +42,15 @@ async def test_a_neighbour_of_the_same_application_acknowledges_its_own_alone(li
     assert set(await listening.fetched(first)) == {jti}
 
 
-async def turns_off(listening: Listening) -> None:
+async def turns_off(listening: ListeningApplication) -> None:
     await listening.turned_off()
 
 
-async def is_suspended(listening: Listening) -> None:
+async def is_suspended(listening: ListeningApplication) -> None:
     listening.people.change("update all_organizations set status = 'suspended' where slug = 'acme'")
 
 
-async def rotates(listening: Listening) -> None:
+async def rotates(listening: ListeningApplication) -> None:
     (old,) = (await listening.request("GET", SECRETS, by=listening.owner)).json()
     made = (await listening.request("POST", SECRETS, by=listening.owner)).ok(201)
     listening.log.remember(made["client_secret"])
@@ -59,7 +59,7 @@ async def rotates(listening: Listening) -> None:
     listening.people.change("update all_services set credential_removed_at = credential_removed_at + interval '1 second'")
 
 
-ENDS: Final[Mapping[str, Callable[[Listening], Awaitable[None]]]] = {
+ENDS: Final[Mapping[str, Callable[[ListeningApplication], Awaitable[None]]]] = {
     "an owner turns off": turns_off,
     "the organization is suspended": is_suspended,
     "the secret is rotated": rotates,
@@ -67,7 +67,7 @@ ENDS: Final[Mapping[str, Callable[[Listening], Awaitable[None]]]] = {
 
 
 @pytest.mark.parametrize("end", ENDS)
-async def test_a_poll_that_waits_hears_nothing_of_what_came_after_the_end(listening: Listening, end: str) -> None:
+async def test_a_poll_that_waits_hears_nothing_of_what_came_after_the_end(listening: ListeningApplication, end: str) -> None:
     answers: list[Received] = []
     async with listening.waking(longest=2.0):
         stream = await listening.polled()
@@ -89,7 +89,7 @@ async def test_a_poll_that_waits_hears_nothing_of_what_came_after_the_end(listen
     assert (await listening.client.request("POST", f"/ssf/poll/{stream}", body=AT_ONCE, token=token)).status in {401, 403}
 
 
-async def test_of_three_hundred_polls_at_once_one_waits(listening: Listening) -> None:
+async def test_of_three_hundred_polls_at_once_one_waits(listening: ListeningApplication) -> None:
     """Meanwhile nobody else waits: the others are answered, and connections of PostgreSQL are free."""
     answered: list[int] = []
     async with listening.waking():
@@ -126,7 +126,7 @@ HOSTILE: Final[Mapping[str, tuple[dict[str, Any], int]]] = {
 
 
 @pytest.mark.parametrize("which", HOSTILE)
-async def test_a_hostile_answer_acknowledges_nothing(listening: Listening, which: str) -> None:
+async def test_a_hostile_answer_acknowledges_nothing(listening: ListeningApplication, which: str) -> None:
     body, status = HOSTILE[which]
     stream = await listening.polled()
     await listening.leaves()
@@ -135,7 +135,7 @@ async def test_a_hostile_answer_acknowledges_nothing(listening: Listening, which
     assert len(await listening.fetched(stream)) == 1
 
 
-async def test_what_an_application_says_of_a_refusal_is_kept_as_a_name(listening: Listening) -> None:
+async def test_what_an_application_says_of_a_refusal_is_kept_as_a_name(listening: ListeningApplication) -> None:
     stream = await listening.polled()
     for error in ("invalid_key", "\u202egnp.exe", "a\nlevel=error", "x" * 500):
         await listening.leaves()

@@ -15,10 +15,10 @@ from tests.http.federation.signals.scene import PUSH, STREAMS, VERIFY, delivery
 from tests.http.federation.signals.test_pushes import change_password
 from tests.patience import PATIENCE
 from tests.receiver import CRUMBS, answering, hanging_up, receiving
-from tests.security.signals.world import Listening
+from tests.security.signals.world import ListeningApplication
 
 
-async def test_a_redirect_inside_is_not_followed(listening: Listening) -> None:
+async def test_a_redirect_inside_is_not_followed(listening: ListeningApplication) -> None:
     for status in (301, 302, 303, 307, 308):
         async with receiving(answering(202)) as inside:
             moved = answering(status, b"", f"location: http://127.0.0.1:{inside.port}/")
@@ -34,7 +34,7 @@ async def test_a_redirect_inside_is_not_followed(listening: Listening) -> None:
 
 
 @pytest.mark.parametrize("scheme", ["http", "https"])
-async def test_an_address_inside_is_no_place_for_a_stream(listening: Listening, scheme: str) -> None:
+async def test_an_address_inside_is_no_place_for_a_stream(listening: ListeningApplication, scheme: str) -> None:
     """Not even if an owner names it: the owner is a stranger to the network that Postern stands in."""
     # Some lead to the one address that these tests allow.
     hosts = [one for one in HOSTILE_ADDRESSES if unwrapped(ip_address(one)) != ip_address("127.0.0.1")]
@@ -46,7 +46,7 @@ async def test_an_address_inside_is_no_place_for_a_stream(listening: Listening, 
             assert made.status == 400, (one, made.body)
 
 
-async def test_an_address_that_some_parser_reads_as_inside_is_refused(listening: Listening) -> None:
+async def test_an_address_that_some_parser_reads_as_inside_is_refused(listening: ListeningApplication) -> None:
     await listening.turned_on(hosts=["127.0.0.1", "good.example"])
     for url in (*HOSTILE_URLS, "https://good.example@127.0.0.1/", "https://good.example:8443#@127.0.0.1/", "HTTPS://GOOD.example\n/"):
         answer = await listening.call("POST", STREAMS, {"delivery": {"method": PUSH, "endpoint_url": url}})
@@ -54,7 +54,7 @@ async def test_an_address_that_some_parser_reads_as_inside_is_refused(listening:
     assert listening.people.rows("select from signal_streams") == []
 
 
-async def test_a_name_that_moves_inside_gets_nothing(listening: Listening) -> None:
+async def test_a_name_that_moves_inside_gets_nothing(listening: ListeningApplication) -> None:
     """It was public when the stream was made."""
     await listening.turned_on(hosts=["moves.example"])
     made = {"delivery": {"method": PUSH, "endpoint_url": "https://moves.example/set", "authorization_header": "Bearer fig"}}
@@ -91,7 +91,7 @@ ANSWERS: Final[dict[str, tuple[bytes, str]]] = {
 
 
 @pytest.mark.parametrize("which", ANSWERS)
-async def test_a_refusal_may_say_what_it_likes(listening: Listening, which: str) -> None:
+async def test_a_refusal_may_say_what_it_likes(listening: ListeningApplication, which: str) -> None:
     """The stream goes on, and what is kept of the answer is a name, or nothing."""
     body, kept = ANSWERS[which]
     async with receiving(answering(400, body)) as receiver, listening.dispatching():
@@ -112,7 +112,7 @@ async def test_a_refusal_may_say_what_it_likes(listening: Listening, which: str)
 
 
 @pytest.mark.parametrize("which", CRUMBS)
-async def test_an_endless_answer_delays_nobody(listening: Listening, which: str) -> None:
+async def test_an_endless_answer_delays_nobody(listening: ListeningApplication, which: str) -> None:
     async with receiving(CRUMBS[which]) as slow, receiving(answering(202)) as other, listening.dispatching():
         await listening.listening(slow)
         await listening.stream(other)
@@ -121,7 +121,7 @@ async def test_an_endless_answer_delays_nobody(listening: Listening, which: str)
             await other.until(1)
 
 
-async def test_a_receiver_that_hangs_up_is_tried_again_and_the_others_go_on(listening: Listening) -> None:
+async def test_a_receiver_that_hangs_up_is_tried_again_and_the_others_go_on(listening: ListeningApplication) -> None:
     async with receiving(hanging_up) as dead, receiving(answering(202)) as other, listening.dispatching():
         await listening.listening(dead)
         await listening.stream(other)
@@ -134,7 +134,7 @@ async def test_a_receiver_that_hangs_up_is_tried_again_and_the_others_go_on(list
                 await trio.sleep(0.01)
 
 
-async def test_a_receiver_that_asks_for_an_age_of_rest_gets_hours(listening: Listening) -> None:
+async def test_a_receiver_that_asks_for_an_age_of_rest_gets_hours(listening: ListeningApplication) -> None:
     async with receiving(answering(503, b"", "retry-after: 999999999")) as receiver, listening.dispatching():
         await listening.listening(receiver)
         await listening.leaves()
@@ -145,7 +145,7 @@ async def test_a_receiver_that_asks_for_an_age_of_rest_gets_hours(listening: Lis
     assert row["bounded"]
 
 
-async def test_verifications_are_no_hammer(listening: Listening) -> None:
+async def test_verifications_are_no_hammer(listening: ListeningApplication) -> None:
     """A hundred requests for one at once: one is sent."""
     async with receiving(answering(202)) as receiver, listening.dispatching():
         stream = await listening.listening(receiver)

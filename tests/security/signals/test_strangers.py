@@ -7,14 +7,14 @@ import pytest
 
 from tests.http.client import Received
 from tests.receiver import answering, receiving
-from tests.security.signals.world import ADA, Listening
+from tests.security.signals.world import ADA, ListeningApplication
 
-Way = Callable[[Listening], Awaitable[Received]]
-WAYS: Final[Mapping[str, Way]] = {"a key": Listening.listed_by_key, "a directory": Listening.listed_by_directory}
+Way = Callable[[ListeningApplication], Awaitable[Received]]
+WAYS: Final[Mapping[str, Way]] = {"a key": ListeningApplication.listed_by_key, "a directory": ListeningApplication.listed_by_directory}
 
 
 @pytest.mark.parametrize("way", WAYS)
-async def test_of_a_listed_stranger_nothing_is_told(listening: Listening, way: str) -> None:
+async def test_of_a_listed_stranger_nothing_is_told(listening: ListeningApplication, way: str) -> None:
     async with receiving(answering(202)) as receiver, listening.dispatching():
         await listening.spied(receiver)
         ada = await listening.banker()
@@ -25,7 +25,7 @@ async def test_of_a_listed_stranger_nothing_is_told(listening: Listening, way: s
     assert listening.queued() == []
 
 
-async def test_a_listed_stranger_who_confirms_is_told_of(listening: Listening) -> None:
+async def test_a_listed_stranger_who_confirms_is_told_of(listening: ListeningApplication) -> None:
     """The other side: what was silent above can speak."""
     async with receiving(answering(202)) as receiver, listening.dispatching():
         await listening.spied(receiver)
@@ -46,7 +46,7 @@ async def test_a_listed_stranger_who_confirms_is_told_of(listening: Listening) -
         assert len(receiver.calls) >= 4
 
 
-async def test_a_stream_tells_nobody_whether_an_address_is_known(listening: Listening) -> None:
+async def test_a_stream_tells_nobody_whether_an_address_is_known(listening: ListeningApplication) -> None:
     """Somebody who is listed and somebody who does not exist are one to a stream."""
     async with receiving(answering(202)) as receiver, listening.dispatching():
         await listening.spied(receiver)
@@ -57,7 +57,7 @@ async def test_a_stream_tells_nobody_whether_an_address_is_known(listening: List
     assert listening.queued() == []
 
 
-async def test_of_somebody_who_only_signed_in_the_sign_out_alone_is_told(listening: Listening) -> None:
+async def test_of_somebody_who_only_signed_in_the_sign_out_alone_is_told(listening: ListeningApplication) -> None:
     async with receiving(answering(202)) as receiver, listening.dispatching():
         await listening.spied(receiver)
         ada = await listening.banker()
@@ -70,7 +70,7 @@ async def test_of_somebody_who_only_signed_in_the_sign_out_alone_is_told(listeni
     assert not [call for call in receiver.calls if b"bank.example" in call.body]
 
 
-async def test_who_was_removed_and_listed_again_is_listed(listening: Listening) -> None:
+async def test_who_was_removed_and_listed_again_is_listed(listening: ListeningApplication) -> None:
     """The organization cannot turn a tie that has ended into one of Ada's own."""
     async with receiving(answering(202)) as receiver:
         await listening.spied(receiver)

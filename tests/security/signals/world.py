@@ -23,7 +23,7 @@ SPIED: Final = "/api/organizations/globex/services/shop/signals"
 
 
 @dataclass
-class Listening(Signalling):
+class ListeningApplication(Signalling):
     """Globex is the attacker's. The bank is Ada's own."""
 
     bank: Tenant = field(init=False)

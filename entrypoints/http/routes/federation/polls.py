@@ -9,7 +9,7 @@ import msgspec
 from core.domain.errors import NotFound
 from core.domain.federation.signals import MOST_ANSWERS, POLL_ENDPOINT, SignalCaller
 from core.domain.identifiers import SignalStreamId
-from core.usecases.federation.signal_polls import Poll, Polled
+from core.usecases.federation.signal_polls import Polled, SignalPoll
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Streamed
 from entrypoints.http.machinery.callers import SIGNAL_RECEIVER
@@ -77,7 +77,7 @@ async def poll_stream(call: Call[PollBody, None, PollPath, SignalCaller], poster
     body = call.body
     stream = SignalStreamId(call.path.stream_id)
     refused = {jti: error.err for jti, error in body.set_errs.items()}
-    poll = Poll(received=body.ack, refused=refused, most=body.max_events)
+    poll = SignalPoll(received=body.ack, refused=refused, most=body.max_events)
     polled = await postern.federation.polled_streams.poll(call.caller, stream, poll)
     if polled.signals or body.return_immediately or body.max_events == 0:
         return Streamed(_at_once(polled))
@@ -88,7 +88,7 @@ async def _at_once(polled: Polled) -> AsyncGenerator[bytes, None]:
     yield _shown(polled)
 
 
-async def _waited_for(postern: Postern, caller: SignalCaller, stream: SignalStreamId, poll: Poll) -> AsyncGenerator[bytes, None]:
+async def _waited_for(postern: Postern, caller: SignalCaller, stream: SignalStreamId, poll: SignalPoll) -> AsyncGenerator[bytes, None]:
     """While it waits, the request is not at work: it keeps no place from others."""
     yield _shown(await postern.federation.polled_streams.wait(caller, stream, poll))
 

@@ -147,8 +147,11 @@ class Signalling(Relying):
         assert receiver.calls == []
 
     async def settled(self) -> None:
+        await self.until_waiting(0)
+
+    async def until_waiting(self, number: int) -> None:
         with trio.fail_after(PATIENCE):
-            while self.waiting():
+            while self.waiting() != number:
                 await trio.sleep(0.01)
 
     def waiting(self) -> int:
