@@ -2,8 +2,11 @@
 
 from typing import Any
 
+import trio
+
 from core.domain.federation import signals as domain
 from tests.http.federation.signals.scene import CAEP, SSF, STATUS, Signalling
+from tests.patience import PATIENCE
 from tests.receiver import answering, receiving
 
 UPDATED = f"{SSF}stream-updated"
@@ -31,7 +34,9 @@ async def test_a_suspension_pauses_and_resumes_streams(signalling: Signalling) -
             assert told["events"][UPDATED]["status"] == "paused"
             assert "suspended" in told["events"][UPDATED]["reason"]
             # What waited goes on waiting.
-            assert signalling.waiting() == 1
+            with trio.fail_after(PATIENCE):
+                while signalling.waiting() != 1:
+                    await trio.sleep(0.01)
             await suspend(signalling, "activate")
             found = await signalling.heard(receiver, 3)
     assert updates(found) == ["paused", "enabled"]
