@@ -121,7 +121,7 @@ async def test_one_poll_of_a_stream_waits(signalling: Signalling) -> None:
 
 async def test_twenty_polls_of_an_organization_wait(signalling: Signalling) -> None:
     await signalling.turned_on()
-    polls = signalling.postern.federation.signal_polls
+    polls: Any = signalling.postern.federation.signal_polls
     async with signalling.waking(), trio.open_nursery() as nursery:
         stream = await signalling.polled()
         # Twenty streams need several applications. Their places are what counts.
@@ -133,7 +133,7 @@ async def test_twenty_polls_of_an_organization_wait(signalling: Signalling) -> N
             for number in range(200 - MOST_POLLS_OF_ORGANIZATION):
                 nursery.start_soon(polls.wait, f"organization {number}", uuid4())
             await waits(signalling, 200)
-            assert not await polls.wait(signalling.globex.id, uuid4())  # type: ignore[arg-type]
+            assert not await polls.wait(signalling.globex.id, uuid4())
         nursery.cancel_scope.cancel()
 
 
