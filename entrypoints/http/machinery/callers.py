@@ -486,7 +486,7 @@ class _SignalReceiver:
         },
     )
     also_by = BOUND
-    refuses: tuple[type[Refusal], ...] = (Unauthorized, TokenExpired, TokenInvalid, Forbidden)
+    refuses: tuple[type[Refusal], ...] = (Unauthorized, TokenExpired, TokenInvalid, Forbidden, InsufficientScope)
     reads: tuple[str, ...] = ()
 
     def owes_limit(self, _method: str) -> bool:
