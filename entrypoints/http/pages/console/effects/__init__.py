@@ -66,7 +66,10 @@ class AskedChange(Frozen, kw_only=True):
             meanwhile = [(visit.text(one.label), await said_back(visit, one, present[one.field])) for one in others]
             return Answer(await self._form(visit, texts, present, meanwhile=meanwhile), status_of(Conflict()))
         try:
-            body = self._body(form, own, present)
+            # What the form did not change is as it is now, and not as the form showed it.
+            kept = {one.field: present[one.field] for one in shape.inputs if one not in own}
+            texts = {**texts, **kept}
+            body = body_of(shape, msgspec.structs.replace(form, **kept), only=None if self.undoable.whole else own)
             if form.sure != _SURE:
                 return Answer(await self._question(visit, own, present, texts, await self.effects(visit, body)), 200)
             async with changing(visit, noted(self.undoable, visit, own, record, form)):
@@ -75,14 +78,6 @@ class AskedChange(Frozen, kw_only=True):
             errors, status = explained(visit, problem, shape.inputs)
             return Answer(await self._form(visit, texts, present, errors=errors), status)
         return redirect(f"{onward}?done={self.done}")
-
-    def _body(self, form: Any, own: Sequence[Input], present: Mapping[str, Any]) -> Any:
-        """An endpoint that sets all fields at once gets the others as they are now, and not as the form showed them."""
-        shape = self.undoable.shape
-        if not self.undoable.whole:
-            return body_of(shape, form, only=own)
-        kept = {one.field: present[one.field] for one in shape.inputs if one not in own}
-        return body_of(shape, msgspec.structs.replace(form, **kept))
 
     async def _form(
         self,

@@ -127,4 +127,4 @@ async def test_members_see_signals_and_owners_alone_change_them_with_a_fresh_pro
     assert (await console.colleague("admin").open(f"/ui/o/acme{billing}/signals/change")).status == 403
     console.people.change("update sessions set proved_at = now() - interval '1 day' where user_id = %s", console.ada.user)
     for page in ("change", "end"):
-        assert (await console.at(f"{billing}/signals/{page}")).place.startswith("/ui/prove?"), page
+        assert (await console.at(f"{billing}/signals/{page}")).place.startswith("/ui/sign-in"), page
