@@ -269,8 +269,9 @@ class SignalStreams(Frozen):
             if named is None:
                 raise BadRequest(f"delivery.method: {' or '.join(one.urn for one in StreamMethod)}")
             given = None if isinstance(request.endpoint, Unchanged) else request.endpoint
-            endpoint = self._pushed_to(given, settings) if named is StreamMethod.PUSH else self._polled_at(given, stream, request)
-            stream = replace(stream, method=named, endpoint=endpoint)
+            if named is StreamMethod.POLL:
+                self._require_pollable(given, stream, request)
+            stream = replace(stream, method=named, endpoint=self._pushed_to(given, settings) if named is StreamMethod.PUSH else None)
         if not isinstance(request.events, Unchanged):
             stream = replace(stream, events=asked_events(request.events))
         if not isinstance(request.description, Unchanged):
@@ -289,7 +290,7 @@ class SignalStreams(Frozen):
             raise BadRequest("delivery.endpoint_url: leads to an address that is not public")
         return endpoint
 
-    def _polled_at(self, endpoint: str | None, stream: SignalStream, request: StreamRequest) -> None:
+    def _require_pollable(self, endpoint: str | None, stream: SignalStream, request: StreamRequest) -> None:
         """We say where a stream is polled. The application may send it back."""
         if endpoint is not None and endpoint != poll_address(self.issuer, stream.id):
             raise BadRequest("delivery.endpoint_url: a stream that is polled has the address that we give it")
