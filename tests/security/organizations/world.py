@@ -695,7 +695,9 @@ class World:
         scene.ids["proposals"] = self._proposal_of(scene)
         self._put("logout_receivers", service_id=shop)
         self._put("signal_settings", service_id=shop, events=["session-revoked"], hosts=[f"{scene.slug}.example"], updated_at="now")
-        self._put("signal_streams", service_id=shop, method="poll", events=["session-revoked"], status="enabled")
+        scene.ids["signal_streams"] = self._put(
+            "signal_streams", service_id=shop, method="poll", events=["session-revoked"], status="enabled"
+        )
         self._put("flows", purpose="account", service_id=shop)
         self._put("preauthentications", user_id=self.bob.user, organization_id=scene.tenant.id, service_id=shop)
         self._put(

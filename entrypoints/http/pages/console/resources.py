@@ -285,6 +285,9 @@ class Resource(Frozen, kw_only=True):
             try:
                 return self.of_record(await visit.ask(self.listed))
             except NotFound:
+                # Beneath a record, it is the record that is not there.
+                if set(visit.path) - {"org_slug"}:
+                    raise
                 return None
         if self.record is not None:
             return self.of_record(await visit.ask(self.record))

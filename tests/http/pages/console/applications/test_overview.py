@@ -88,7 +88,7 @@ async def test_what_hung_at_the_edge_are_sections_with_a_sentence(console: Conso
     billing = await made(console)
     for tab, places in (
         ("sign-in", ("sessions", "refusals", "logout-notices", "saml")),
-        ("tokens", ("token-preview", "public-keys", "user-keys")),
+        ("tokens", ("token-preview", "public-keys", "user-keys", "signals")),
     ):
         await console.at(f"{billing}/{tab}")
         body = console.tab.shown.body.decode()
