@@ -646,7 +646,7 @@ WHO: dict[str, set[str]] = {
     },
     SIGNAL_RECEIVER.name: {
         *(f"{method} /ssf/streams" for method in ("GET", "POST", "PATCH", "PUT", "DELETE")),
-        *("GET /ssf/status", "POST /ssf/status", "POST /ssf/verification"),
+        *("GET /ssf/status", "POST /ssf/status", "POST /ssf/verification", "POST /ssf/poll/{stream_id}"),
     },
     OPENID_SESSION.name: {
         "GET /oauth/userinfo",

@@ -1,13 +1,14 @@
 """A stream hears that an account was deleted, of people who used the application by their own act (RISC `account-purged`)."""
 
-from core.domain.identifiers import UserId
+from uuid import UUID
+
 from tests.http.client import Received
 from tests.http.federation.signals.scene import CAEP, RISC, Signalling
 
 PURGED = f"{RISC}account-purged"
 
 
-async def forgotten(signalling: Signalling, person: UserId | str) -> Received:
+async def forgotten(signalling: Signalling, person: UUID) -> Received:
     keeper = signalling.people.proved(platform_owner=True)
     token = await signalling.people.token(keeper, is_platform_owner=True)
     return await signalling.client.request("DELETE", f"/api/privacy/forget/{person}", token=token)
