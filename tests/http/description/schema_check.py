@@ -19,7 +19,7 @@ _TYPES: Final[Mapping[str, tuple[type, ...]]] = {
 }
 _READ: Final = {
     *{"type", "format", "enum", "const", "anyOf", "$ref", "properties", "required", "items", "additionalProperties"},
-    *{"minLength", "maxLength", "minimum", "maximum", "minItems", "maxItems", "pattern"},
+    *{"minLength", "maxLength", "minimum", "maximum", "minItems", "maxItems", "maxProperties", "propertyNames", "pattern"},
     *{"title", "description", "examples", "default", "prefixItems", "uniqueItems"},
 }
 
@@ -45,13 +45,7 @@ def _faults_of_type(value: Any, schema: Json, schemas: Mapping[str, Json], place
     elif isinstance(value, str):
         yield from _faults_of_text(value, schema, place)
     elif isinstance(value, dict):
-        properties = schema.get("properties", {})
-        yield from (f"{place}.{name}: is missing" for name in schema.get("required", ()) if name not in value)
-        others = not properties or schema.get("additionalProperties") is True
-        yield from (f"{place}.{name}: is unknown" for name in value if not others and name not in properties)
-        for name, one in properties.items():
-            if name in value:
-                yield from faults(value[name], one, schemas, f"{place}.{name}")
+        yield from _faults_of_object(value, schema, schemas, place)
     elif isinstance(value, list):
         if not schema.get("minItems", 0) <= len(value) <= schema.get("maxItems", len(value)):
             yield f"{place}: has {len(value)} items"
@@ -59,6 +53,20 @@ def _faults_of_type(value: Any, schema: Json, schemas: Mapping[str, Json], place
             yield from faults(one, schema.get("items", {}), schemas, f"{place}[]")
     elif value is not None and not schema.get("minimum", value) <= value <= schema.get("maximum", value):
         yield f"{place}: {value} is out of bounds"
+
+
+def _faults_of_object(value: Json, schema: Json, schemas: Mapping[str, Json], place: str) -> Iterator[str]:
+    properties = schema.get("properties", {})
+    if len(value) > schema.get("maxProperties", len(value)):
+        yield f"{place}: has {len(value)} properties"
+    for name in value:
+        yield from faults(name, schema.get("propertyNames", {}), schemas, f"{place}.{name}")
+    yield from (f"{place}.{name}: is missing" for name in schema.get("required", ()) if name not in value)
+    others = not properties or schema.get("additionalProperties") is True
+    yield from (f"{place}.{name}: is unknown" for name in value if not others and name not in properties)
+    for name, one in properties.items():
+        if name in value:
+            yield from faults(value[name], one, schemas, f"{place}.{name}")
 
 
 def _faults_of_text(value: str, schema: Json, place: str) -> Iterator[str]:

@@ -51,6 +51,7 @@ VERBS: Final = frozenset(
         "look",
         "open",
         "plan",
+        "poll",
         "preview",
         "promote",
         "push",

@@ -72,7 +72,7 @@ class PollAnswer(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 async def poll_stream(call: Call[PollBody, None, PollPath, SignalCaller], postern: Postern) -> Streamed[PollAnswer]:
     """Fetch the signals of a stream, and acknowledge earlier ones (RFC 8936)
 
-    One request of a stream waits, and 20 of an organization: whichever comes after them is answered at once.
+    One request of a stream waits, and 20 of an organization: the next one is answered at once.
     """
     body = call.body
     stream = SignalStreamId(call.path.stream_id)

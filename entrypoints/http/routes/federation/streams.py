@@ -82,9 +82,9 @@ class StreamUpdate(msgspec.Struct, frozen=True, kw_only=True):
     """The types that the application understands."""
     description: _Text | UnsetType | None = UNSET
     """What people read of the stream."""
-    iss: str | UnsetType = UNSET
+    iss: _Text | UnsetType = UNSET
     """If you send it, it must be what the stream has."""
-    aud: str | Sequence[str] | UnsetType = UNSET
+    aud: _Text | Sequence[_Text] | UnsetType = UNSET
     """If you send it, it must be what the stream has."""
     events_supported: _Uris | UnsetType = UNSET
     """If you send it, it must be what the stream has."""
@@ -137,7 +137,7 @@ class StreamStatusBody(msgspec.Struct, frozen=True, kw_only=True):
 
     stream_id: UUID
     """The stream."""
-    status: Annotated[str, example("paused")]
+    status: Annotated[str, msgspec.Meta(max_length=20), example("paused")]
     """`enabled`; `paused`: signals wait; `disabled`: none is kept."""
     reason: _Text | None = None
     """Why, in the application's own words."""
@@ -172,10 +172,10 @@ class VerificationBody(msgspec.Struct, frozen=True, kw_only=True):
     tags=("signals",),
 )
 def get_ssf_configuration(_call: Call, postern: Postern) -> dict[str, Any]:
-    """Get the addresses and features of shared signals (SSF 1.0, section 7)
+    """Get the addresses and features of shared signals
 
-    Receivers configure themselves by this document. There are no endpoints for subjects: a stream is about everybody who uses the
-    application by their own act.
+    This is the document of SSF 1.0, section 7. Receivers configure themselves by it. There are no endpoints for subjects: a stream is about
+    everybody who uses the application by their own act.
     """
     return dict(transmitter_metadata(postern.foundation.public_url))
 
@@ -204,7 +204,7 @@ async def get_streams(call: Call[None, StreamsQuery, None, SignalCaller], poster
 
 
 @endpoint.patch(CONFIGURATION_ENDPOINT, **_DECLARED)
-async def update_stream(call: Call[StreamUpdate, None, None, SignalCaller], postern: Postern) -> StreamConfiguration:
+async def change_stream(call: Call[StreamUpdate, None, None, SignalCaller], postern: Postern) -> StreamConfiguration:
     """Change a stream of signals
 
     What you leave out stays as it is. A new address drops the authorization header, unless it has the same scheme, host and port, or a
@@ -226,7 +226,10 @@ async def replace_stream(call: Call[StreamUpdate, None, None, SignalCaller], pos
 
 @endpoint.delete(CONFIGURATION_ENDPOINT, **_WITHOUT_ANSWER)
 async def delete_stream(call: Call[None, StreamQuery, None, SignalCaller], postern: Postern) -> NoBody:
-    """Delete a stream, with what waits for it"""
+    """Delete a stream of signals
+
+    What waits for it goes with it.
+    """
     stream = SignalStreamId(call.query.stream_id)
     await postern.federation.signal_streams.delete(call.caller, stream, call.request.sender.actor(None))
     return NO_BODY
@@ -234,7 +237,10 @@ async def delete_stream(call: Call[None, StreamQuery, None, SignalCaller], poste
 
 @endpoint.get(STATUS_ENDPOINT, **_DECLARED)
 async def get_stream_status(call: Call[None, StreamQuery, None, SignalCaller], postern: Postern) -> StreamStatusAnswer:
-    """Ask how a stream stands"""
+    """Get the status of a stream of signals
+
+    The answer has the status that the application has set, and its reason.
+    """
     return _status(await postern.federation.signal_streams.get(call.caller, SignalStreamId(call.query.stream_id)))
 
 

@@ -45,8 +45,8 @@ async def running(signalling: Signalling, keys: Receiver, place: Path) -> AsyncI
     """The program of the guide, and its port."""
     (place / "receiver.py").write_text(program(), encoding="utf-8")
     told = {
-        "ISSUER": BASE_URL,
-        "CLIENT_ID": signalling.shop.client_id,
+        "OIDC_ISSUER": BASE_URL,
+        "OIDC_CLIENT_ID": signalling.shop.client_id,
         "HEADER": HEADER,
         "JWKS_URI": f"http://127.0.0.1:{keys.port}/jwks",
         "PORT": "0",
