@@ -15,6 +15,7 @@ JSON: Final = "application/json"
 _CREDENTIALS: Final = {
     "bearer": "token",
     "dpop": "bound_token",
+    "client_token": "token",
     "management_key": "token",
     "preauth": "token",
     "metrics": "token",

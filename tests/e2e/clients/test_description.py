@@ -80,6 +80,14 @@ def without_times(value: Any) -> Any:
     return json.loads(re.sub(r'"(\d{4}-\d\d-\d\dT[\d:.]+)(Z|\+00:00)"', r'"\1Z"', json.dumps(value)))
 
 
+def test_one_record_or_a_list_of_them_is_read_as_what_came(package: Any) -> None:
+    records, types = importlib.import_module("postern_client.records"), package.types
+    kind = get_type_hints(package.Postern.get_streams)["return"]
+    stream = next(example for name, example in examples() if name == "create_stream")
+    assert isinstance(records.decode(kind, stream), types.StreamConfiguration)
+    assert [type(one) for one in records.decode(kind, [stream, stream])] == [types.StreamConfiguration] * 2
+
+
 def test_a_record_is_a_value_that_hides_its_secrets(package: Any) -> None:
     records, types = importlib.import_module("postern_client.records"), package.types
     role = types.TierRecord(id="1", name="free", display_name="Free", default_max_services=1, default_max_users=5, price_cents=0)

@@ -74,6 +74,9 @@ def decode(kind: Any, value: Any) -> Any:
     origin = get_origin(kind)
     if origin in {UnionType, Union}:
         kinds = [one for one in get_args(kind) if one is not NoneType and get_origin(one) is not Literal]
+        if len(kinds) > 1:
+            # One or a list of them: what came says which.
+            kinds = [one for one in kinds if (get_origin(one) is list) is isinstance(value, list)]
         return decode(kinds[0], value) if value is not None and len(kinds) == 1 else value
     if origin is list and isinstance(value, list):
         return [decode(get_args(kind)[0], one) for one in value]
