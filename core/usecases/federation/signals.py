@@ -118,7 +118,9 @@ class ServiceSignals(Frozen):
                 if scope.name in SIGNAL_SCOPES:
                     raise Conflict(
                         f"The API {server.identifier} has the scope {scope.name}, and so is a scope of signals called: give that of the API"
-                        " another name first"
+                        " another name first",
+                        words="signal_scope_taken",
+                        values={"api": server.identifier, "scope": scope.name},
                     )
 
 

@@ -118,6 +118,7 @@ def test_making_keys_and_secrets_is_limited() -> None:
     webhook = f"{webhooks}/{{webhook_id}}"
     assert limited == {
         *(f"POST {service}/api-keys", f"POST {service}/client-secrets", f"POST {webhooks}", f"PATCH {webhook}"),
+        f"POST {service}/signals/streams/{{stream_id}}/verification",
         *(
             f"POST {connection}/runs{act}"
             for act in ("", *(f"/{{run_id}}/{act}" for act in ("go-on", "leave", "take-over", "keep", "end")))

@@ -34,6 +34,8 @@ from tests.receiver import CRUMBS, Call, answering, hanging_up, receiving, trick
 ACME: Final = "/api/organizations/acme/webhooks"
 # Nobody listens there.
 DEAD: Final = "http://127.0.0.1:1/"
+# Where a test names somebody without need.
+NOBODY: Final = str(uuid4())
 
 
 class WebhookScene(Neighbours):
@@ -499,8 +501,8 @@ async def test_each_event_reaches_the_webhooks_of_its_organization_and_no_others
     async with scene.postern.foundation.unit_of_work() as uow:
         for one in EVENT_TYPES:
             about = OrganizationId(scene.acme.id) if one.audience is Audience.ORGANIZATION else None
-            await uow.record(Event(one.name, SYSTEM, Target("user", "1"), about))
-            await uow.record(Event(one.name, SYSTEM, Target("user", "1")))
+            await uow.record(Event(one.name, SYSTEM, Target("user", NOBODY), about))
+            await uow.record(Event(one.name, SYSTEM, Target("user", NOBODY)))
         await uow.commit()
     told = scene.people.rows("select webhook_id, event_name from webhook_deliveries order by id")
     assert sorted(row["event_name"] for row in told if str(row["webhook_id"]) == ours["id"]) == sorted(every)
@@ -514,8 +516,8 @@ async def test_what_a_person_does_reaches_the_organizations_that_they_belong_to(
     async with scene.postern.foundation.unit_of_work() as uow:
         event = Event("security.password.changed", SYSTEM, Target("user", str(both.user)), personal={"operator": "Eve"})
         await uow.record_in_every_log(event, UserId(both.user))
-        await uow.record_all([Event("user.joined", SYSTEM, Target("user", "1")), Event("user.removed", SYSTEM, Target("user", "1"))])
-        many = [Event("security.password.changed", SYSTEM, Target("user", "1"), OrganizationId(scene.globex.id)) for _ in range(2)]
+        await uow.record_all([Event("user.joined", SYSTEM, Target("user", NOBODY)), Event("user.removed", SYSTEM, Target("user", NOBODY))])
+        many = [Event("security.password.changed", SYSTEM, Target("user", NOBODY), OrganizationId(scene.globex.id)) for _ in range(2)]
         await uow.record_all(many)
         await uow.commit()
     (delivery,) = await scene.deliveries(ours)

@@ -24,6 +24,7 @@ FOR_OTHERS: Final[Mapping[str, str]] = {
     "/oauth/": "applications",
     "/access/v1/": "servers of services, and gateways in front of them",
     "/saml/": "applications",
+    "/ssf/": "applications that hear signals",
     "/scim/v2/": "directories",
     "/webhooks/billing": "the payment provider",
     "/invitations/accept": "a link in a mail",

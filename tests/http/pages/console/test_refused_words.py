@@ -24,6 +24,9 @@ NO_PAGES = (
     "core/domain/federation/backchannel_requests.py",
     "core/domain/federation/oauth/",
     "core/domain/federation/scim/",
+    # What an owner enters has words; the rest is for applications, which make the streams.
+    "core/domain/federation/signals.py",
+    "core/usecases/federation/signals.py",
     "core/domain/identity/foreign_hashes/",
     "core/domain/identity/callers.py",
     "core/domain/identity/made_accounts.py",
