@@ -379,6 +379,9 @@ def _together(statements: tuple[LiteralString, ...]) -> tuple[LiteralString, Seq
 # nothing.
 CHANNEL: Final = "postern"
 
+# An id that a statement makes begins with the time (UUIDv7), so that the order of the ids is the order of time.
+NEW_ID: Final = "(lpad(to_hex((extract(epoch from now()) * 1000)::bigint), 12, '0') || '-7' || substr(gen_random_uuid()::text, 16))::uuid"
+
 _COMMIT: Final = "commit"
 
 NOTIFY: Final = "select pg_notify(%(channel)s, topic) from unnest(%(topics)s::text[]) as topic"

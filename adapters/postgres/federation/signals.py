@@ -12,10 +12,10 @@ from uuid import UUID
 from adapters.postgres.columns import Columns, array_of_texts, storable_text
 from adapters.postgres.database import BELIEVED
 from adapters.postgres.driver.pool import Pool
-from adapters.postgres.identity.sessions.parts import AUTHENTICATES, NEW_ID
+from adapters.postgres.identity.sessions.parts import AUTHENTICATES
 from adapters.postgres.record.deliveries import DeliveryTables
 from adapters.postgres.record.events import PUBLISHED, signalled
-from adapters.postgres.statements import OnStatements, ask, first, first_made, only
+from adapters.postgres.statements import NEW_ID, OnStatements, ask, first, first_made, only
 from adapters.postgres.ties import IS_OWN_USE, is_own_member
 from core.domain.federation.signals import (
     KEPT_FOR,
@@ -413,28 +413,6 @@ SESSION_SIGNALS: Final[DeliveryTables[ClaimedStream, DueSignal]] = DeliveryTable
     may_go=_ACTIVE,
     over=ended_sessions(_CLAIMED, "logout_notices.tell_at <= now()"),
 )
-
-# For the statements that end an account, before they end its uses. The parameters: `user`; `target`, the same id as text.
-PURGED: Final[LiteralString] = f"""
-    with hearing as (
-             select distinct services.org_id
-               from service_users
-               join services on services.id = service_users.service_id
-               join organizations on organizations.id = services.org_id and organizations.status = 'active'
-               join signal_settings on signal_settings.service_id = services.id
-               join signal_streams on signal_streams.service_id = services.id and signal_streams.status <> 'disabled'
-              where service_users.user_id = %(user)s and {IS_OWN_USE}
-                and '{SignalType.ACCOUNT_PURGED}' = any (signal_settings.events)
-                and '{SignalType.ACCOUNT_PURGED}' = any (signal_streams.events)
-         ),
-         purged as (
-             insert into events (id, name, organization_id, target_type, target_id, details, occurred_at)
-             select {NEW_ID}, '{PURGED_EVENT}', hearing.org_id, 'user', %(target)s::text, '{{}}'::jsonb, now()
-               from hearing
-          returning {PUBLISHED}
-         )
-    {signalled("purged as told")}
-"""
 
 # The janitor gives up what no stream has heard of within 7 days, and what is behind the newest 10 000 of a stream.
 _WAITING: Final = """

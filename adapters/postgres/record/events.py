@@ -18,7 +18,7 @@ from adapters.postgres.columns import CountRow, storable, storable_address, stor
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.jobs import sealing_context
 from adapters.postgres.record.audit import PERSONAL_DIGEST
-from adapters.postgres.statements import CHANNEL, OnPool, Transaction, ask
+from adapters.postgres.statements import CHANNEL, NEW_ID, OnPool, Transaction, ask
 from adapters.postgres.ties import IS_OWN_MEMBERSHIP, IS_OWN_USE, is_own_member
 from core.domain.causes import causing_request
 from core.domain.formats import Json
@@ -361,6 +361,28 @@ def fan_out(source: LiteralString) -> LiteralString:
 
 
 PUBLISHED: Final = "id, name, organization_id, target_id, request_id"
+
+# For the statements that end an account, before they end its uses. The parameters: `user`; `target`, the same id as text.
+PURGED: Final[LiteralString] = f"""
+    with hearing as (
+             select distinct services.org_id
+               from service_users
+               join services on services.id = service_users.service_id
+               join organizations on organizations.id = services.org_id and organizations.status = 'active'
+               join signal_settings on signal_settings.service_id = services.id
+               join signal_streams on signal_streams.service_id = services.id and signal_streams.status <> 'disabled'
+              where service_users.user_id = %(user)s and {IS_OWN_USE}
+                and '{SignalType.ACCOUNT_PURGED}' = any (signal_settings.events)
+                and '{SignalType.ACCOUNT_PURGED}' = any (signal_streams.events)
+         ),
+         purged as (
+             insert into events (id, name, organization_id, target_type, target_id, details, occurred_at)
+             select {NEW_ID}, '{PURGED_EVENT}', hearing.org_id, 'user', %(target)s::text, '{{}}'::jsonb, now()
+               from hearing
+          returning {PUBLISHED}
+         )
+    {signalled("purged as told")}
+"""
 
 _FANNED_OUT: Final = ("id", "name", "organization", "target_id", "request")
 

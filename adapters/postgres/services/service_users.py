@@ -12,13 +12,13 @@ from psycopg.errors import UniqueViolation
 from psycopg.types.json import Jsonb
 
 from adapters.postgres.columns import IdRow, storable, storable_text
-from adapters.postgres.federation.signals import PURGED
 from adapters.postgres.identity.accounts import ACCOUNT
 from adapters.postgres.identity.addresses import is_verified_for
 from adapters.postgres.identity.factors.mfa import second_factor_since
 from adapters.postgres.identity.privacy.forgetting import ELSEWHERE, HOLD_ORGANIZATIONS, HOLDS, held_by, is_the_makers
 from adapters.postgres.identity.privacy.privacy import REMEMBER
 from adapters.postgres.identity.sessions.parts import ending_codes, noticing
+from adapters.postgres.record.events import PURGED
 from adapters.postgres.statements import OnStatements, first, first_made, only
 from adapters.postgres.tenancy.profile_fields import values_in_organization
 from adapters.postgres.ties import IS_UNCONFIRMED_OWNER, has_come, shown_name

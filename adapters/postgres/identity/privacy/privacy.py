@@ -10,13 +10,13 @@ from msgspec import convert
 from psycopg.errors import UniqueViolation
 
 from adapters.postgres.columns import Columns, IdRow
-from adapters.postgres.federation.signals import PURGED
 from adapters.postgres.identity.accounts import ACCOUNT, profile_of
 from adapters.postgres.identity.addresses import is_proved
 from adapters.postgres.identity.factors.mfa import grace_is_over, second_factor_due_in
 from adapters.postgres.identity.privacy.forgetting import AT_ONCE, CREDENTIALS, HOLDS, NOBODY, TIES
 from adapters.postgres.identity.privacy.parts import GOING, LOGIN, SELECTED
 from adapters.postgres.identity.sessions.parts import is_kept_out
+from adapters.postgres.record.events import PURGED
 from adapters.postgres.statements import OnStatements, first, first_made
 from adapters.postgres.ties import IS_OWN_MEMBERSHIP, IS_UNCONFIRMED_OWNER, has_come
 from core.domain.identifiers import LoginEventId, OrganizationId, PrivacyRequestId, ServiceId, UserId

@@ -22,7 +22,7 @@ from uuid import UUID
 from psycopg.types.json import Jsonb
 
 from adapters.postgres.columns import array
-from adapters.postgres.statements import CHANNEL
+from adapters.postgres.statements import CHANNEL, NEW_ID
 from adapters.postgres.ties import IS_OWN_USE
 from core.domain.claims import NO_PROFILE, StandardProfile
 from core.domain.identifiers import ResourceServerId
@@ -324,10 +324,6 @@ def subscription_state(found: Mapping[str, Any] | None) -> SubscriptionState:
         return NO_SUBSCRIPTION
     end = datetime.fromisoformat(found["current_period_end"]).astimezone(UTC)
     return SubscriptionState(found["plan"], tuple(found["features"]), found["status"], end)
-
-
-# Ids of notices begin with the time (UUIDv7), so that the order of the ids is the order of time.
-NEW_ID: Final = "(lpad(to_hex((extract(epoch from now()) * 1000)::bigint), 12, '0') || '-7' || substr(gen_random_uuid()::text, 16))::uuid"
 
 
 def revoking(which: LiteralString) -> LiteralString:
