@@ -143,8 +143,8 @@ async def send_signals(call: Call[_SignalsForm, None, ServicePath, Member], post
     return await _ASKED.send(PageVisit(call, postern), call.body)
 
 
-def _called(stream: Any) -> str:
-    return str(stream.description or stream.host or stream.id)
+def _titled(visit: PageVisit, stream: Any) -> str:
+    return str(stream.description or _way(stream, visit.text))
 
 
 def _way(stream: Any, text: Text) -> str:
@@ -168,7 +168,8 @@ STREAMS: Final = Resource(
         when("created_at"),
     ),
     parameter="stream_id",
-    called=_called,
+    called=lambda stream: str(stream.description or stream.host or stream.id),
+    titled=_titled,
     state=(lambda stream: stream.status, _STATUS.__getitem__),
     facts=(
         sentence(_way, "console.signal_streams.way"),
@@ -187,7 +188,7 @@ STREAMS: Final = Resource(
 
 
 async def _name(visit: PageVisit) -> str:
-    return _called(await STREAMS.find(visit))
+    return _titled(visit, await STREAMS.find(visit))
 
 
 console.name(STREAMS.one, _name, beneath=f"{STREAMS.one}/deliveries")
