@@ -179,18 +179,17 @@ def _method(one: Operation, description: Description, kind: _Kind) -> str:
         arguments += ["content: bytes"]
         if len(one.body.content_types) > 1:
             arguments += [f"content_type: Literal[{', '.join(_quoted(name) for name in one.body.content_types)}]"]
-    answer = _answer(one)
-    if one.answer and "anyOf" in one.answer:
+    answer, call = _answer(one), _call(one, description)
+    if answer == "None":
+        done = f"{kind.wait}self._do({call})"
+    elif one.answer and "anyOf" in one.answer:
         # A type checker takes no union for a type, so the answer is said to be one where it is kept.
-        return (
-            f"\n    {kind.definition} {one.id}(self{_joined(arguments)}) -> {answer}:\n{_docstring(one.summary, one.description, 8)}"
-            f"        answer: {answer} = {kind.wait}self._done({_call(one, description)}, {answer})\n        return answer\n"
-        )
-    done = f"_call({_call(one, description)}, {answer})" if answer != "None" else f"_do({_call(one, description)})"
-    returned = "return " if answer != "None" else ""
+        done = f"answer: {answer} = {kind.wait}self._done({call}, {answer})\n        return answer"
+    else:
+        done = f"return {kind.wait}self._call({call}, {answer})"
     return (
         f"\n    {kind.definition} {one.id}(self{_joined(arguments)}) -> {answer}:\n{_docstring(one.summary, one.description, 8)}"
-        f"        {returned}{kind.wait}self.{done}\n"
+        f"        {done}\n"
     )
 
 
