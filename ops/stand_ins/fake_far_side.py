@@ -1,6 +1,6 @@
 """A SCIM server to which people are sent, in a thread: it keeps every request, and can be told to misbehave.
 
-`python -m ops.stand_ins.fake_far_side --token …` serves in a process of its own and writes its port. `GET /state` is for whoever started it.
+`python -m ops.stand_ins.fake_far_side --token …` serves in a process of its own and writes its port. `GET /state` is for its starter.
 """
 
 import json

@@ -8,8 +8,8 @@ from typing import Any
 import httpx
 import pytest
 
-from ops.stand_ins.far_dialects import AWS, SLACK, FarDialect
 from ops.stand_ins.fake_far_side import FakeFarSide
+from ops.stand_ins.far_dialects import AWS, SLACK, FarDialect
 
 ADA = {"schemas": ["urn:ietf:params:scim:schemas:core:2.0:User"], "userName": "ada@example.org", "externalId": "s-1"}
 
