@@ -367,7 +367,8 @@ _STOP: Final = """
      where id = %(connection)s and state = 'active'
 """
 
-# What was taken and not finished comes first: its process is gone.
+# What was taken and not finished comes with them: its process is gone. A mark that is being written is passed over, because its state is
+# not there yet.
 _TAKE_MARKS: Final = """
     with marked as (
              select user_id
@@ -375,6 +376,7 @@ _TAKE_MARKS: Final = """
               where connection_id = %(connection)s and marked_at <= %(at)s
               order by marked_at
               limit %(limit)s
+                for update skip locked
          ),
          taken as (
              delete from provisioning_marks

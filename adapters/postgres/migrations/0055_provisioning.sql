@@ -115,3 +115,188 @@ create table provisioning_exchanges (
 );
 create index provisioning_exchanges_of_connection on provisioning_exchanges (connection_id, has_failed, id desc);
 create index provisioning_exchanges_old on provisioning_exchanges (at);
+
+-- Marks. Each trigger says `when` something differs that a mapping reads, and marks where the organization has an active connection. A mark
+-- that is there is written again: whoever takes marks passes over those that are being written, and so reads no state of before.
+
+create function mark_person_there(person uuid, organization uuid) returns void language sql as $$
+    insert into provisioning_marks (connection_id, user_id, marked_at)
+    select connections.id, person, now()
+      from provisioning_connections as connections
+     where connections.org_id = organization and connections.state = 'active'
+     order by connections.id
+        on conflict (connection_id, user_id) do update set marked_at = excluded.marked_at
+$$;
+
+create function mark_person_everywhere(person uuid) returns void language sql as $$
+    insert into provisioning_marks (connection_id, user_id, marked_at)
+    select connections.id, person, now()
+      from memberships
+      join provisioning_connections as connections on connections.org_id = memberships.org_id and connections.state = 'active'
+     where memberships.user_id = person
+     order by connections.id
+        on conflict (connection_id, user_id) do update set marked_at = excluded.marked_at
+$$;
+
+-- What concerns many: everybody is looked at. Not before an owner has let the first run go on.
+create function mark_connections_there(organization uuid, service uuid) returns void language sql as $$
+    update provisioning_connections
+       set whole_due_at = now()
+     where org_id = organization and (service is null or service_id = service) and state = 'active' and agreed_digest = active_digest
+       and (whole_due_at is null or whole_due_at > now())
+$$;
+
+create function mark_users_there() returns trigger language plpgsql as $$
+begin
+    perform mark_person_everywhere(new.id);
+    return null;
+end $$;
+create trigger users_marked_there
+    after update of email, email_verified_at, address_vouched_by, name, given_name, family_name, username, zoneinfo, language, deactivated_at,
+                    deactivated_by_org_id, locked_at on users
+    for each row
+    when (
+        (new.email, new.email_verified_at, new.address_vouched_by, new.name, new.given_name, new.family_name, new.username, new.zoneinfo,
+         new.language, new.deactivated_at, new.deactivated_by_org_id, new.locked_at)
+        is distinct from
+        (old.email, old.email_verified_at, old.address_vouched_by, old.name, old.given_name, old.family_name, old.username, old.zoneinfo,
+         old.language, old.deactivated_at, old.deactivated_by_org_id, old.locked_at)
+    )
+    execute function mark_users_there();
+
+-- Whoever was forgotten here is deleted there, by an id that leads to nobody here.
+create function forget_people_there() returns trigger language plpgsql as $$
+begin
+    update provisioned_people set user_id = null where user_id = new.id;
+    return null;
+end $$;
+create trigger users_forgotten_there after update of anonymized_at on users
+    for each row when (old.anonymized_at is null and new.anonymized_at is not null) execute function forget_people_there();
+
+create function forget_person_there() returns trigger language plpgsql as $$
+begin
+    new.state := 'to_delete';
+    new.user_name := null;
+    new.sent_digest := null;
+    new.why := null;
+    new.due_at := null;
+    return new;
+end $$;
+create trigger people_forgotten_there before update of user_id on provisioned_people
+    for each row when (new.user_id is null and old.user_id is not null) execute function forget_person_there();
+
+create function drop_person_there() returns trigger language plpgsql as $$
+begin
+    delete from provisioned_people where connection_id = new.connection_id and user_id is null and far_id is null;
+    return null;
+end $$;
+create trigger people_dropped_there after update of user_id on provisioned_people
+    for each row when (new.user_id is null and new.far_id is null) execute function drop_person_there();
+
+-- Many members may come and go in one statement. In the order of their ids, two of these do not wait for each other.
+create function mark_rows_there() returns trigger language plpgsql as $$
+begin
+    if exists (select from provisioning_connections where state = 'active') then
+        insert into provisioning_marks (connection_id, user_id, marked_at)
+        select distinct connections.id, rows.user_id, now()
+          from rows
+          join provisioning_connections as connections on connections.org_id = rows.org_id and connections.state = 'active'
+         order by connections.id, rows.user_id
+            on conflict (connection_id, user_id) do update set marked_at = excluded.marked_at;
+    end if;
+    return null;
+end $$;
+create trigger members_marked_there_when_added after insert on memberships
+    referencing new table as rows for each statement execute function mark_rows_there();
+create trigger members_marked_there_when_removed after delete on memberships
+    referencing old table as rows for each statement execute function mark_rows_there();
+create trigger team_members_marked_there_when_added after insert on team_members
+    referencing new table as rows for each statement execute function mark_rows_there();
+create trigger team_members_marked_there_when_removed after delete on team_members
+    referencing old table as rows for each statement execute function mark_rows_there();
+
+create function mark_members_there() returns trigger language plpgsql as $$
+begin
+    perform mark_person_there(new.user_id, new.org_id);
+    return null;
+end $$;
+create trigger members_marked_there after update of role, role_id, own_since on memberships
+    for each row when ((new.role, new.role_id, new.own_since) is distinct from (old.role, old.role_id, old.own_since))
+    execute function mark_members_there();
+create trigger provisioned_users_marked_there after update of given_name, family_name, display_name on provisioned_users
+    for each row
+    when (
+        (new.given_name, new.family_name, new.display_name) is distinct from (old.given_name, old.family_name, old.display_name)
+    )
+    execute function mark_members_there();
+create trigger provisioned_users_marked_there_when_added after insert on provisioned_users
+    for each row when (num_nonnulls(new.given_name, new.family_name, new.display_name) > 0) execute function mark_members_there();
+
+-- Values of the organization's fields, and of the person's own.
+create function mark_values_there() returns trigger language plpgsql as $$
+begin
+    if new.org_id is null then
+        perform mark_person_everywhere(new.user_id);
+    else
+        perform mark_person_there(new.user_id, new.org_id);
+    end if;
+    return null;
+end $$;
+create trigger profile_values_marked_there after update of values on profile_values
+    for each row when (new.values is distinct from old.values) execute function mark_values_there();
+create trigger profile_values_marked_there_when_added after insert on profile_values
+    for each row when (new.values <> '{}') execute function mark_values_there();
+
+create function mark_consents_there() returns trigger language plpgsql as $$
+begin
+    insert into provisioning_marks (connection_id, user_id, marked_at)
+    select connections.id, coalesce(new.user_id, old.user_id), now()
+      from provisioning_connections as connections
+     where connections.service_id = coalesce(new.service_id, old.service_id) and connections.state = 'active'
+        on conflict (connection_id, user_id) do update set marked_at = excluded.marked_at;
+    return null;
+end $$;
+create trigger consents_marked_there after update of scopes on consents
+    for each row when (new.scopes is distinct from old.scopes) execute function mark_consents_there();
+create trigger consents_marked_there_when_added after insert on consents
+    for each row when (new.scopes is not null) execute function mark_consents_there();
+create trigger consents_marked_there_when_removed after delete on consents
+    for each row when (old.scopes is not null) execute function mark_consents_there();
+
+-- Roles of the application: of one person, or of all who have a role or are in a team.
+create function mark_assignments_there() returns trigger language plpgsql as $$
+declare
+    assigned relations := coalesce(new, old);
+begin
+    if assigned.user_id is null then
+        perform mark_connections_there(assigned.organization_id, assigned.service_id);
+    else
+        perform mark_person_there(assigned.user_id, assigned.organization_id);
+    end if;
+    return null;
+end $$;
+create trigger assignments_marked_there_when_added after insert on relations
+    for each row when (new.object_type = 'service_role') execute function mark_assignments_there();
+create trigger assignments_marked_there_when_removed after delete on relations
+    for each row when (old.object_type = 'service_role') execute function mark_assignments_there();
+
+create function mark_teams_there() returns trigger language plpgsql as $$
+begin
+    perform mark_connections_there(new.org_id, null);
+    return null;
+end $$;
+create trigger teams_marked_there after update of slug, role, role_id on teams
+    for each row when ((new.slug, new.role, new.role_id) is distinct from (old.slug, old.role, old.role_id))
+    execute function mark_teams_there();
+create trigger profile_fields_marked_there after update of deleted_at, scope, key on all_profile_fields
+    for each row
+    when (new.org_id is not null and (new.deleted_at, new.scope, new.key) is distinct from (old.deleted_at, old.scope, old.key))
+    execute function mark_teams_there();
+
+create function mark_services_there() returns trigger language plpgsql as $$
+begin
+    perform mark_connections_there(new.org_id, new.id);
+    return null;
+end $$;
+create trigger services_marked_there after update of sign_in_policy on all_services
+    for each row when (new.sign_in_policy is distinct from old.sign_in_policy) execute function mark_services_there();

@@ -292,7 +292,8 @@ class _Working:
                 keeping.metrics.person_sent_there(one.named.what.value)
             elif one.sent.place is PlaceThere.SENT:
                 self._tally.unchanged += 1
-        after, names = self._tally.take_names()
+        # Single changes have a run only if something was done, and keep their few names until then.
+        after, names = (0, ()) if self._run is None else self._tally.take_names()
         notes = self._notes.take()
         if not results and not names and not notes:
             return
