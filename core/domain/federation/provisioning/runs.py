@@ -20,6 +20,9 @@ from core.frozen import Frozen, replace
 
 PROVISIONING_TOPIC: Final = "provisioning"
 PEOPLE_A_PAGE: Final = 100
+"""Of theirs, as they are listed."""
+PEOPLE_AT_ONCE: Final = 25
+"""Of ours, whose facts one statement reads: more would hold up the event loop."""
 AGAIN_AFTER_FAULT: Final = timedelta(minutes=15)
 FAILING_FOR: Final = timedelta(hours=24)
 """Whoever fails for so long is stopped, and the owners hear of it."""
@@ -233,7 +236,7 @@ def _require_waiting(run: ProvisioningRun) -> None:
 
 def provisioning_event(name: str, work: ProvisioningWork, facts: dict[str, str | int], actor: Actor = SYSTEM) -> Event:
     """About an application's connection outwards."""
-    told = {"name": work.service_name, "connection_id": str(work.connection), **facts}
+    told = {"service_slug": work.service_slug, **facts}
     return Event(f"service.provisioning.{name}", actor, Target("service", str(work.service)), work.organization, told)
 
 

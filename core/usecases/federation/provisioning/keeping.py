@@ -28,6 +28,7 @@ from core.domain.federation.provisioning.runs import (
     FAILING_FOR,
     LONGEST_REST,
     PEOPLE_A_PAGE,
+    PEOPLE_AT_ONCE,
     PROVISIONING_LEASE,
     DoneThere,
     ProvisioningRun,
@@ -167,7 +168,7 @@ class _Working:
             await self._read_list()
         why = dict[UserId, WhyGone]()
         after: UserId | None = None
-        while page := await self._keeping.people.page(self._work, after, PEOPLE_A_PAGE):
+        while page := await self._keeping.people.page(self._work, after, PEOPLE_AT_ONCE):
             after = page[-1].user
             await self._look_at(page, why)
             await self._keeping.pace.breathe()
@@ -405,7 +406,7 @@ class _Working:
         while True:
             async with keeping.unit_of_work() as uow:
                 await self._hold(uow)
-                users = await uow.provisioning_runs.take_marks(self._work, self._now, PEOPLE_A_PAGE)
+                users = await uow.provisioning_runs.take_marks(self._work, self._now, PEOPLE_AT_ONCE)
                 await uow.commit()
             if not users:
                 break
@@ -484,7 +485,7 @@ class _Working:
     async def _end_everybody(self) -> None:
         """The owner has deleted the connection and wants everybody ended there."""
         keeping, after, left = self._keeping, None, 0
-        while page := await keeping.people.page(self._work, after, PEOPLE_A_PAGE):
+        while page := await keeping.people.page(self._work, after, PEOPLE_AT_ONCE):
             after = page[-1].user
             await self._end_people([one for one in page if one.sent is not None and one.sent.is_active])
             await keeping.pace.breathe()
