@@ -2,11 +2,13 @@
 
 from collections.abc import Sequence
 
+from actors.provisioner import ProvisionerPace
 from actors.recorders import PresenceWriter, RefusalRecorder, ScimExchangeWriter
 from adapters.crypto.signed_by_others import JwtClientAssertions
 from adapters.crypto.tokens import RememberedAssertions
 from adapters.limits import FairTurns
 from adapters.outbound.client_documents import GuardedDocuments, RememberedDocuments, SharedWork
+from adapters.outbound.scim import ScimClient
 from adapters.postgres.federation.authorizations import PostgresAuthorizationRefusals, PostgresEncounters, PostgresPushedRequests
 from adapters.postgres.federation.clients import (
     PostgresClientDocuments,
@@ -56,6 +58,8 @@ from core.usecases.federation.given_sessions import GivenSessions, Userinfo
 from core.usecases.federation.grants import Exchanges, Grant, Grants, RefreshGrant, Workloads
 from core.usecases.federation.identity_assertions import IdentityAssertions
 from core.usecases.federation.logouts import LogoutNotices, LogoutReceivers, Logouts
+from core.usecases.federation.provisioning.keeping import ProvisioningKeeping
+from core.usecases.federation.provisioning.runs import ProvisioningRuns
 from core.usecases.federation.proxy_checks import ProxyChecks
 from core.usecases.federation.saml.answers import SamlAnswers, SamlMessages, SamlVisits
 from core.usecases.federation.saml.configurations import Saml
@@ -402,6 +406,8 @@ class Federation(Frozen, kw_only=True):
     scim_recorder: ScimExchangeWriter
     directory_runs: DirectoryRuns
     directory_keeping: DirectoryKeeping
+    provisioning_runs: ProvisioningRuns
+    provisioning_keeping: ProvisioningKeeping
     authorization_refusals: AuthorizationRefusals
     refusal_recorder: RefusalRecorder
     token_previews: TokenPreviews
@@ -521,6 +527,19 @@ def assemble_federation(
         scim_recorder=directories.recorder,
         directory_runs=directories.runs,
         directory_keeping=directories.keeping,
+        provisioning_runs=ProvisioningRuns(new_unit_of_work, stores.provisioning_runs, stores.provisioned_people, system),
+        provisioning_keeping=ProvisioningKeeping(
+            new_unit_of_work,
+            stores.provisioning_runs,
+            stores.provisioned_people,
+            ScimClient(foundation.outbound, clock),
+            ProvisionerPace(fair_turn),
+            foundation.keyring,
+            foundation.mail_templates,
+            foundation.metrics,
+            system,
+            settings.public_url,
+        ),
         authorization_refusals=AuthorizationRefusals(refusals),
         refusal_recorder=RefusalRecorder(refusals, foundation.metrics, spread=spread),
         token_previews=TokenPreviews(PostgresTokenPreviews(pool), clock, settings.public_url, settings.access_token_lifetime),
