@@ -165,6 +165,8 @@ class ScimClient:
     ) -> OutboundAnswer:
         """Raises `FarFailed` and `FarRefused`."""
         headers = {"accept": f"{_MEDIA_TYPE}, application/json", "authorization": f"Bearer {site.token.reveal()}"}
+        # A server may say back what it was sent.
+        values = [*values, site.token.reveal()]
         content = b""
         if body is not None:
             content = msgspec.json.encode(body)

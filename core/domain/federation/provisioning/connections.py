@@ -41,4 +41,4 @@ def dialect_of(preset: str) -> ProvisioningDialect:
 
 
 def token_context(connection: object) -> str:
-    return f"provisioning token {connection}"
+    return f"provisioning_connections.token:{connection}"

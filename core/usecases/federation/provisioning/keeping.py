@@ -107,12 +107,12 @@ class ProvisioningKeeping(Frozen):
         except WorkTakenOver:
             log.info("provisioning_taken_over", connection=str(work.connection))
 
-    async def ask_owners(self, uow: UnitOfWork, work: ProvisioningWork, run: ProvisioningRun) -> None:
+    async def tell_owners(self, uow: UnitOfWork, work: ProvisioningWork, why: str, run: ProvisioningRun | None = None) -> None:
         owners = await uow.provisioning_runs.owners(work.organization)
-        why = "first" if run.kind is ProvisioningRunKind.PLAN else "too_many"
-        numbers = {"came": str(run.made + run.matched), "ends": str(run.held_back)}
         link = f"{self.base_url}/ui/o/{work.organization_slug}/services/{work.service_slug}/people-there"
-        await tell_owners(uow, self.templates, owners, "directory_run_waits", connection=work.service_name, link=link, why=why, **numbers)
+        came, ends = (0, 0) if run is None else (run.made + run.matched, run.held_back)
+        facts = {"service": work.service_name, "link": link, "why": why, "came": str(came), "ends": str(ends)}
+        await tell_owners(uow, self.templates, owners, "people_there", **facts)
 
 
 class _Working:
@@ -395,7 +395,7 @@ class _Working:
             await uow.provisioning_runs.settle(self._claimed, after, None)
             if waits and work.held_digest != compared:
                 await uow.record(provisioning_event("run.stopped", work, run_facts(run)))
-                await keeping.ask_owners(uow, work, run)
+                await keeping.tell_owners(uow, work, "first" if self._is_plan else "too_many", run)
             await uow.commit()
         self._tell(run)
 
@@ -525,7 +525,7 @@ class _Working:
             if stops:
                 await uow.provisioning_runs.stop(work, "failing", now)
                 await uow.record(provisioning_event("stopped", work, {"why": "failing", "fault": str(failed.fault)}))
-                await self._tell_of_stop(uow)
+                await keeping.tell_owners(uow, work, "failing")
             elif work.failing_since is None and not is_throttled:
                 # A system that is away is news once.
                 await uow.record(provisioning_event("failing", work, {"fault": str(failed.fault)}))
@@ -533,12 +533,6 @@ class _Working:
         keeping.metrics.provisioning_run_ended(
             ProvisioningRunKind.CHANGES.value if self._run is None else self._run.kind.value, "throttled" if is_throttled else "failed"
         )
-
-    async def _tell_of_stop(self, uow: UnitOfWork) -> None:
-        keeping, work = self._keeping, self._work
-        owners = await uow.provisioning_runs.owners(work.organization)
-        link = f"{keeping.base_url}/ui/o/{work.organization_slug}/services/{work.service_slug}/people-there"
-        await tell_owners(uow, keeping.templates, owners, "provisioning_stopped", connection=work.service_name, link=link)
 
     @property
     def _is_plan(self) -> bool:

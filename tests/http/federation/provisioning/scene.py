@@ -86,6 +86,15 @@ class ProvisioningScene(Shops):
         """The marks are taken."""
         return await self.step(whole=False)
 
+    def agree(self, run: dict[str, Any]) -> None:
+        """An owner lets the run go on, as the store writes it."""
+        self.people.change("update provisioning_runs set state = 'agreed' where id = %s", run["id"])
+        self.people.change(
+            "update provisioning_connections set agreed_run = %s, agreed_digest = active_digest, whole_due_at = now() - interval '1 second',"
+            " leased_until = null, rests_until = null",
+            run["id"],
+        )
+
     def newest(self) -> dict[str, Any]:
         rows = self.people.rows("select * from provisioning_runs order by id desc limit 1")
         return rows[0] if rows else {}
