@@ -1,4 +1,4 @@
-"""Somebody wants everybody ended in the other system without an owner's word: bit by bit, beside newcomers, by a detour, or by another run."""
+"""Somebody wants everybody ended in the other system without an owner's word: bit by bit, beside newcomers, or by another run."""
 
 from datetime import timedelta
 from typing import Any
@@ -50,7 +50,8 @@ async def test_whoever_comes_back_and_goes_again_is_counted_again(scene: Provisi
     for number in range(5):
         person = scene.people.rows("select id, email from users where email = %s", f"p{number}@acme.example")[0]
         scene.people.change(
-            "insert into memberships (id, org_id, user_id, role, created_at, own_since) values (gen_random_uuid(), %s, %s, 'member', now(), now())",
+            "insert into memberships (id, org_id, user_id, role, created_at, own_since)"
+            " values (gen_random_uuid(), %s, %s, 'member', now(), now())",
             scene.acme.id,
             person["id"],
         )
@@ -76,7 +77,9 @@ async def test_a_stop_that_is_a_day_old_is_asked_about_anew(scene: ProvisioningS
     await crowd(scene, 20)
     leave(scene, *range(8))
     await scene.step()
-    scene.people.change("update provisioning_runs set begun_at = begun_at - %s, ended_at = ended_at - %s", timedelta(days=2), timedelta(days=2))
+    scene.people.change(
+        "update provisioning_runs set begun_at = begun_at - %s, ended_at = ended_at - %s", timedelta(days=2), timedelta(days=2)
+    )
     scene.people.change("update provisioning_connections set held_since = held_since - %s", timedelta(days=2))
     await scene.step()
     assert len(far.active()) == 21

@@ -1,5 +1,5 @@
-"""Somebody lists an address that is not theirs to list, and wants the account that has it in the other system; or a value that is none of the
-organization's business.
+"""Somebody lists an address that is not theirs to list, and wants the account that has it in the other system; or wants a value there that
+is none of the organization's business.
 """
 
 from typing import Any
