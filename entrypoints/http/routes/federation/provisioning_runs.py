@@ -1,4 +1,4 @@
-"""People in the system of an application: the runs that send them, whom a connection has sent, and what was said between the two systems."""
+"""People in the system of an application: the runs that send them, whom a connection has sent, and what the two systems have said."""
 
 from collections.abc import Sequence
 from datetime import datetime

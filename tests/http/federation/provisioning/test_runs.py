@@ -12,7 +12,7 @@ async def planned(scene: ProvisioningScene) -> dict[str, Any]:
     """A plan that waits, as the API shows it."""
     scene.active(agreed=False)
     await scene.step()
-    (plan,) = (await scene.request("GET", f"{PATH}/runs")).ok()
+    (plan,) = (await scene.request("GET", f"{PATH}/runs")).json()
     return dict(plan)
 
 
@@ -21,9 +21,9 @@ async def test_an_owner_lets_a_plan_go_on_by_its_digest(scene: ProvisioningScene
     plan = await planned(scene)
     assert (plan["kind"], plan["state"], plan["made"]) == ("plan", "waiting", 2)
     assert (await scene.request("GET", f"{PATH}/runs/{plan['id']}")).ok() == plan
-    people = (await scene.request("GET", f"{PATH}/runs/{plan['id']}/people?what=made&limit=1&page=2")).ok()
+    people = (await scene.request("GET", f"{PATH}/runs/{plan['id']}/people?what=made&limit=1&page=2")).json()
     assert len(people) == 1
-    assert {one["named"] for one in (await scene.request("GET", f"{PATH}/runs/{plan['id']}/people")).ok()} == {
+    assert {one["named"] for one in (await scene.request("GET", f"{PATH}/runs/{plan['id']}/people")).json()} == {
         "ada@acme.example",
         scene.boss.email,
     }
@@ -67,11 +67,11 @@ async def test_members_who_manage_integrations_read_and_try_again(scene: Provisi
     scene.active()
     await scene.step()
     admin = scene.resident(scene.acme, "admin")
-    listed = (await scene.request("GET", f"{PATH}/people?place=refused", by=admin)).ok()
+    listed = (await scene.request("GET", f"{PATH}/people?place=refused", by=admin)).json()
     assert [(one["named"], one["place"], one["why"], one["is_active"]) for one in listed] == [
         ("ada@acme.example", "refused", "invalidValue", False)
     ]
-    exchanges = (await scene.request("GET", f"{PATH}/exchanges", by=admin)).ok()
+    exchanges = (await scene.request("GET", f"{PATH}/exchanges", by=admin)).json()
     assert [(one["status"], one["scim_type"], one["said"]) for one in exchanges if one["has_failed"]] == [
         (400, "invalidValue", "no such thing")
     ]
