@@ -20,12 +20,14 @@ from core.domain.federation.provisioning.people import (
     LONGEST_FAR_ID,
     USER_NAME,
     FarIdentity,
+    Value,
     Wanted,
     found_at,
     place_of,
     resource_of,
 )
 from core.domain.outbound import NotADestination, destination
+from core.frozen import Frozen
 from ports.federation.provisioning_runs import (
     FarExchange,
     FarFailed,
@@ -150,7 +152,7 @@ class ScimClient:
             raise self._malformed(site) from None
 
     def _malformed(self, site: FarSite) -> FarFailed:
-        self._note(site, "-", "-", None, None, FarFault.MALFORMED, has_failed=True)
+        self._note(site, _Said("-", "-"), FarFault.MALFORMED, has_failed=True)
         return FarFailed(FarFault.MALFORMED)
 
     async def _asked(
@@ -179,20 +181,20 @@ class ScimClient:
         try:
             answer = await self._outbound.send(method, request, PATIENCE, most=LONGEST_SCIM_ANSWER)
         except OutboundFailed as failed:
-            self._note(site, method, form, None, None, failed.failure.value, has_failed=True)
+            self._note(site, _Said(method, form), failed.failure.value, has_failed=True)
             raise FarFailed(failed.failure.value) from None
         return self._judged(site, method, form, answer, values)
 
     def _judged(self, site: FarSite, method: str, form: str, answer: OutboundAnswer, values: Collection[str]) -> OutboundAnswer:
         status = answer.status
         if len(answer.body) > LONGEST_SCIM_ANSWER:
-            self._note(site, method, form, status, None, FarFault.TOO_LONG, has_failed=True)
+            self._note(site, _Said(method, form, status), FarFault.TOO_LONG, has_failed=True)
             raise FarFailed(FarFault.TOO_LONG)
         if 200 <= status < 300:
-            self._note(site, method, form, status, None, "", has_failed=False)
+            self._note(site, _Said(method, form, status), "", has_failed=False)
             return answer
         scim_type, said = _error(answer.body)
-        self._note(site, method, form, status, scim_type, masked(said, values), has_failed=status != 404)
+        self._note(site, _Said(method, form, status, scim_type), masked(said, values), has_failed=status != 404)
         if status == 429 or (status == 503 and "retry-after" in answer.headers):
             raise FarFailed(FarFault.THROTTLED, self._retry_after(answer.headers.get("retry-after")))
         if 300 <= status < 400:
@@ -215,11 +217,25 @@ class ScimClient:
         except (ValueError, TypeError, OverflowError):
             return timedelta(seconds=1)
 
-    def _note(
-        self, site: FarSite, method: str, form: str, status: int | None, scim_type: str | None, said: str, *, has_failed: bool
-    ) -> None:
-        now = self._clock.now()
-        site.note(FarExchange(at=now, method=method, path=form, status=status, scim_type=scim_type, said=said, has_failed=has_failed))
+    def _note(self, site: FarSite, about: "_Said", said: str, *, has_failed: bool) -> None:
+        site.note(
+            FarExchange(
+                at=self._clock.now(),
+                method=about.method,
+                path=about.form,
+                status=about.status,
+                scim_type=about.scim_type,
+                said=said,
+                has_failed=has_failed,
+            )
+        )
+
+
+class _Said(Frozen):
+    method: str
+    form: str
+    status: int | None = None
+    scim_type: str | None = None
 
 
 def _path(far_id: str) -> str:
@@ -250,7 +266,7 @@ def _matches(person: FarPerson, attribute: str, value: str) -> bool:
     return found == value
 
 
-def _operation(name: str, value: str | bool | None) -> Mapping[str, Any]:
+def _operation(name: str, value: Value) -> Mapping[str, Any]:
     place = place_of(name)
     if value is None:
         return {"op": "remove", "path": name if place.type is None else f'{place.attribute}[type eq "{place.type}"]'}

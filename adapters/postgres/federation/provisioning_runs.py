@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Final, LiteralString
+from typing import Any, Final, LiteralString, NamedTuple
 from uuid import UUID
 
 from adapters.postgres.columns import Columns, IdRow, array, storable_text
@@ -478,79 +478,84 @@ def _fields(found: Mapping[str, Sequence[Any]] | None) -> Mapping[str, KnownFiel
     return {} if found is None else {key: KnownField(*field) for key, field in found.items()}
 
 
-def _listed(name: str | None, given: str | None, family: str | None) -> StandardProfile:
-    return StandardProfile(name=name, given_name=given, family_name=family)
+class _PersonRow(NamedTuple):
+    """The columns of `_PEOPLE`, in their order."""
 
+    user: UUID
+    email: str
+    email_is_verified: bool
+    is_own_member: bool
+    is_admitted: bool
+    is_chosen: bool
+    is_blocked_here: bool
+    is_account_locked: bool
+    is_forgotten: bool
+    consented: list[str] | None
+    organization: UUID
+    organization_slug: str
+    organization_name: str
+    role: str | None
+    own: Mapping[str, Any] | None
+    listed_name: str | None
+    listed_given: str | None
+    listed_family: str | None
+    roles: list[str] | None
+    teams: list[str] | None
+    person_fields: Mapping[str, Sequence[Any]] | None
+    organization_fields: Mapping[str, Sequence[Any]] | None
+    place: str | None
+    far_id: str | None
+    digest: bytes | None
+    is_active: bool | None
+    why: str | None
+    user_name: str | None
+    tries: int | None
 
-def _person(
-    user: UUID,
-    email: str,
-    email_is_verified: bool,
-    is_own_member: bool,
-    is_admitted: bool,
-    is_chosen: bool,
-    is_blocked_here: bool,
-    is_account_locked: bool,
-    is_forgotten: bool,
-    consented: list[str] | None,
-    organization: UUID,
-    organization_slug: str,
-    organization_name: str,
-    role: str | None,
-    own: Mapping[str, Any] | None,
-    listed_name: str | None,
-    listed_given: str | None,
-    listed_family: str | None,
-    roles: list[str] | None,
-    teams: list[str] | None,
-    person_fields: Mapping[str, Sequence[Any]] | None,
-    organization_fields: Mapping[str, Sequence[Any]] | None,
-    place: str | None,
-    far_id: str | None,
-    digest: bytes | None,
-    is_active: bool | None,
-    why: str | None,
-    user_name: str | None,
-    tries: int | None,
-) -> OutwardPerson:
-    sent = None
-    if place is not None:
-        sent = SentPerson(
-            user=UserId(user),
-            far_id=far_id,
-            digest=digest,
-            is_active=is_active is True,
-            place=PlaceThere(place),
-            why=why,
-            user_name=user_name,
-            tries=tries or 0,
+    def sent(self) -> SentPerson | None:
+        if self.place is None:
+            return None
+        return SentPerson(
+            user=UserId(self.user),
+            far_id=self.far_id,
+            digest=self.digest,
+            is_active=self.is_active is True,
+            place=PlaceThere(self.place),
+            why=self.why,
+            user_name=self.user_name,
+            tries=self.tries or 0,
         )
-    return OutwardPerson(
-        user=UserId(user),
-        email=Email(email),
-        email_is_verified=email_is_verified,
-        is_member=role is not None,
-        is_own_member=is_own_member,
-        is_admitted=is_admitted,
-        is_chosen=is_chosen,
-        is_blocked_here=is_blocked_here,
-        is_locked=is_account_locked,
-        is_forgotten=is_forgotten,
-        consented=consented,
-        organization=OrganizationId(organization),
-        organization_slug=organization_slug,
-        profile=profile(own),
-        listed=_listed(listed_name, listed_given, listed_family),
-        facts=ServiceFacts(
-            roles=roles or (),
-            teams=teams or (),
-            person_fields=_fields(person_fields),
-            organization_fields=_fields(organization_fields),
-            organization_name=organization_name,
-            role=role or "",
-        ),
-        sent=sent,
-    )
+
+    def person(self) -> OutwardPerson:
+        return OutwardPerson(
+            user=UserId(self.user),
+            email=Email(self.email),
+            email_is_verified=self.email_is_verified,
+            is_member=self.role is not None,
+            is_own_member=self.is_own_member,
+            is_admitted=self.is_admitted,
+            is_chosen=self.is_chosen,
+            is_blocked_here=self.is_blocked_here,
+            is_locked=self.is_account_locked,
+            is_forgotten=self.is_forgotten,
+            consented=self.consented,
+            organization=OrganizationId(self.organization),
+            organization_slug=self.organization_slug,
+            profile=profile(self.own),
+            listed=StandardProfile(name=self.listed_name, given_name=self.listed_given, family_name=self.listed_family),
+            facts=ServiceFacts(
+                roles=self.roles or (),
+                teams=self.teams or (),
+                person_fields=_fields(self.person_fields),
+                organization_fields=_fields(self.organization_fields),
+                organization_name=self.organization_name,
+                role=self.role or "",
+            ),
+            sent=self.sent(),
+        )
+
+
+def _person(*columns: Any) -> OutwardPerson:
+    return _PersonRow(*columns).person()
 
 
 def _keys(work: ProvisioningWork, source: ProvisioningSource) -> list[str]:
@@ -644,7 +649,10 @@ _NOBODY: Final = UUID(int=0)
 def _fields_named(keys: LiteralString, keeper_of_field: LiteralString, keeper_of_value: LiteralString) -> LiteralString:
     """The fields of these keys: `KnownField`. A value is kept by the id of its field."""
     return f"""(
-        select json_object_agg(fields.key, json_build_array(kept.values -> fields.id::text, fields.scope, 'person' = any (fields.written_by)))
+        select json_object_agg(
+                   fields.key,
+                   json_build_array(kept.values -> fields.id::text, fields.scope, 'person' = any (fields.written_by))
+               )
           from profile_fields as fields
           left join profile_values as kept on kept.user_id = users.id and kept.org_id {keeper_of_value}
          where fields.key = any(%({keys})s::text[]) and fields.org_id {keeper_of_field}
@@ -739,8 +747,9 @@ _SAVE_THERE: Final = """
     select %(connection)s, users.id, saved.far_id, saved.digest, saved.active,
            case when users.id is null then 'to_delete' else saved.state end, saved.why,
            case when users.id is not null then saved.user_name end, saved.tries, %(at)s
-      from unnest(%(users)s::uuid[], %(far_ids)s::text[], %(digests)s::bytea[], %(actives)s::boolean[], %(places)s::text[], %(whys)s::text[],
-                  %(user_names)s::text[], %(tries)s::integer[]) as saved (user_id, far_id, digest, active, state, why, user_name, tries)
+      from unnest(%(users)s::uuid[], %(far_ids)s::text[], %(digests)s::bytea[], %(actives)s::boolean[], %(places)s::text[],
+                  %(whys)s::text[], %(user_names)s::text[], %(tries)s::integer[]
+           ) as saved (user_id, far_id, digest, active, state, why, user_name, tries)
       left join users on users.id = saved.user_id and users.anonymized_at is null
      where (users.id is not null or saved.far_id is not null)
        and not exists (
@@ -798,8 +807,8 @@ _MARK_ONE: Final[LiteralString] = f"""
 
 _LISTED_COLUMNS: Final[LiteralString] = """
            people.connection_id as connection, services.id as service, services.slug as service_slug, services.name as service_name,
-           people.user_id as user, coalesce(users.email, people.user_name) as named, people.far_id, people.state as place, people.active as is_active, people.why,
-           people.changed_at
+           people.user_id as user, coalesce(users.email, people.user_name) as named, people.far_id, people.state as place,
+           people.active as is_active, people.why, people.changed_at
       from provisioned_people as people
       join provisioning_connections as connections on connections.id = people.connection_id
       join services on services.id = connections.service_id

@@ -136,8 +136,8 @@ class OutwardPerson(Frozen, kw_only=True):
 
     @property
     def why_gone(self) -> WhyGone | None:
-        """None for somebody who belongs there. A deactivation by the platform is none of the organization's knowledge, and so is the lock of
-        somebody whom it only lists.
+        """None for somebody who belongs there. A deactivation by the platform is none of the organization's knowledge, and neither is the
+        lock of somebody whom it only lists.
         """
         if self.is_forgotten:
             return WhyGone.FORGOTTEN
@@ -220,7 +220,8 @@ def _said(
     return WithheldClaim(one.attribute, OF_PROFILE, reason, PROFILE)
 
 
-Wanted = Mapping[str, str | bool | None]
+Value = str | bool | None
+Wanted = Mapping[str, Value]
 """What the other system should have of a person: one value by attribute, and None where it should have none."""
 
 
@@ -233,7 +234,7 @@ def wanted_there(person: OutwardPerson, mapping: Sequence[MappedAttribute], left
 
 
 def _text(value: Json) -> str | None:
-    if value is None or value == "" or value == [] or value == ():
+    if value is None or (not value and not isinstance(value, bool | int | float)):
         return None
     if isinstance(value, bool):
         return "true" if value else "false"
@@ -250,7 +251,7 @@ def digest_there(wanted: Wanted) -> bytes:
     return sha256(said.encode()).digest()[:16]
 
 
-def _comparable(name: str, value: str | bool | None) -> str | bool | None:
+def _comparable(name: str, value: Value) -> str | bool | None:
     return value.casefold() if name == USER_NAME and isinstance(value, str) else value
 
 
@@ -317,7 +318,7 @@ def _key(resource: Mapping[str, Any], name: str) -> str:
     return next((key for key in resource if key.casefold() == folded), name)
 
 
-def _set(resource: dict[str, Any], name: str, value: str | bool | None) -> None:
+def _set(resource: dict[str, Any], name: str, value: Value) -> None:
     key = _key(resource, name)
     if value is None:
         resource.pop(key, None)
@@ -325,7 +326,7 @@ def _set(resource: dict[str, Any], name: str, value: str | bool | None) -> None:
         resource[key] = value
 
 
-def _set_entry(resource: dict[str, Any], place: AttributePlace, value: str | bool | None) -> None:
+def _set_entry(resource: dict[str, Any], place: AttributePlace, value: Value) -> None:
     key = _key(resource, place.attribute)
     entries = resource.get(key)
     entries = [one for one in entries if isinstance(one, dict)] if isinstance(entries, list) else []
@@ -391,10 +392,8 @@ def met_there(person: OutwardPerson, wanted: Wanted, found: Sequence[FarIdentity
     name = str(wanted.get(USER_NAME) or "").casefold()
     named = {one.far_id: one for one in found if one.external_id == wanted[EXTERNAL_ID]}
     chosen = named or {one.far_id: one for one in found if (one.user_name or "").casefold() == name}
-    if not chosen:
-        return None
-    if len(chosen) > 1:
-        return WhyNotThere.AMBIGUOUS
+    if len(chosen) != 1:
+        return WhyNotThere.AMBIGUOUS if chosen else None
     (one,) = chosen.values()
     if one.owner not in {None, person.user}:
         return WhyNotThere.OF_ANOTHER
@@ -402,6 +401,5 @@ def met_there(person: OutwardPerson, wanted: Wanted, found: Sequence[FarIdentity
         return one
     if one.external_id:
         return WhyNotThere.OTHER_EXTERNAL_ID
-    if not person.email_is_verified or name != person.email.address.casefold():
-        return WhyNotThere.ADDRESS_NOT_PROVED
-    return one
+    is_theirs = person.email_is_verified and name == person.email.address.casefold()
+    return one if is_theirs else WhyNotThere.ADDRESS_NOT_PROVED

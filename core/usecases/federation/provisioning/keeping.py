@@ -13,6 +13,7 @@ from core.domain.federation.provisioning.connections import token_context
 from core.domain.federation.provisioning.people import (
     ACTIVE,
     EXTERNAL_ID,
+    USER_NAME,
     FarIdentity,
     OutwardPerson,
     PlaceThere,
@@ -129,7 +130,13 @@ class _Working:
         token = "" if work.sealed_token is None else keeping.keyring.open(work.sealed_token, token_context(work.connection)).decode()
         self._site = FarSite(work.base_url, Secret(token), work.dialect, self._notes.add)
         self._sender = PeopleSender(
-            work, keeping.far, self._site, keeping.people, keeping.system.secrets, keeping.pace, issuer=keeping.base_url
+            work,
+            keeping.far,
+            self._site,
+            people=keeping.people,
+            secrets=keeping.system.secrets,
+            pace=keeping.pace,
+            issuer=keeping.base_url,
         )
         self._names = tuple(one.attribute for one in work.mapping if one.attribute not in work.left_out)
         self._seen = set[int]()
@@ -213,8 +220,8 @@ class _Working:
             self._strangers.setdefault(key, []).append(identity)
 
     def _listed_as(self, wanted: Wanted) -> Sequence[FarIdentity]:
-        found = self._strangers.get(f"i{wanted[EXTERNAL_ID]}")
-        return found or self._strangers.get(f"n{str(wanted.get('userName') or '').casefold()}", ())
+        named = f"n{str(wanted.get(USER_NAME) or '').casefold()}"
+        return self._strangers.get(f"i{wanted[EXTERNAL_ID]}") or self._strangers.get(named) or ()
 
     async def _look_at(self, page: Sequence[OutwardPerson], why: dict[UserId, WhyGone]) -> None:
         """One page of people: those whom nothing changed cost a comparison of digests."""
@@ -251,7 +258,7 @@ class _Working:
     async def _planned(self, person: OutwardPerson, wanted: Wanted) -> ProvisioningRunPerson:
         """What a run would do. It asks, and changes nothing."""
         sent = person.sent
-        if not wanted.get("userName"):
+        if not wanted.get(USER_NAME):
             return left_out_there(person.user, WhyNotThere.NO_USER_NAME)
         if sent is not None and sent.far_id is not None and (not self._work.dialect.lists or hash(sent.far_id) in self._seen):
             return ProvisioningRunPerson(what=DoneThere.CHANGED, user=person.user, far_id=sent.far_id)
@@ -266,8 +273,8 @@ class _Working:
         return ProvisioningRunPerson(what=DoneThere.MATCHED, user=person.user, far_id=met.far_id)
 
     async def _send(self, to_send: Sequence[tuple[OutwardPerson, Wanted]]) -> None:
-        """Some at once, and what was done is written before the next ones: whoever is killed here has made so many at most, and the next run
-        finds them.
+        """Some at once, and what was done is written before the next ones: whoever is killed here has made so many at most, and the next
+        run finds them.
         """
         results = list[SendingResult]()
 

@@ -86,10 +86,10 @@ class PeopleSender:
         work: ProvisioningWork,
         far: FarSide,
         site: FarSite,
+        *,
         people: ProvisionedPeopleStore,
         secrets: Secrets,
         pace: ProvisioningPace,
-        *,
         issuer: str,
     ) -> None:
         self._work = work

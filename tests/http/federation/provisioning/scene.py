@@ -58,7 +58,10 @@ class ProvisioningScene(Shops):
         }
         names = ", ".join(values)
         places = ", ".join(["%s"] * len(values))
-        self.people.change(f"insert into provisioning_connections ({names}, whole_due_at) values ({places}, now())", *values.values())
+        self.people.change(
+            f"insert into provisioning_connections ({names}, whole_due_at) values ({places}, now())",
+            *values.values(),
+        )
         self.connection = made
         return made
 
@@ -90,8 +93,8 @@ class ProvisioningScene(Shops):
         """An owner lets the run go on, as the store writes it."""
         self.people.change("update provisioning_runs set state = 'agreed' where id = %s", run["id"])
         self.people.change(
-            "update provisioning_connections set agreed_run = %s, agreed_digest = active_digest, whole_due_at = now() - interval '1 second',"
-            " leased_until = null, rests_until = null",
+            "update provisioning_connections set agreed_run = %s, agreed_digest = active_digest, leased_until = null, rests_until = null,"
+            " whole_due_at = now() - interval '1 second'",
             run["id"],
         )
 
@@ -102,7 +105,7 @@ class ProvisioningScene(Shops):
     def named(self, run: dict[str, Any]) -> Sequence[tuple[str, str | None, str | None]]:
         """Whom the run names: what, why, and the address."""
         rows = self.people.rows(
-            "select what, why, users.email from provisioning_run_people left join users on users.id = user_id where run_id = %s order by place",
+            "select what, why, email from provisioning_run_people left join users on users.id = user_id where run_id = %s order by place",
             run["id"],
         )
         return [(row["what"], row["why"], row["email"]) for row in rows]

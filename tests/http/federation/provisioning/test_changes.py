@@ -9,6 +9,9 @@ from core.domain.federation.provisioning.runs import PROVISIONING_LEASE
 from ops.stand_ins.fake_far_side import FakeFarSide
 from tests.http.federation.provisioning.scene import MAPPING, ProvisioningScene
 
+_TEAM = "insert into teams (id, org_id, slug, name, created_at, updated_at) values (%s, %s, 'crew', 'Crew', now(), now())"
+_ROLE = "insert into service_roles (id, org_id, service_id, slug, name, created_at, updated_at) values (%s, %s, %s, 'r', 'R', now(), now())"
+
 
 def marked(scene: ProvisioningScene) -> set[UUID]:
     return {row["user_id"] for row in scene.people.rows("select user_id from provisioning_marks")}
@@ -58,12 +61,12 @@ async def test_each_thing_that_a_mapping_reads_marks_the_person(scene: Provision
     change, ids = scene.people.change, scene.postern.foundation.ids
     team, role, field = ids.new(), ids.new(), ids.new()
     change(
-        "insert into teams (id, org_id, slug, name, created_at, updated_at) values (%s, %s, 'crew', 'Crew', now(), now())",
+        _TEAM,
         team,
         scene.acme.id,
     )
     change(
-        "insert into service_roles (id, org_id, service_id, slug, name, created_at, updated_at) values (%s, %s, %s, 'r', 'R', now(), now())",
+        _ROLE,
         role,
         scene.acme.id,
         scene.shop.id,
@@ -91,15 +94,20 @@ async def test_each_thing_that_a_mapping_reads_marks_the_person(scene: Provision
         "wider consent": ("update consents set scopes = '{profile,email}' where user_id = %s", (person,)),
         "no consent": ("delete from consents where user_id = %s", (person,)),
         "directory": (
-            "insert into provisioned_users (org_id, user_id, given_name, is_member, created_at, updated_at) values (%s, %s, 'A', true, now(), now())",
+            (
+                "insert into provisioned_users (org_id, user_id, given_name, is_member, created_at, updated_at)"
+                " values (%s, %s, 'A', true, now(), now())"
+            ),
             (organization, person),
         ),
         "directory's name": ("update provisioned_users set given_name = 'B' where user_id = %s", (person,)),
         "team": ("insert into team_members (team_id, org_id, user_id, added_at) values (%s, %s, %s, now())", (team, organization, person)),
         "no team": ("delete from team_members where user_id = %s", (person,)),
         "assigned": (
-            "insert into relations (id, organization_id, user_id, relation, object_type, object_id, service_id, created_at)"
-            " values (gen_random_uuid(), %s, %s, 'holder', 'service_role', %s, %s, now())",
+            (
+                "insert into relations (id, organization_id, user_id, relation, object_type, object_id, service_id, created_at)"
+                " values (gen_random_uuid(), %s, %s, 'holder', 'service_role', %s, %s, now())"
+            ),
             (organization, person, role, scene.shop.id),
         ),
         "not assigned": ("delete from relations where user_id = %s and object_type = 'service_role'", (person,)),
@@ -138,12 +146,12 @@ async def test_what_concerns_many_marks_the_connection(scene: ProvisioningScene)
     ids = scene.postern.foundation.ids
     team, role = ids.new(), ids.new()
     scene.people.change(
-        "insert into teams (id, org_id, slug, name, created_at, updated_at) values (%s, %s, 'crew', 'Crew', now(), now())",
+        _TEAM,
         team,
         scene.acme.id,
     )
     scene.people.change(
-        "insert into service_roles (id, org_id, service_id, slug, name, created_at, updated_at) values (%s, %s, %s, 'r', 'R', now(), now())",
+        _ROLE,
         role,
         scene.acme.id,
         scene.shop.id,
@@ -152,8 +160,10 @@ async def test_what_concerns_many_marks_the_connection(scene: ProvisioningScene)
         ("update all_services set sign_in_policy = 'assigned' where id = %s", scene.shop.id),
         ("update teams set role = 'admin' where id = %s", team),
         (
-            "insert into relations (id, organization_id, team_id, relation, object_type, object_id, service_id, created_at)"
-            " values (gen_random_uuid(), %s, %s, 'holder', 'service_role', %s, %s, now())",
+            (
+                "insert into relations (id, organization_id, team_id, relation, object_type, object_id, service_id, created_at)"
+                " values (gen_random_uuid(), %s, %s, 'holder', 'service_role', %s, %s, now())"
+            ),
             scene.acme.id,
             team,
             role,

@@ -6,8 +6,11 @@ import pytest
 import trio
 from psycopg.types.json import Jsonb
 
+from adapters.postgres.federation import provisioning_runs
+from core.domain.federation.provisioning.connections import dialect_of
 from core.domain.federation.provisioning.runs import ProvisioningWork
-from ops.stand_ins.fake_far_side import FakeFarSide
+from core.frozen import replace
+from ops.stand_ins.fake_far_side import FakeFarSide, FarAnswer
 from ops.stand_ins.far_dialects import FarDialect
 from tests.http.federation.provisioning.scene import ProvisioningScene
 from tests.http.postbox import Postbox
@@ -96,10 +99,6 @@ async def test_ids_may_be_numbers_and_nothing_needs_patch_or_filters(scene: Prov
 
 
 def _speak(monkeypatch: Any, **changes: Any) -> None:
-    from adapters.postgres.federation import provisioning_runs
-    from core.domain.federation.provisioning.connections import dialect_of
-    from core.frozen import replace
-
     monkeypatch.setattr(provisioning_runs, "dialect_of", lambda preset: replace(dialect_of(preset), **changes))
 
 
@@ -165,8 +164,6 @@ async def test_a_redirect_a_huge_answer_and_nonsense_are_failures(scene: Provisi
     assert (await scene.step())["why"] == "answer_too_long"
     assert far.sent < 64 << 20
     far.is_huge = False
-    from ops.stand_ins.fake_far_side import FarAnswer
-
     far.answers = lambda _request: FarAnswer(200, ["no", "object"])
     assert (await scene.step())["why"] == "malformed_answer"
     far.answers = lambda _request: FarAnswer(200, {"totalResults": 1000, "Resources": [{"id": "1", "userName": "same"}]})

@@ -3,6 +3,9 @@
 from ops.stand_ins.fake_far_side import FakeFarSide
 from tests.http.federation.provisioning.scene import ProvisioningScene
 
+_TEAM = "insert into teams (id, org_id, slug, name, created_at, updated_at) values (%s, %s, 'crew', 'Crew', now(), now())"
+_ROLE = "insert into service_roles (id, org_id, service_id, slug, name, created_at, updated_at) values (%s, %s, %s, 'r', 'R', now(), now())"
+
 
 async def test_whoever_is_there_by_a_proved_address_is_matched_and_the_rest_of_theirs_stays(
     scene: ProvisioningScene, far: FakeFarSide
@@ -144,7 +147,7 @@ async def test_only_those_who_are_assigned_or_chosen_go(scene: ProvisioningScene
     scene.member("bob@acme.example")
     team = scene.postern.foundation.ids.new()
     scene.people.change(
-        "insert into teams (id, org_id, slug, name, created_at, updated_at) values (%s, %s, 'crew', 'Crew', now(), now())",
+        _TEAM,
         team,
         scene.acme.id,
     )
@@ -158,14 +161,15 @@ async def test_only_those_who_are_assigned_or_chosen_go(scene: ProvisioningScene
     scene.people.change("update all_services set sign_in_policy = 'assigned' where id = %s", scene.shop.id)
     role = scene.postern.foundation.ids.new()
     scene.people.change(
-        "insert into service_roles (id, org_id, service_id, slug, name, created_at, updated_at) values (%s, %s, %s, 'r', 'R', now(), now())",
+        _ROLE,
         role,
         scene.acme.id,
         scene.shop.id,
     )
     scene.people.change(
         "insert into relations (id, organization_id, user_id, relation, object_type, object_id, service_id, created_at)"
-        " select gen_random_uuid(), %s, id, 'holder', 'service_role', %s, %s, now() from users where email in ('ada@acme.example', 'bob@acme.example')",
+        " select gen_random_uuid(), %s, id, 'holder', 'service_role', %s, %s, now()"
+        " from users where email in ('ada@acme.example', 'bob@acme.example')",
         scene.acme.id,
         role,
         scene.shop.id,

@@ -107,7 +107,8 @@ async def test_whoever_comes_back_meanwhile_does_not_end(scene: ProvisioningScen
     stop = await scene.step()
     (ada,) = scene.people.rows("select id from users where email = 'p0@acme.example'")
     scene.people.change(
-        "insert into memberships (id, org_id, user_id, role, created_at, own_since) values (gen_random_uuid(), %s, %s, 'member', now(), now())",
+        "insert into memberships (id, org_id, user_id, role, created_at, own_since)"
+        " values (gen_random_uuid(), %s, %s, 'member', now(), now())",
         scene.acme.id,
         ada["id"],
     )
