@@ -124,9 +124,12 @@ class KnownThere(Frozen, kw_only=True):
 
 
 class EndedThere(Frozen):
-    """How many are active there, and how many have ended since some time."""
+    """How many are active there, and how many have ended since some time. `active` are those who were there then, or came by an owner's
+    word; `there` are all.
+    """
 
     active: int
+    there: int
     ended: int
 
 
@@ -236,8 +239,12 @@ class ProvisionedPeopleStore(Protocol):
 
     async def known(self, connection: ProvisioningConnectionId, far_ids: Collection[str]) -> Mapping[str, KnownThere]: ...
 
-    async def save(self, connection: ProvisioningConnectionId, people: Sequence[SentPerson], at: datetime) -> Collection[UserId]:
-        """Those who were saved. The others are another's there by now, or their account is gone."""
+    async def save(
+        self, connection: ProvisioningConnectionId, people: Sequence[SentPerson], at: datetime, *, by_word: bool
+    ) -> Collection[UserId]:
+        """`by_word`: an owner has let them come. Returns those who were saved. The others are another's there by now, or their account is
+        gone.
+        """
 
     async def gone(self, connection: ProvisioningConnectionId, far_ids: Collection[str]) -> None:
         """Nobody has these ids any more there."""

@@ -595,8 +595,11 @@ class ProvisionedPeopleRows(OnStatements):
         parameters = {"connection": connection, "far_ids": [storable_text(one) for one in far_ids]}
         return {one.far_id: one for one in await self._statements.ask(KnownThere, _KNOWN_THERE, parameters)}
 
-    async def save(self, connection: ProvisioningConnectionId, people: Sequence[SentPerson], at: datetime) -> Collection[UserId]:
+    async def save(
+        self, connection: ProvisioningConnectionId, people: Sequence[SentPerson], at: datetime, *, by_word: bool
+    ) -> Collection[UserId]:
         parameters = {
+            "came_at": None if by_word else at,
             "connection": connection,
             "users": [one.user for one in people],
             "far_ids": [None if one.far_id is None else storable_text(one.far_id) for one in people],
@@ -742,11 +745,12 @@ _KNOWN_THERE: Final = """
 # Whose account has gone meanwhile is there without one here: it is deleted there. An id of another is nobody's besides.
 _SAVE_THERE: Final = """
     insert into provisioned_people as people (
-               connection_id, user_id, far_id, sent_digest, active, state, why, user_name, tries, changed_at
+               connection_id, user_id, far_id, sent_digest, active, state, why, user_name, tries, changed_at, came_at
            )
     select %(connection)s, users.id, saved.far_id, saved.digest, saved.active,
            case when users.id is null then 'to_delete' else saved.state end, saved.why,
-           case when users.id is not null then saved.user_name end, saved.tries, %(at)s
+           case when users.id is not null then saved.user_name end, saved.tries, %(at)s,
+           %(came_at)s::timestamptz
       from unnest(%(users)s::uuid[], %(far_ids)s::text[], %(digests)s::bytea[], %(actives)s::boolean[], %(places)s::text[],
                   %(whys)s::text[], %(user_names)s::text[], %(tries)s::integer[]
            ) as saved (user_id, far_id, digest, active, state, why, user_name, tries)
@@ -768,6 +772,7 @@ _SAVE_THERE: Final = """
         on conflict (connection_id, user_id) do update
        set far_id = excluded.far_id, sent_digest = excluded.sent_digest, active = excluded.active, state = excluded.state,
            why = excluded.why, user_name = excluded.user_name, tries = excluded.tries, changed_at = excluded.changed_at,
+           came_at = case when excluded.active and not people.active then excluded.came_at else people.came_at end,
            ended_at = case when people.active and not excluded.active then excluded.changed_at else people.ended_at end
  returning people.user_id
 """
@@ -776,8 +781,14 @@ _GONE_THERE: Final = """
     delete from provisioned_people where connection_id = %(connection)s and far_id = any(%(far_ids)s::text[]) and state = 'to_delete'
 """
 
+# Whoever came within the window makes no room for ends, unless an owner let them come: else whoever adds many may end as many.
 _ENDED_THERE: Final = """
-    select (select count(*) from provisioned_people where connection_id = %(connection)s and active and user_id is not null)::int as active,
+    select (
+               select count(*)
+                 from provisioned_people
+                where connection_id = %(connection)s and active and user_id is not null and (came_at is null or came_at < %(since)s)
+           )::int as active,
+           (select count(*) from provisioned_people where connection_id = %(connection)s and active and user_id is not null)::int as there,
            (select count(*) from provisioned_people where connection_id = %(connection)s and ended_at >= %(since)s)::int as ended
 """
 

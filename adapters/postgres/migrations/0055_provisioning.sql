@@ -50,6 +50,7 @@ create table provisioned_people (
     user_name     text,
     tries         integer     not null default 0,
     due_at        timestamptz,
+    came_at       timestamptz,                          -- null: by a run that an owner let go on
     ended_at      timestamptz,
     changed_at    timestamptz not null,
     constraint provisioned_people_one unique (connection_id, user_id),

@@ -308,7 +308,8 @@ class _Working:
         async with keeping.unit_of_work() as uow:
             await self._hold(uow)
             if results:
-                await uow.provisioned_people.save(self._work.connection, [one.sent for one in results], now)
+                by_word = self._run is not None and self._work.agreed_run is not None
+                await uow.provisioned_people.save(self._work.connection, [one.sent for one in results], now, by_word=by_word)
             if names and self._run is not None:
                 await uow.provisioning_runs.name(self._run, names, after)
             await uow.provisioning_runs.note_exchanges(self._work.connection, notes)
@@ -325,8 +326,8 @@ class _Working:
         may_end = [one for one in wanted if one.user in agreed]
         beyond = [one for one in wanted if one.user not in agreed]
         lately = await keeping.people.ended_lately(work.connection, self._now - STOP_WINDOW)
-        came = self._tally.counts[DoneThere.MADE] + self._tally.counts[DoneThere.MATCHED]
-        # Whoever came by this run makes no room for ends.
+        # Whoever came by this run makes no room for ends. Those of other runs of today are not counted.
+        came = 0 if work.agreed_run is None else self._tally.counts[DoneThere.MADE] + self._tally.counts[DoneThere.MATCHED]
         stops = must_stop(len(beyond), lately.ended + len(may_end), lately.active - len(may_end) - came)
         waiting = beyond if stops else [one for one in beyond if one.user in held]
         stay = {one.user for one in waiting}
@@ -496,7 +497,7 @@ class _Working:
             after = page[-1].user
             await self._end_people([one for one in page if one.sent is not None and one.sent.is_active])
             await keeping.pace.breathe()
-        left = (await keeping.people.ended_lately(self._work.connection, self._now)).active
+        left = (await keeping.people.ended_lately(self._work.connection, self._now)).there
         if left:
             raise FarFailed(FarFault.SERVER_ERROR)
         async with keeping.unit_of_work() as uow:

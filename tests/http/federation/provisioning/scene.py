@@ -54,6 +54,7 @@ class ProvisioningScene(Shops):
             "state": "active",
             "active_digest": b"settings",
             "agreed_digest": b"settings" if agreed else None,
+            "agreed_run": self.postern.foundation.ids.new() if agreed else None,
             **columns,
         }
         names = ", ".join(values)

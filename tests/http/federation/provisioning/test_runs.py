@@ -100,3 +100,19 @@ async def test_a_draft_starts_nothing(scene: ProvisioningScene) -> None:
     assert (await scene.request("POST", f"{PATH}/runs")).status == 404
     scene.active(state="draft")
     assert (await scene.request("POST", f"{PATH}/runs")).status == 409
+
+
+async def test_a_person_sees_where_they_were_sent(scene: ProvisioningScene) -> None:
+    ada = scene.member("ada@acme.example")
+    scene.active()
+    await scene.step()
+    export = (await scene.request("GET", f"/api/privacy/export/{ada.user}", by=ada)).ok()
+    assert export["people_there"] == [
+        {
+            "organization_id": str(scene.acme.id),
+            "service_slug": "shop",
+            "user_name": "ada@acme.example",
+            "id_there": scene.there()["ada@acme.example"]["far_id"],
+            "is_active": True,
+        }
+    ]

@@ -124,3 +124,16 @@ async def test_newcomers_make_no_room_for_ends(scene: ProvisioningScene) -> None
         scene.member(f"p{one}@acme.example")
     run = await scene.step()
     assert (run["state"], run["made"], run["held_back"]) == ("waiting", 80, 7)
+
+
+async def test_newcomers_of_single_changes_make_no_room_either(scene: ProvisioningScene, far: FakeFarSide) -> None:
+    await crowd(scene, 20)
+    for one in range(100, 200):
+        scene.member(f"p{one}@acme.example")
+    await scene.changed()
+    assert len(far.active()) == 121
+    leave(scene, *range(8))
+    await scene.changed()
+    stop = await scene.changed()
+    assert (stop["kind"], stop["state"], stop["held_back"]) == ("whole", "waiting", 8)
+    assert len(far.active()) == 121
