@@ -192,32 +192,52 @@ def _moment(at: datetime | None) -> str | None:
 
 
 class ProvisioningDraft(Frozen, kw_only=True):
-    """What a member sends of a connection. Without a token, that of before stays, if it belongs there."""
+    """What a member sends of a connection. Without a token, that of before stays, if it belongs there; so does a mapping."""
+
+    preset: ProvisioningPreset
+    base_url: str
+    token: str | None
+    mapping: tuple[MappedAttribute, ...] | None
+    attributes_left_out: tuple[str, ...] = ()
+    teams: tuple[TeamId, ...] | None = None
+
+
+class ProvisioningConnectionSettings(Frozen, kw_only=True):
+    """What a member has sent, checked."""
 
     preset: ProvisioningPreset
     base_url: str
     token: str | None
     mapping: tuple[MappedAttribute, ...]
-    attributes_left_out: tuple[str, ...] = ()
-    teams: tuple[TeamId, ...] | None = None
+    attributes_left_out: tuple[str, ...]
+    teams: tuple[TeamId, ...] | None
 
 
-def checked_draft(draft: ProvisioningDraft) -> ProvisioningDraft:
+def checked_draft(draft: ProvisioningDraft, before: ProvisioningConnection | None) -> ProvisioningConnectionSettings:
     """Raises `BadRequest`."""
     base_url = draft.base_url.rstrip("/")
     _destination(base_url)
-    names = [one.attribute for one in draft.mapping]
+    mapping = draft.mapping if draft.mapping is not None else USUAL_MAPPING if before is None else before.mapping
+    names = [one.attribute for one in mapping]
     if not 0 < len(names) <= MOST_MAPPED or len(set(names)) < len(names):
         raise BadRequest(f"mapping: 1 to {MOST_MAPPED} attributes, each once", words="field_list", values={"most": MOST_MAPPED})
-    for one in draft.mapping:
+    for one in mapping:
         _check_attribute(one)
-    if missing := [one for one in PRESETS_THERE[draft.preset].required if one not in set(names) - set(draft.attributes_left_out)]:
-        raise BadRequest(f"mapping: this system needs {', '.join(missing)}", words="provisioning_needs", values={"attribute": missing[0]})
     if not set(draft.attributes_left_out) <= set(names):
         raise BadRequest("attributes_left_out: attributes of the mapping", words="tick_one")
+    if missing := [one for one in PRESETS_THERE[draft.preset].required if one not in set(names) - set(draft.attributes_left_out)]:
+        raise BadRequest(f"mapping: this system needs {', '.join(missing)}", words="provisioning_needs", values={"attribute": missing[0]})
     if draft.teams is not None and not 0 < len(draft.teams) <= MOST_CHOSEN_TEAMS:
         raise BadRequest(f"team_ids: 1 to {MOST_CHOSEN_TEAMS}", words="field_list", values={"most": MOST_CHOSEN_TEAMS})
-    return replace(draft, base_url=base_url, token=None if draft.token is None else _checked_token(draft.token))
+    token = None if draft.token is None else _checked_token(draft.token)
+    return ProvisioningConnectionSettings(
+        preset=draft.preset,
+        base_url=base_url,
+        token=token,
+        mapping=mapping,
+        attributes_left_out=draft.attributes_left_out,
+        teams=draft.teams,
+    )
 
 
 def _destination(base_url: str) -> OutboundDestination:
@@ -263,7 +283,7 @@ def token_stays(before: str, after: str) -> bool:
     return (one.scheme, one.host, one.port) == (other.scheme, other.host, other.port)
 
 
-def drafted(before: ProvisioningConnection, draft: ProvisioningDraft, now: datetime) -> ProvisioningConnection:
+def drafted(before: ProvisioningConnection, draft: ProvisioningConnectionSettings, now: datetime) -> ProvisioningConnection:
     """The connection as somebody has changed it. What was active stops, unless nothing has changed."""
     token_set_at = before.token_set_at
     if draft.token is not None:

@@ -8,6 +8,7 @@ from core.domain.claims import Said
 from core.domain.errors import BadRequest, NotFound, found
 from core.domain.federation.provisioning.connections import (
     ProvisioningConnection,
+    ProvisioningConnectionSettings,
     ProvisioningDraft,
     ProvisioningState,
     checked_draft,
@@ -83,20 +84,20 @@ class ProvisioningConnections(Frozen):
         """Makes or changes a connection. What was active stops, and waits for an owner. Raises `BadRequest`, `NotFound`, `Forbidden`, and
         `Conflict` for a circle and for a connection that ends everybody.
         """
-        draft = checked_draft(draft)
         now = self.system.clock.now()
         async with self.unit_of_work() as uow:
             await hold_members(uow, member)
             service = found(await uow.services.hold(member.organization, service_slug), NO_SUCH_SERVICE)
             before = await uow.provisioning.hold(service.id)
-            await self._check(uow, member, draft)
+            settings = checked_draft(draft, before)
+            await self._check(uow, member, settings)
             if before is None:
-                after = self._new(service, draft)
-                await uow.provisioning.add(after, self._sealed(after, draft))
+                after = self._new(service, settings)
+                await uow.provisioning.add(after, self._sealed(after, settings))
             else:
                 require_not_ending(before)
-                after = drafted(before, draft, now)
-                await self._save(uow, before, after, draft)
+                after = drafted(before, settings, now)
+                await self._save(uow, before, after, settings)
             if after != before:
                 await uow.record(provisioning_changed("updated", before, after, service.slug, actor))
             await uow.commit()
@@ -153,7 +154,7 @@ class ProvisioningConnections(Frozen):
         service = found(await uow.services.hold(member.organization, service_slug), NO_SUCH_SERVICE)
         return service, found(await uow.provisioning.hold(service.id), NO_CONNECTION)
 
-    async def _check(self, uow: UnitOfWork, member: Member, draft: ProvisioningDraft) -> None:
+    async def _check(self, uow: UnitOfWork, member: Member, draft: ProvisioningConnectionSettings) -> None:
         token_is_own = False
         if draft.token is not None:
             token_is_own = await uow.provisioning.takes_from(Token(draft.token).digest()) == member.organization
@@ -162,7 +163,9 @@ class ProvisioningConnections(Frozen):
         if draft.teams is not None and len(await uow.provisioning.teams(member.organization, draft.teams)) < len(set(draft.teams)):
             raise BadRequest("team_ids: the organization has no such team", words="tick_one")
 
-    async def _save(self, uow: UnitOfWork, before: ProvisioningConnection, after: ProvisioningConnection, draft: ProvisioningDraft) -> None:
+    async def _save(
+        self, uow: UnitOfWork, before: ProvisioningConnection, after: ProvisioningConnection, draft: ProvisioningConnectionSettings
+    ) -> None:
         if after == before:
             return
         if after.base_url != before.base_url:
@@ -170,7 +173,7 @@ class ProvisioningConnections(Frozen):
         keeps_token = draft.token is None and after.token_set_at is not None
         await uow.provisioning.save(after, keeps_token=keeps_token, sealed_token=self._sealed(after, draft))
 
-    def _new(self, service: Service, draft: ProvisioningDraft) -> ProvisioningConnection:
+    def _new(self, service: Service, draft: ProvisioningConnectionSettings) -> ProvisioningConnection:
         now = self.system.clock.now()
         return ProvisioningConnection(
             id=ProvisioningConnectionId(self.system.ids.new()),
@@ -186,5 +189,5 @@ class ProvisioningConnections(Frozen):
             changed_at=now,
         )
 
-    def _sealed(self, connection: ProvisioningConnection, draft: ProvisioningDraft) -> bytes | None:
+    def _sealed(self, connection: ProvisioningConnection, draft: ProvisioningConnectionSettings) -> bytes | None:
         return None if draft.token is None else self.keyring.seal(draft.token.encode(), token_context(connection.id))

@@ -14,7 +14,6 @@ from core.domain.federation.provisioning.connections import (
     MOST_CHOSEN_TEAMS,
     MOST_MAPPED,
     PRESETS_THERE,
-    USUAL_MAPPING,
     MappedAttribute,
     ProvisioningConnection,
     ProvisioningDraft,
@@ -61,7 +60,6 @@ class MappedAttributeRow(msgspec.Struct, frozen=True, kw_only=True, omit_default
     """The key of the field, or the fixed text."""
 
 
-_USUAL: Final = tuple(MappedAttributeRow(attribute=one.attribute, source=one.source) for one in USUAL_MAPPING)
 _Mapping = Annotated[
     Sequence[MappedAttributeRow], msgspec.Meta(max_length=MOST_MAPPED), example([{"attribute": "userName", "source": "address"}])
 ]
@@ -78,8 +76,8 @@ class ProvisioningBody(msgspec.Struct, frozen=True, kw_only=True):
     """The address of its SCIM server."""
     token: Annotated[str, msgspec.Meta(max_length=LONGEST_PROVISIONING_TOKEN), example("scim_live_a1b2c3d4e5")] | None = None
     """A bearer token of the system. Without it, the token of before stays, if scheme, host and port are those of before."""
-    mapping: _Mapping = _USUAL
-    """What fills each attribute. Without it: address, given name, family name and name."""
+    mapping: _Mapping | None = None
+    """What fills each attribute. Without it, that of before stays; a new connection sends address, given name, family name and name."""
     attributes_left_out: _LeftOut = ()
     """Attributes of the mapping that are written no more, because somebody keeps them there."""
     team_ids: _Teams | None = None
@@ -131,11 +129,6 @@ class ProvisioningRecord(msgspec.Struct, frozen=True, kw_only=True):
 class MemberTherePath(ServicePath, frozen=True):
     user_id: UUID
     """The id of a member."""
-
-
-class DeletionQuery(msgspec.Struct, frozen=True, kw_only=True):
-    people: Annotated[PeopleLeftThere, example("leave")]
-    """What becomes of the people there: `leave` leaves them as they are, `end` makes all of them inactive first."""
 
 
 class SentAttribute(msgspec.Struct, frozen=True, kw_only=True):
@@ -200,7 +193,7 @@ async def draft_provisioning(call: Call[ProvisioningBody, None, ServicePath, Mem
         preset=body.preset,
         base_url=body.base_url,
         token=body.token,
-        mapping=tuple(MappedAttribute(one.attribute, one.source, one.argument) for one in body.mapping),
+        mapping=None if body.mapping is None else tuple(MappedAttribute(one.attribute, one.source, one.argument) for one in body.mapping),
         attributes_left_out=tuple(body.attributes_left_out),
         teams=None if body.team_ids is None else tuple(map(TeamId, body.team_ids)),
     )
@@ -238,23 +231,33 @@ async def stop_provisioning(call: Call[None, None, ServicePath, Member], postern
 
 
 @endpoint.delete(
-    _PROVISIONING,
-    status=204,
+    _PROVISIONING, status=204, caller=OWNER_IN_PERSON, limit=UNLIMITED, step_up=StepUp.ACCOUNT, verb="provisioning remove", tags=_TAGS
+)
+async def remove_provisioning(call: Call[None, None, ServicePath, Member], postern: Postern) -> NoBody:
+    """Delete the connection outwards of an application
+
+    Only an owner can do this. The people there stay as they are; `…/end` ends them first.
+    """
+    await postern.federation.provisioning.delete(call.caller, call.path.service_slug, PeopleLeftThere.LEAVE, call.actor)
+    return NO_BODY
+
+
+@endpoint.post(
+    f"{_PROVISIONING}/end",
     caller=OWNER_IN_PERSON,
     limit=UNLIMITED,
     step_up=StepUp.ACCOUNT,
     refuses=(Conflict,),
-    verb="provisioning remove",
+    verb="provisioning end",
     tags=_TAGS,
 )
-async def remove_provisioning(call: Call[None, DeletionQuery, ServicePath, Member], postern: Postern) -> NoBody:
-    """Delete the connection outwards of an application
+async def end_provisioning(call: Call[None, None, ServicePath, Member], postern: Postern) -> ProvisioningRecord:
+    """End everybody in the system of an application, and delete the connection
 
-    Only an owner can do this, and says what becomes of the people there. With `end`, the connection goes when all of them have ended;
-    settings that no owner has made active end nobody.
+    Only an owner can do this, by settings that an owner has made active. The connection goes when all of its people are inactive there.
     """
-    await postern.federation.provisioning.delete(call.caller, call.path.service_slug, call.query.people, call.actor)
-    return NO_BODY
+    await postern.federation.provisioning.delete(call.caller, call.path.service_slug, PeopleLeftThere.END, call.actor)
+    return _shown(*await postern.federation.provisioning.get(call.caller, call.path.service_slug))
 
 
 @endpoint.get(f"{_PROVISIONING}/preview/{{user_id}}", caller=_IN_PERSON, verb="provisioning preview", tags=_TAGS)

@@ -100,9 +100,9 @@ async def test_a_connection_is_stopped_by_hand_and_deleted(scene: ProvisioningSc
     await scene.step()
     assert far.arrived == []
     assert (await activate(scene, active)).ok()["state"] == "active"
-    assert (await scene.request("DELETE", f"{PATH}?people=leave")).status == 204
+    assert (await scene.request("DELETE", PATH)).status == 204
     assert (await scene.request("GET", PATH)).ok()["state"] is None
-    assert (await scene.request("DELETE", f"{PATH}?people=leave")).status == 404
+    assert (await scene.request("DELETE", PATH)).status == 404
     assert [one["name"] for one in scene.told() if "provisioning" in one["name"]] == [
         f"service.provisioning.{name}" for name in ("updated", "activated", "deactivated", "activated", "deleted")
     ]
@@ -116,10 +116,10 @@ async def test_an_owner_who_deletes_may_end_everybody_there_first(scene: Provisi
     await scene.step()
     assert len(far.active()) == 2
     (await draft(scene, token=..., attributes_left_out=["displayName"])).ok()
-    assert refused(await scene.request("DELETE", f"{PATH}?people=end")) == (409, "CONFLICT"), "no owner has seen these settings"
+    assert refused(await scene.request("POST", f"{PATH}/end")) == (409, "CONFLICT"), "no owner has seen these settings"
     (await draft(scene, token=...)).ok()
     assert (await activate(scene, active)).status == 200
-    assert (await scene.request("DELETE", f"{PATH}?people=end")).status == 204
+    assert (await scene.request("POST", f"{PATH}/end")).ok()["state"] == "ending"
     assert (await scene.request("GET", PATH)).ok()["state"] == "ending"
     assert (await draft(scene)).status == 409
     await scene.step(whole=False)
