@@ -58,6 +58,7 @@ from core.usecases.federation.given_sessions import GivenSessions, Userinfo
 from core.usecases.federation.grants import Exchanges, Grant, Grants, RefreshGrant, Workloads
 from core.usecases.federation.identity_assertions import IdentityAssertions
 from core.usecases.federation.logouts import LogoutNotices, LogoutReceivers, Logouts
+from core.usecases.federation.provisioning.connections import ProvisioningConnections
 from core.usecases.federation.provisioning.keeping import ProvisioningKeeping
 from core.usecases.federation.provisioning.runs import ProvisioningRuns
 from core.usecases.federation.proxy_checks import ProxyChecks
@@ -406,6 +407,7 @@ class Federation(Frozen, kw_only=True):
     scim_recorder: ScimExchangeWriter
     directory_runs: DirectoryRuns
     directory_keeping: DirectoryKeeping
+    provisioning: ProvisioningConnections
     provisioning_runs: ProvisioningRuns
     provisioning_keeping: ProvisioningKeeping
     authorization_refusals: AuthorizationRefusals
@@ -527,6 +529,15 @@ def assemble_federation(
         scim_recorder=directories.recorder,
         directory_runs=directories.runs,
         directory_keeping=directories.keeping,
+        provisioning=ProvisioningConnections(
+            new_unit_of_work,
+            stores.provisioning,
+            stores.provisioning_runs,
+            stores.provisioned_people,
+            foundation.keyring,
+            system,
+            settings.public_url,
+        ),
         provisioning_runs=ProvisioningRuns(new_unit_of_work, stores.provisioning_runs, stores.provisioned_people, system),
         provisioning_keeping=ProvisioningKeeping(
             new_unit_of_work,

@@ -217,8 +217,14 @@ class FakeFarSide:
         await trio.to_thread.run_sync(self.until, holds, longest, abandon_on_cancel=True)
 
     def go_on(self) -> None:
+        """Answers whatever is held, and holds nothing more."""
         self.holds_behind.clear()
         self._held.set()
+
+    def release(self) -> None:
+        """Answers whatever is held. Later writes may be held again."""
+        held, self._held = self._held, threading.Event()
+        held.set()
 
     def state(self) -> dict[str, Any]:
         everybody = self.everybody()
@@ -271,10 +277,11 @@ class FakeFarSide:
         with self._changed:
             self.arrived.append(request)
             answer, number = self._one(request)
+            held = self._held
             self.statuses[answer.status] += 1
             self._changed.notify_all()
         if number in self.holds_behind:
-            self._held.wait()
+            held.wait()
         if number in self.hangs_up_behind:
             return False
         if self.is_huge:

@@ -10,6 +10,7 @@ create table provisioning_connections (
     preset              text        not null,
     base_url            text        not null,
     token               bytea,                               -- sealed; null: none, or emptied with another host
+    token_set_at        timestamptz,
     mapping             jsonb       not null,
     attributes_left_out text[]      not null default '{}',
     sends_groups        boolean     not null default false,

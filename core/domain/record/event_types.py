@@ -192,6 +192,10 @@ _FURTHER: Final = (
         ("service.user_keys.updated", "Keys of a service's users configured"),
         ("service.proxy.updated", "Proxy in front of a service configured"),
         ("service.signals.updated", "Shared signals of a service configured"),
+        ("service.provisioning.updated", "Connection to a service's system drafted"),
+        ("service.provisioning.activated", "Connection to a service's system made active"),
+        ("service.provisioning.deactivated", "Connection to a service's system stopped by hand"),
+        ("service.provisioning.deleted", "Connection to a service's system deleted"),
         ("service.provisioning.run.started", "People of a service's system looked at by hand"),
         ("service.provisioning.run.stopped", "Run that sends people to a service's system waits for an owner"),
         ("service.provisioning.run.agreed", "Run that sends people to a service's system let go on"),
@@ -589,6 +593,11 @@ _RUN: Final[Mapping[str, Json]] = {
     "ends": 40,
     "digest": "9f2c4d4c86a1d0c5f2a0b3b8a3d7e9f1c2b3a4958677869504132231f0e1d2c3",
 }
+_THERE: Final[Mapping[str, Json]] = {
+    "service_slug": "billing",
+    "old_base_url": "https://scim.example.org/v2",
+    "new_base_url": "https://scim.example.com/v2",
+}
 _RUN_THERE: Final[Mapping[str, Json]] = {
     "service_slug": "billing",
     "run_id": "0199d3a0-0000-7000-8000-000000000021",
@@ -832,6 +841,20 @@ EVENT_DATA: Final[Mapping[str, EventData]] = {
             "old_hosts": [],
             "new_hosts": ["billing.example.org"],
         },
+    ),
+    "service.provisioning.updated": EventData(
+        "Each changed setting, before and after. The token is not told.", {**_THERE, "old_state": "active", "new_state": "draft"}
+    ),
+    "service.provisioning.activated": EventData(
+        "The service, whose people are sent from now on, after a plan.",
+        {"service_slug": "billing", "old_state": "draft", "new_state": "active"},
+    ),
+    "service.provisioning.deactivated": EventData(
+        "The service, whose people are sent no more.", {"service_slug": "billing", "old_state": "active", "new_state": "stopped"}
+    ),
+    "service.provisioning.deleted": EventData(
+        "The settings that the connection had. Where everybody is ended there first, its state alone.",
+        {**_THERE, "old_state": "active", "new_state": "ending"},
     ),
     "service.provisioning.run.started": EventData("The service, whose people are looked at again.", {"service_slug": "billing"}),
     "service.provisioning.run.stopped": EventData("What the run would do if an owner let it go on.", _RUN_THERE),
