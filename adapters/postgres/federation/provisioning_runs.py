@@ -6,6 +6,7 @@ from typing import Any, Final, LiteralString, NamedTuple
 from uuid import UUID
 
 from adapters.postgres.columns import Columns, IdRow, array, storable_text
+from adapters.postgres.federation.facts import KNOWN_FIELD
 from adapters.postgres.identity.accounts import is_locked
 from adapters.postgres.identity.addresses import is_verified_for
 from adapters.postgres.identity.proofs.sign_in_policy import admits
@@ -35,7 +36,6 @@ from core.domain.identifiers import (
     UserId,
 )
 from core.domain.mail import Email
-from core.domain.requests import Page
 from core.frozen import Frozen
 from ports.federation.provisioning_runs import (
     EndedThere,
@@ -179,9 +179,9 @@ class ProvisioningRunRows(OnStatements):
         parameters = {"organization": organization, "slug": storable_text(service_slug), "run": run}
         return first(await self._statements.ask(RUN_THERE.row, _FIND_RUN, parameters))
 
-    async def people(self, run: ProvisioningRunId, what: str | None, page: Page | None) -> Sequence[ProvisioningRunPerson]:
-        rows = {"limit": None, "offset": 0} if page is None else {"limit": page.limit, "offset": page.offset}
-        return await self._statements.ask_for_many(_run_person, _RUN_PEOPLE, {"run": run, "what": what, **rows}, lambda one: one)
+    async def people(self, run: ProvisioningRunId, what: str | None, after: int | None, limit: int) -> Sequence[ProvisioningRunPerson]:
+        parameters = {"run": run, "what": what, "after": -1 if after is None else after, "limit": limit}
+        return await self._statements.ask_for_many(_run_person, _RUN_PEOPLE, parameters, lambda one: one)
 
     async def ends(self, run: ProvisioningRunId) -> Collection[UserId]:
         return set(await self._statements.ask_for_many(_User, _RUN_ENDS, {"run": run}, _user_of))
@@ -416,17 +416,17 @@ _FIND_RUN: Final[LiteralString] = f"""
 
 # The address of today is that of a member. Of whoever is none any more, the organization knows the name that it has sent.
 _RUN_PEOPLE: Final[LiteralString] = """
-    select people.what, people.why, people.user_id as user, people.far_id, people.attributes, coalesce(users.email, sent.user_name) as named
+    select people.what, people.why, people.user_id as user, people.far_id, people.attributes,
+           coalesce(users.email, sent.user_name) as named, people.place as number
       from provisioning_run_people as people
       join provisioning_runs as runs on runs.id = people.run_id
       join provisioning_connections as connections on connections.id = runs.connection_id
       left join memberships on memberships.org_id = connections.org_id and memberships.user_id = people.user_id
       left join users on users.id = memberships.user_id
       left join provisioned_people as sent on sent.connection_id = runs.connection_id and sent.user_id = people.user_id
-     where people.run_id = %(run)s and (%(what)s::text is null or people.what = %(what)s)
+     where people.run_id = %(run)s and people.place > %(after)s and (%(what)s::text is null or people.what = %(what)s)
      order by people.place
-    offset %(offset)s
-     limit %(limit)s::bigint
+     limit %(limit)s
 """
 
 _RUN_ENDS: Final = "select user_id from provisioning_run_people where run_id = %(run)s and what = 'ended' and user_id is not null"
@@ -632,13 +632,15 @@ class ProvisionedPeopleRows(OnStatements):
         self._statements.ring(PROVISIONING_TOPIC)
         return bool(await self._statements.ask(_User, _MARK_ONE, parameters))
 
-    async def list(self, organization: OrganizationId, service_slug: str, place: PlaceThere | None, page: Page) -> Sequence[ListedThere]:
+    async def list(
+        self, organization: OrganizationId, service_slug: str, place: PlaceThere | None, after: UserId | None, limit: int
+    ) -> Sequence[ListedThere]:
         parameters = {
             "organization": organization,
             "slug": storable_text(service_slug),
             "place": None if place is None else place.value,
-            "limit": page.limit,
-            "offset": page.offset,
+            "after": after or _NOBODY,
+            "limit": limit,
         }
         return await self._statements.ask(_listed_there, _LIST_THERE, parameters)
 
@@ -652,10 +654,7 @@ _NOBODY: Final = UUID(int=0)
 def _fields_named(keys: LiteralString, keeper_of_field: LiteralString, keeper_of_value: LiteralString) -> LiteralString:
     """The fields of these keys: `KnownField`. A value is kept by the id of its field."""
     return f"""(
-        select json_object_agg(
-                   fields.key,
-                   json_build_array(kept.values -> fields.id::text, fields.scope, 'person' = any (fields.written_by))
-               )
+        select json_object_agg(fields.key, {KNOWN_FIELD})
           from profile_fields as fields
           left join profile_values as kept on kept.user_id = users.id and kept.org_id {keeper_of_value}
          where fields.key = any(%({keys})s::text[]) and fields.org_id {keeper_of_field}
@@ -829,9 +828,8 @@ _LISTED_COLUMNS: Final[LiteralString] = """
 
 _LIST_THERE: Final[LiteralString] = f"""
     select {_LISTED_COLUMNS}
-     where people.connection_id = {_OF_SERVICE} and (%(place)s::text is null or people.state = %(place)s)
-     order by people.user_id nulls last, people.far_id
-    offset %(offset)s
+     where people.connection_id = {_OF_SERVICE} and people.user_id > %(after)s and (%(place)s::text is null or people.state = %(place)s)
+     order by people.user_id
      limit %(limit)s
 """
 
