@@ -119,7 +119,8 @@ create index provisioning_exchanges_of_connection on provisioning_exchanges (con
 create index provisioning_exchanges_old on provisioning_exchanges (at);
 
 -- Marks. Each trigger says `when` something differs that a mapping reads, and marks where the organization has an active connection. A mark
--- that is there is written again: whoever takes marks passes over those that are being written, and so reads no state of before.
+-- that is there is written again: whoever takes marks passes over those that are being written, and so reads no state of before. Conditions
+-- name each column: PostgreSQL keeps a comparison of rows in another form after a restore, and `backup check` would call it a damage.
 
 create function mark_person_there(person uuid, organization uuid) returns void language sql as $$
     insert into provisioning_marks (connection_id, user_id, marked_at)
@@ -158,11 +159,18 @@ create trigger users_marked_there
                     deactivated_by_org_id, locked_at on users
     for each row
     when (
-        (new.email, new.email_verified_at, new.address_vouched_by, new.name, new.given_name, new.family_name, new.username, new.zoneinfo,
-         new.language, new.deactivated_at, new.deactivated_by_org_id, new.locked_at)
-        is distinct from
-        (old.email, old.email_verified_at, old.address_vouched_by, old.name, old.given_name, old.family_name, old.username, old.zoneinfo,
-         old.language, old.deactivated_at, old.deactivated_by_org_id, old.locked_at)
+           new.email is distinct from old.email
+        or new.email_verified_at is distinct from old.email_verified_at
+        or new.address_vouched_by is distinct from old.address_vouched_by
+        or new.name is distinct from old.name
+        or new.given_name is distinct from old.given_name
+        or new.family_name is distinct from old.family_name
+        or new.username is distinct from old.username
+        or new.zoneinfo is distinct from old.zoneinfo
+        or new.language is distinct from old.language
+        or new.deactivated_at is distinct from old.deactivated_at
+        or new.deactivated_by_org_id is distinct from old.deactivated_by_org_id
+        or new.locked_at is distinct from old.locked_at
     )
     execute function mark_users_there();
 
@@ -223,12 +231,18 @@ begin
     return null;
 end $$;
 create trigger members_marked_there after update of role, role_id, own_since on memberships
-    for each row when ((new.role, new.role_id, new.own_since) is distinct from (old.role, old.role_id, old.own_since))
+    for each row when (
+           new.role is distinct from old.role
+        or new.role_id is distinct from old.role_id
+        or new.own_since is distinct from old.own_since
+    )
     execute function mark_members_there();
 create trigger provisioned_users_marked_there after update of given_name, family_name, display_name on provisioned_users
     for each row
     when (
-        (new.given_name, new.family_name, new.display_name) is distinct from (old.given_name, old.family_name, old.display_name)
+           new.given_name is distinct from old.given_name
+        or new.family_name is distinct from old.family_name
+        or new.display_name is distinct from old.display_name
     )
     execute function mark_members_there();
 create trigger provisioned_users_marked_there_when_added after insert on provisioned_users
@@ -288,11 +302,22 @@ begin
     return null;
 end $$;
 create trigger teams_marked_there after update of slug, role, role_id on teams
-    for each row when ((new.slug, new.role, new.role_id) is distinct from (old.slug, old.role, old.role_id))
+    for each row when (
+           new.slug is distinct from old.slug
+        or new.role is distinct from old.role
+        or new.role_id is distinct from old.role_id
+    )
     execute function mark_teams_there();
 create trigger profile_fields_marked_there after update of deleted_at, scope, key on all_profile_fields
     for each row
-    when (new.org_id is not null and (new.deleted_at, new.scope, new.key) is distinct from (old.deleted_at, old.scope, old.key))
+    when (
+        new.org_id is not null
+        and (
+               new.deleted_at is distinct from old.deleted_at
+            or new.scope is distinct from old.scope
+            or new.key is distinct from old.key
+        )
+    )
     execute function mark_teams_there();
 
 create function mark_services_there() returns trigger language plpgsql as $$
