@@ -187,7 +187,7 @@ class ProvisioningRunStore(Protocol):
     async def save(self, run: ProvisioningRun) -> None:
         """One that waits takes the place of the one that waited."""
 
-    async def settle(self, claimed: ProvisioningWork, work: ProvisioningWork, rests_until: datetime | None) -> None:
+    async def settle(self, claimed: ProvisioningWork, work: ProvisioningWork, again_at: datetime | None) -> None:
         """Saves how far the connection has come, and gives the lease back. What others have pressed since it was claimed stays."""
 
     async def stop(self, work: ProvisioningWork, why: str, at: datetime) -> None:

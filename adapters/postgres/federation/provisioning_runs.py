@@ -134,7 +134,7 @@ class ProvisioningRunRows(OnStatements):
             await self._statements.tell(_OVER, {"connection": run.connection})
         await self._statements.tell(_SAVE_RUN, RUN_THERE.values(run))
 
-    async def settle(self, claimed: ProvisioningWork, work: ProvisioningWork, rests_until: datetime | None) -> None:
+    async def settle(self, claimed: ProvisioningWork, work: ProvisioningWork, again_at: datetime | None) -> None:
         parameters = {
             "connection": work.connection,
             "claimed_due": claimed.whole_due_at,
@@ -146,7 +146,7 @@ class ProvisioningRunRows(OnStatements):
             "held_run": work.held_run,
             "held_digest": work.held_digest,
             "held_since": work.held_since,
-            "rests_until": rests_until,
+            "again_at": again_at,
         }
         await self._statements.tell(_SETTLE, parameters)
 
@@ -251,7 +251,7 @@ CLAIM_THERE: Final[LiteralString] = f"""
                join services on services.id = connections.service_id
               where connections.state in ('active', 'ending')
                 and (connections.leased_until is null or connections.leased_until <= %(at)s)
-                and (connections.rests_until is null or connections.rests_until <= %(at)s)
+                and (connections.again_at is null or connections.again_at <= %(at)s)
                 and (
                         connections.state = 'ending'
                      or connections.whole_due_at <= %(at)s
@@ -259,7 +259,7 @@ CLAIM_THERE: Final[LiteralString] = f"""
                             select
                               from provisioned_people as people
                              where people.connection_id = connections.id and people.state = 'to_delete'
-                               and coalesce(people.due_at, '-infinity') <= %(at)s
+                               and coalesce(people.delete_at, '-infinity') <= %(at)s
                         )
                      or connections.agreed_digest = connections.active_digest
                         and (
@@ -357,7 +357,7 @@ _SETTLE: Final = """
            agreed_run = case when agreed_run is distinct from %(claimed_agreed_run)s::uuid then agreed_run else %(agreed_run)s end,
            held_since = case when held_run = %(held_run)s and held_since is null then null else %(held_since)s::timestamptz end,
            whole_at = %(whole_at)s, failing_since = %(failing_since)s, held_run = %(held_run)s, held_digest = %(held_digest)s,
-           rests_until = %(rests_until)s, leased_until = null
+           again_at = %(again_at)s, leased_until = null
      where id = %(connection)s
 """
 
@@ -401,7 +401,7 @@ _MARK_AGAIN: Final = """
 
 _START: Final[LiteralString] = f"""
     update provisioning_connections
-       set whole_due_at = %(at)s, rests_until = null
+       set whole_due_at = %(at)s, again_at = null
      where id = {_OF_SERVICE} and state = 'active'
  returning id
 """
@@ -435,7 +435,7 @@ _DECIDE: Final = "update provisioning_runs set state = %(state)s where id = %(id
 
 _AGREE: Final = """
     update provisioning_connections
-       set agreed_run = %(run)s, agreed_digest = %(digest)s, whole_due_at = %(at)s, rests_until = null
+       set agreed_run = %(run)s, agreed_digest = %(digest)s, whole_due_at = %(at)s, again_at = null
      where id = %(connection)s
 """
 
@@ -794,14 +794,14 @@ _ENDED_THERE: Final = """
 _TO_DELETE: Final = """
     select far_id
       from provisioned_people
-     where connection_id = %(connection)s and state = 'to_delete' and far_id is not null and coalesce(due_at, '-infinity') <= %(at)s
+     where connection_id = %(connection)s and state = 'to_delete' and far_id is not null and coalesce(delete_at, '-infinity') <= %(at)s
      order by changed_at
      limit %(limit)s
 """
 
 _DELAY: Final = """
     update provisioned_people
-       set due_at = %(at)s, tries = tries + 1
+       set delete_at = %(at)s, tries = tries + 1
      where connection_id = %(connection)s and far_id = any(%(far_ids)s::text[]) and state = 'to_delete'
 """
 

@@ -58,7 +58,7 @@ async def test_after_a_plan_that_was_left_nothing_goes_by_itself(scene: Provisio
     admin = scene.resident(scene.acme, "admin")
     assert (await scene.request("POST", f"{PATH}/runs/{plan['id']}/leave", by=admin)).status == 403
     assert (await scene.request("POST", f"{PATH}/runs/{plan['id']}/leave")).ok()["state"] == "left"
-    scene.people.change("update provisioning_connections set leased_until = null, rests_until = null")
+    scene.people.change("update provisioning_connections set leased_until = null, again_at = null")
     assert list(await scene.keeping.claim_due(10)) == []
     assert (await scene.request("POST", f"{PATH}/runs", by=admin)).ok() == {"started": True}
     assert len(await scene.keeping.claim_due(10)) == 1
