@@ -345,10 +345,9 @@ def require_elsewhere(base_url: str, own: str, *, token_is_own: bool, directorie
     """People who come from a system must not be sent there again: neither our own server of this organization, nor a host of a directory by
     LDAP of it. Raises `Conflict`.
     """
-    there, here = urlsplit(base_url), urlsplit(own)
-    if token_is_own and (there.scheme, there.netloc) == (here.scheme, here.netloc):
+    if token_is_own and token_stays(base_url, own):
         raise Conflict("base_url: the token is this organization's own", words="provisioning_circle")
-    if there.hostname in directories:
+    if destination(base_url).host in directories:
         raise Conflict("base_url: this host is a directory of this organization", words="provisioning_circle")
 
 
