@@ -1,5 +1,7 @@
 """People are sent to a server of another author, and to a second Postern: they arrive, change and end, and nobody is there twice."""
 
+from collections.abc import Iterator
+
 import pytest
 import trio
 
@@ -43,8 +45,9 @@ async def arrive_change_and_end(scene: ProvisioningScene, far_side: OtherFarSide
 
 
 @pytest.fixture
-def scene(postern: Postern, people: People, client: Client, log: CapturedLog) -> ProvisioningScene:
-    return ProvisioningScene(postern, people, client, log, far=FakeFarSide())
+def scene(postern: Postern, people: People, client: Client, log: CapturedLog) -> Iterator[ProvisioningScene]:
+    with FakeFarSide() as unused:
+        yield ProvisioningScene(postern, people, client, log, far=unused)
 
 
 async def test_a_server_of_another_author_takes_people(scene: ProvisioningScene, others: OtherFarSide) -> None:
