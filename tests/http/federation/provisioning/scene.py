@@ -66,6 +66,11 @@ class ProvisioningScene(Shops):
         self.connection = made
         return made
 
+    def sealed_token(self, token: str) -> None:
+        """The token of another system."""
+        sealed = self.people.sealed(token, token_context(self.connection))
+        self.people.change("update provisioning_connections set token = %s where id = %s", sealed, self.connection)
+
     def member(self, email: str, *, listed: bool = False, proved: bool = True, tenant: Tenant | None = None, **names: str) -> Person:
         person = self.people.proved(email) if proved else self.people.add(email)
         self.tenants.join(person, tenant or self.acme, listed=listed)
