@@ -42,7 +42,7 @@ with people as (
     select organization.id, people.id, 'member', 'organization', organization.id from people, organization
 )
 insert into provisioning_connections
-       (id, org_id, service_id, preset, base_url, token, mapping, state, active_digest, agreed_digest, whole_due_at)
+       (id, org_id, service_id, preset, base_url, sealed_token, mapping, state, active_digest, agreed_digest, whole_due_at)
 select %(id)s, org_id, id, 'generic', %(url)s, %(token)s, %(mapping)s, 'active', 'x', 'x', now() from service
 """
 
