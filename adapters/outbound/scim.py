@@ -167,8 +167,6 @@ class ScimClient:
     ) -> OutboundAnswer:
         """Raises `FarFailed` and `FarRefused`."""
         headers = {"accept": f"{_MEDIA_TYPE}, application/json", "authorization": f"Bearer {site.token.reveal()}"}
-        # A server may say back what it was sent.
-        values = [*values, site.token.reveal()]
         content = b""
         if body is not None:
             content = msgspec.json.encode(body)
@@ -194,7 +192,12 @@ class ScimClient:
             self._note(site, _Said(method, form, status), "", has_failed=False)
             return answer
         scim_type, said = _error(answer.body)
-        self._note(site, _Said(method, form, status, scim_type), masked(said, values), has_failed=status != 404)
+        self._note(
+            site,
+            _Said(method, form, status, scim_type),
+            without_secret(masked(said, values), site.token.reveal()),
+            has_failed=status != 404,
+        )
         if status == 429 or (status == 503 and "retry-after" in answer.headers):
             raise FarFailed(FarFault.THROTTLED, self._retry_after(answer.headers.get("retry-after")))
         if 300 <= status < 400:
@@ -305,3 +308,19 @@ def masked(said: str, values: Collection[str]) -> str:
     for shape in (_ADDRESS, _QUOTED, _NUMBER):
         text = shape.sub("…", text)
     return "".join(one if one.isprintable() else " " for one in text)[:_LONGEST_SAID]
+
+
+# So much of a token helps to guess the rest.
+_PART: Final = 6
+_WORDS: Final = re.compile(r"[^\s\"'“”<>(){}\[\],;]+")
+
+
+def without_secret(said: str, secret: str) -> str:
+    """A server may say back what it was sent, or a part of it."""
+    parts = {secret[at : at + _PART] for at in range(len(secret) - _PART + 1)} or {secret}
+
+    def shown(word: re.Match[str]) -> str:
+        text = word[0]
+        return "…" if any(text[at : at + _PART] in parts for at in range(len(text) - _PART + 1)) else text
+
+    return _WORDS.sub(shown, said)

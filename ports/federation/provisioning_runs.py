@@ -10,7 +10,6 @@ from core.domain.federation.provisioning.connections import ProvisioningDialect
 from core.domain.federation.provisioning.people import FarIdentity, OutwardPerson, PlaceThere, SentPerson, Wanted
 from core.domain.federation.provisioning.runs import ProvisioningRun, ProvisioningRunPerson, ProvisioningWork
 from core.domain.identifiers import OrganizationId, ProvisioningConnectionId, ProvisioningRunId, ServiceId, UserId
-from core.domain.requests import Page
 from core.domain.secrets import Secret
 from core.frozen import Frozen
 from ports.tenancy.receivers import Owner
@@ -149,7 +148,7 @@ class ListedThere(Frozen, kw_only=True):
     service: ServiceId
     service_slug: str
     service_name: str
-    user: UserId | None
+    user: UserId
     named: str | None
     far_id: str | None
     place: PlaceThere
@@ -188,7 +187,7 @@ class ProvisioningRunStore(Protocol):
     async def save(self, run: ProvisioningRun) -> None:
         """One that waits takes the place of the one that waited."""
 
-    async def settle(self, claimed: ProvisioningWork, work: ProvisioningWork, rests_until: datetime | None) -> None:
+    async def settle(self, claimed: ProvisioningWork, work: ProvisioningWork, again_at: datetime | None) -> None:
         """Saves how far the connection has come, and gives the lease back. What others have pressed since it was claimed stays."""
 
     async def stop(self, work: ProvisioningWork, why: str, at: datetime) -> None:
@@ -211,7 +210,7 @@ class ProvisioningRunStore(Protocol):
 
     async def find(self, organization: OrganizationId, service_slug: str, run: ProvisioningRunId) -> ProvisioningRun | None: ...
 
-    async def people(self, run: ProvisioningRunId, what: str | None, page: Page | None) -> Sequence[ProvisioningRunPerson]: ...
+    async def people(self, run: ProvisioningRunId, what: str | None, after: int | None, limit: int) -> Sequence[ProvisioningRunPerson]: ...
 
     async def ends(self, run: ProvisioningRunId) -> Collection[UserId]:
         """Those whom the run would end."""
@@ -259,7 +258,7 @@ class ProvisionedPeopleStore(Protocol):
         """Looks at the person again. False when the connection knows nobody of this id."""
 
     async def list(
-        self, organization: OrganizationId, service_slug: str, place: PlaceThere | None, page: Page
+        self, organization: OrganizationId, service_slug: str, place: PlaceThere | None, after: UserId | None, limit: int
     ) -> Sequence[ListedThere]: ...
 
     async def of_person(self, organization: OrganizationId, user: UserId) -> Sequence[ListedThere]: ...

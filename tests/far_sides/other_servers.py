@@ -50,6 +50,11 @@ class OtherFarSide:
     def active(self) -> set[str]:
         return {one["userName"] for one in self.everybody() if one["active"]}
 
+    def delete(self, number: str) -> None:
+        headers = {"Authorization": f"Bearer {self.token}"}
+        with urlopen(Request(f"{self.url}/Users/{number}", headers=headers, method="DELETE"), timeout=PATIENCE):  # noqa: S310 - loopback
+            pass
+
     def ask(self, path: str) -> dict[str, Any]:
         request = Request(self.url + path, headers={"Authorization": f"Bearer {self.token}"})  # noqa: S310 - loopback
         with urlopen(request, timeout=PATIENCE) as answer:  # noqa: S310

@@ -701,6 +701,15 @@ maogx   po.  no         -         GET    /api/organizations/{org_slug}/services/
 maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/services/{service_slug}/proxy
 .ao..   po.  no         org-key   PATCH  /api/organizations/{org_slug}/services/{service_slug}/proxy
 maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/services/{service_slug}/proxy/preview
+.ao..   po.  no         -         GET    /api/organizations/{org_slug}/services/{service_slug}/provisioning/exchanges
+.ao..   po.  no         -         GET    /api/organizations/{org_slug}/services/{service_slug}/provisioning/people
+.ao..   po.  no         -         POST   /api/organizations/{org_slug}/services/{service_slug}/provisioning/people/{user_id}/try-again
+.ao..   po.  no         -         GET    /api/organizations/{org_slug}/services/{service_slug}/provisioning/runs
+.ao..   po.  no         -         POST   /api/organizations/{org_slug}/services/{service_slug}/provisioning/runs
+.ao..   po.  no         -         GET    /api/organizations/{org_slug}/services/{service_slug}/provisioning/runs/{run_id}
+..o..   po.  no         -         POST   /api/organizations/{org_slug}/services/{service_slug}/provisioning/runs/{run_id}/go-on
+..o..   po.  no         -         POST   /api/organizations/{org_slug}/services/{service_slug}/provisioning/runs/{run_id}/leave
+.ao..   po.  no         -         GET    /api/organizations/{org_slug}/services/{service_slug}/provisioning/runs/{run_id}/people
 maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/services/{service_slug}/signals
 ..o..   po.  no         -         PUT    /api/organizations/{org_slug}/services/{service_slug}/signals
 ..o..   po.  no         -         DELETE /api/organizations/{org_slug}/services/{service_slug}/signals

@@ -288,6 +288,7 @@ BODIES: Mapping[str, Asked] = {
     },
     "PATCH /api/organizations/{org_slug}/services/{service_slug}": lambda _: {"name": "Taken over"},
     "PATCH /api/organizations/{org_slug}/services/{service_slug}/proxy": lambda _: {"rules": ["/ open"]},
+    "POST /api/organizations/{org_slug}/services/{service_slug}/provisioning/runs/{run_id}/go-on": lambda _: {"digest": "0" * 64},
     "PUT /api/organizations/{org_slug}/services/{service_slug}/signals": lambda _: {"events": ["session-revoked"]},
     "PATCH /api/organizations/{org_slug}/services/{service_slug}/user-key-settings": lambda _: {"enabled": True, "prefix": "taken"},
     "POST /api/organizations/{org_slug}/services/{service_slug}/saml": lambda _: {"enabled": False},

@@ -176,7 +176,7 @@ _SAVE: Final = """
        set preset = %(preset)s, base_url = %(base_url)s, sealed_token = case when %(keeps_token)s then sealed_token else %(token)s end,
            token_set_at = %(token_set_at)s, mapping = %(mapping)s, attributes_left_out = %(left_out)s::text[],
            team_ids = %(teams)s::uuid[], state = %(state)s, stopped_why = %(stopped_why)s, active_digest = %(active_digest)s,
-           changed_at = %(changed_at)s, failing_since = %(failing_since)s, holder = null, leased_until = null, rests_until = null,
+           changed_at = %(changed_at)s, failing_since = %(failing_since)s, holder = null, leased_until = null, again_at = null,
            whole_due_at = case when %(state)s = 'active' then %(changed_at)s else whole_due_at end
      where id = %(id)s
 """

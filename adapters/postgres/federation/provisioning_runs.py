@@ -6,6 +6,7 @@ from typing import Any, Final, LiteralString, NamedTuple
 from uuid import UUID
 
 from adapters.postgres.columns import Columns, IdRow, array, storable_text
+from adapters.postgres.federation.facts import KNOWN_FIELD
 from adapters.postgres.identity.accounts import is_locked
 from adapters.postgres.identity.addresses import is_verified_for
 from adapters.postgres.identity.proofs.sign_in_policy import admits
@@ -35,7 +36,6 @@ from core.domain.identifiers import (
     UserId,
 )
 from core.domain.mail import Email
-from core.domain.requests import Page
 from core.frozen import Frozen
 from ports.federation.provisioning_runs import (
     EndedThere,
@@ -134,7 +134,7 @@ class ProvisioningRunRows(OnStatements):
             await self._statements.tell(_OVER, {"connection": run.connection})
         await self._statements.tell(_SAVE_RUN, RUN_THERE.values(run))
 
-    async def settle(self, claimed: ProvisioningWork, work: ProvisioningWork, rests_until: datetime | None) -> None:
+    async def settle(self, claimed: ProvisioningWork, work: ProvisioningWork, again_at: datetime | None) -> None:
         parameters = {
             "connection": work.connection,
             "claimed_due": claimed.whole_due_at,
@@ -146,7 +146,7 @@ class ProvisioningRunRows(OnStatements):
             "held_run": work.held_run,
             "held_digest": work.held_digest,
             "held_since": work.held_since,
-            "rests_until": rests_until,
+            "again_at": again_at,
         }
         await self._statements.tell(_SETTLE, parameters)
 
@@ -179,9 +179,9 @@ class ProvisioningRunRows(OnStatements):
         parameters = {"organization": organization, "slug": storable_text(service_slug), "run": run}
         return first(await self._statements.ask(RUN_THERE.row, _FIND_RUN, parameters))
 
-    async def people(self, run: ProvisioningRunId, what: str | None, page: Page | None) -> Sequence[ProvisioningRunPerson]:
-        rows = {"limit": None, "offset": 0} if page is None else {"limit": page.limit, "offset": page.offset}
-        return await self._statements.ask_for_many(_run_person, _RUN_PEOPLE, {"run": run, "what": what, **rows}, lambda one: one)
+    async def people(self, run: ProvisioningRunId, what: str | None, after: int | None, limit: int) -> Sequence[ProvisioningRunPerson]:
+        parameters = {"run": run, "what": what, "after": -1 if after is None else after, "limit": limit}
+        return await self._statements.ask_for_many(_run_person, _RUN_PEOPLE, parameters, lambda one: one)
 
     async def ends(self, run: ProvisioningRunId) -> Collection[UserId]:
         return set(await self._statements.ask_for_many(_User, _RUN_ENDS, {"run": run}, _user_of))
@@ -251,7 +251,7 @@ CLAIM_THERE: Final[LiteralString] = f"""
                join services on services.id = connections.service_id
               where connections.state in ('active', 'ending')
                 and (connections.leased_until is null or connections.leased_until <= %(at)s)
-                and (connections.rests_until is null or connections.rests_until <= %(at)s)
+                and (connections.again_at is null or connections.again_at <= %(at)s)
                 and (
                         connections.state = 'ending'
                      or connections.whole_due_at <= %(at)s
@@ -259,7 +259,7 @@ CLAIM_THERE: Final[LiteralString] = f"""
                             select
                               from provisioned_people as people
                              where people.connection_id = connections.id and people.state = 'to_delete'
-                               and coalesce(people.due_at, '-infinity') <= %(at)s
+                               and coalesce(people.delete_at, '-infinity') <= %(at)s
                         )
                      or connections.agreed_digest = connections.active_digest
                         and (
@@ -357,7 +357,7 @@ _SETTLE: Final = """
            agreed_run = case when agreed_run is distinct from %(claimed_agreed_run)s::uuid then agreed_run else %(agreed_run)s end,
            held_since = case when held_run = %(held_run)s and held_since is null then null else %(held_since)s::timestamptz end,
            whole_at = %(whole_at)s, failing_since = %(failing_since)s, held_run = %(held_run)s, held_digest = %(held_digest)s,
-           rests_until = %(rests_until)s, leased_until = null
+           again_at = %(again_at)s, leased_until = null
      where id = %(connection)s
 """
 
@@ -401,7 +401,7 @@ _MARK_AGAIN: Final = """
 
 _START: Final[LiteralString] = f"""
     update provisioning_connections
-       set whole_due_at = %(at)s, rests_until = null
+       set whole_due_at = %(at)s, again_at = null
      where id = {_OF_SERVICE} and state = 'active'
  returning id
 """
@@ -416,17 +416,17 @@ _FIND_RUN: Final[LiteralString] = f"""
 
 # The address of today is that of a member. Of whoever is none any more, the organization knows the name that it has sent.
 _RUN_PEOPLE: Final[LiteralString] = """
-    select people.what, people.why, people.user_id as user, people.far_id, people.attributes, coalesce(users.email, sent.user_name) as named
+    select people.what, people.why, people.user_id as user, people.far_id, people.attributes,
+           coalesce(users.email, sent.user_name) as named, people.place as number
       from provisioning_run_people as people
       join provisioning_runs as runs on runs.id = people.run_id
       join provisioning_connections as connections on connections.id = runs.connection_id
       left join memberships on memberships.org_id = connections.org_id and memberships.user_id = people.user_id
       left join users on users.id = memberships.user_id
       left join provisioned_people as sent on sent.connection_id = runs.connection_id and sent.user_id = people.user_id
-     where people.run_id = %(run)s and (%(what)s::text is null or people.what = %(what)s)
+     where people.run_id = %(run)s and people.place > %(after)s and (%(what)s::text is null or people.what = %(what)s)
      order by people.place
-    offset %(offset)s
-     limit %(limit)s::bigint
+     limit %(limit)s
 """
 
 _RUN_ENDS: Final = "select user_id from provisioning_run_people where run_id = %(run)s and what = 'ended' and user_id is not null"
@@ -435,7 +435,7 @@ _DECIDE: Final = "update provisioning_runs set state = %(state)s where id = %(id
 
 _AGREE: Final = """
     update provisioning_connections
-       set agreed_run = %(run)s, agreed_digest = %(digest)s, whole_due_at = %(at)s, rests_until = null
+       set agreed_run = %(run)s, agreed_digest = %(digest)s, whole_due_at = %(at)s, again_at = null
      where id = %(connection)s
 """
 
@@ -632,13 +632,15 @@ class ProvisionedPeopleRows(OnStatements):
         self._statements.ring(PROVISIONING_TOPIC)
         return bool(await self._statements.ask(_User, _MARK_ONE, parameters))
 
-    async def list(self, organization: OrganizationId, service_slug: str, place: PlaceThere | None, page: Page) -> Sequence[ListedThere]:
+    async def list(
+        self, organization: OrganizationId, service_slug: str, place: PlaceThere | None, after: UserId | None, limit: int
+    ) -> Sequence[ListedThere]:
         parameters = {
             "organization": organization,
             "slug": storable_text(service_slug),
             "place": None if place is None else place.value,
-            "limit": page.limit,
-            "offset": page.offset,
+            "after": after or _NOBODY,
+            "limit": limit,
         }
         return await self._statements.ask(_listed_there, _LIST_THERE, parameters)
 
@@ -652,10 +654,7 @@ _NOBODY: Final = UUID(int=0)
 def _fields_named(keys: LiteralString, keeper_of_field: LiteralString, keeper_of_value: LiteralString) -> LiteralString:
     """The fields of these keys: `KnownField`. A value is kept by the id of its field."""
     return f"""(
-        select json_object_agg(
-                   fields.key,
-                   json_build_array(kept.values -> fields.id::text, fields.scope, 'person' = any (fields.written_by))
-               )
+        select json_object_agg(fields.key, {KNOWN_FIELD})
           from profile_fields as fields
           left join profile_values as kept on kept.user_id = users.id and kept.org_id {keeper_of_value}
          where fields.key = any(%({keys})s::text[]) and fields.org_id {keeper_of_field}
@@ -795,14 +794,14 @@ _ENDED_THERE: Final = """
 _TO_DELETE: Final = """
     select far_id
       from provisioned_people
-     where connection_id = %(connection)s and state = 'to_delete' and far_id is not null and coalesce(due_at, '-infinity') <= %(at)s
+     where connection_id = %(connection)s and state = 'to_delete' and far_id is not null and coalesce(delete_at, '-infinity') <= %(at)s
      order by changed_at
      limit %(limit)s
 """
 
 _DELAY: Final = """
     update provisioned_people
-       set due_at = %(at)s, tries = tries + 1
+       set delete_at = %(at)s, tries = tries + 1
      where connection_id = %(connection)s and far_id = any(%(far_ids)s::text[]) and state = 'to_delete'
 """
 
@@ -829,9 +828,8 @@ _LISTED_COLUMNS: Final[LiteralString] = """
 
 _LIST_THERE: Final[LiteralString] = f"""
     select {_LISTED_COLUMNS}
-     where people.connection_id = {_OF_SERVICE} and (%(place)s::text is null or people.state = %(place)s)
-     order by people.user_id nulls last, people.far_id
-    offset %(offset)s
+     where people.connection_id = {_OF_SERVICE} and people.user_id > %(after)s and (%(place)s::text is null or people.state = %(place)s)
+     order by people.user_id
      limit %(limit)s
 """
 

@@ -26,7 +26,7 @@ create table provisioning_connections (
     whole_at            timestamptz,
     holder              uuid,
     leased_until        timestamptz,
-    rests_until         timestamptz,                         -- the other system has asked for time, or fails
+    again_at            timestamptz,                         -- the other system has asked for time, or fails
     failing_since       timestamptz,
     mailed_at           timestamptz,
     agreed_digest       bytea,                               -- the settings for which an owner let the plan go on
@@ -49,7 +49,7 @@ create table provisioned_people (
     why           text,
     user_name     text,
     tries         integer     not null default 0,
-    due_at        timestamptz,
+    delete_at     timestamptz,
     came_at       timestamptz,                          -- null: by a run that an owner let go on
     ended_at      timestamptz,
     changed_at    timestamptz not null,
@@ -189,7 +189,7 @@ begin
     new.user_name := null;
     new.sent_digest := null;
     new.why := null;
-    new.due_at := null;
+    new.delete_at := null;
     return new;
 end $$;
 create trigger people_forgotten_there before update of user_id on provisioned_people

@@ -114,7 +114,17 @@ def test_all_that_goes_out_is_held_until_it_is_released_and_what_is_new_goes(
     assert trio.run(held_kinds, empty) == ["deliveries", "billing", "siem", "provisioning"]
     assert work.run(parsed("jobs", "release"), settings) == OK
     assert "siem        1 exports to SIEMs go." in capsys.readouterr().out
-    goes = {"jobs": 3, "webhooks": 1, "notices": 1, "exports": 1, "billing": 1, "checks": 1, "cancellations": 1, "sweeps": 1, "connections": 1}
+    goes = {
+        "jobs": 3,
+        "webhooks": 1,
+        "notices": 1,
+        "exports": 1,
+        "billing": 1,
+        "checks": 1,
+        "cancellations": 1,
+        "sweeps": 1,
+        "connections": 1,
+    }
     assert trio.run(claimable, settings) == goes
     assert not any(trio.run(release, empty, list(OutgoingWork)).values())
     capsys.readouterr()

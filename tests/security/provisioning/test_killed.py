@@ -90,7 +90,7 @@ def test_a_killed_run_goes_on_in_another_process(server: Postern, far: FakeFarSi
             break
         server.start()
         # The killed process held a lease. Without this line, another one would wait for its end.
-        asked(server, "update provisioning_connections set leased_until = null, rests_until = null")
+        asked(server, "update provisioning_connections set leased_until = null, again_at = null")
         asked(server, "notify postern, 'provisioning'")
     far.until(lambda _: asked(server, "select 1 from provisioning_runs where state = 'done'") != [])
     assert far.doubles() == []

@@ -36,6 +36,8 @@ EXCHANGES_KEPT: Final = 50
 
 
 class ProvisioningRunKind(StrEnum):
+    """Whom a run looks at."""
+
     PLAN = "plan"
     """Looks at everybody, and does nothing."""
     WHOLE = "whole"
@@ -44,6 +46,8 @@ class ProvisioningRunKind(StrEnum):
 
 
 class ProvisioningRunState(StrEnum):
+    """How far a run has come."""
+
     RUNNING = "running"
     DONE = "done"
     FAILED = "failed"
@@ -143,6 +147,8 @@ class ProvisioningRunPerson(Frozen, kw_only=True):
     """The names of those that were different there."""
     named: str | None = None
     """The address today. It is read, and never kept."""
+    number: int = 0
+    """The place among those whom the run names."""
 
 
 class ProvisioningTally:
@@ -171,7 +177,7 @@ class ProvisioningTally:
         before, self.named = self.named, self.named + len(names)
         return before, names
 
-    def told(self, run: ProvisioningRun) -> ProvisioningRun:
+    def counted(self, run: ProvisioningRun) -> ProvisioningRun:
         counts = self.counts
         return replace(
             run,
@@ -236,8 +242,8 @@ def _require_waiting(run: ProvisioningRun) -> None:
 
 def provisioning_event(name: str, work: ProvisioningWork, facts: dict[str, str | int], actor: Actor = SYSTEM) -> Event:
     """About an application's connection outwards."""
-    told = {"service_slug": work.service_slug, **facts}
-    return Event(f"service.provisioning.{name}", actor, Target("service", str(work.service)), work.organization, told)
+    about = {"service_slug": work.service_slug, **facts}
+    return Event(f"service.provisioning.{name}", actor, Target("service", str(work.service)), work.organization, about)
 
 
 def run_facts(run: ProvisioningRun) -> dict[str, str | int]:

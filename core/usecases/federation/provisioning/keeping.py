@@ -375,7 +375,7 @@ class _Working:
         # What comes and changes is done, so the next stop is about ends alone.
         compared = digest if self._is_plan else digest_of_ends(waiting)
         waits = self._is_plan or (len(waiting) > 0 and not work.has_asked(compared, now))
-        run = tally.told(
+        run = tally.counted(
             replace(
                 self._run,
                 state=ProvisioningRunState.WAITING if waits else ProvisioningRunState.DONE,
@@ -425,7 +425,7 @@ class _Working:
             async with keeping.unit_of_work() as uow:
                 await self._hold(uow)
                 await uow.provisioning_runs.finish_marks(self._work, again)
-                ended = self._tally.told(replace(run, state=ProvisioningRunState.DONE, ended_at=self._now))
+                ended = self._tally.counted(replace(run, state=ProvisioningRunState.DONE, ended_at=self._now))
                 place, names = self._tally.take_names()
                 if names:
                     await uow.provisioning_runs.begin(ended)
@@ -524,7 +524,7 @@ class _Working:
         async with keeping.unit_of_work() as uow:
             await self._hold(uow)
             if self._run is not None:
-                run = self._tally.told(replace(self._run, state=ProvisioningRunState.FAILED, ended_at=now, why=str(failed.fault)))
+                run = self._tally.counted(replace(self._run, state=ProvisioningRunState.FAILED, ended_at=now, why=str(failed.fault)))
                 place, names = self._tally.take_names()
                 await uow.provisioning_runs.name(run, names, place)
                 await uow.provisioning_runs.save(run)
@@ -563,5 +563,5 @@ class _Working:
 
     def _tell(self, run: ProvisioningRun) -> None:
         self._keeping.metrics.provisioning_run_ended(run.kind.value, run.state.value)
-        told = {"made": run.made, "matched": run.matched, "changed": run.changed, "ended": run.ended, "left_out": run.left_out}
-        log.info("provisioning_run", connection=str(self._work.connection), kind=run.kind.value, state=run.state.value, **told)
+        counts = {"made": run.made, "matched": run.matched, "changed": run.changed, "ended": run.ended, "left_out": run.left_out}
+        log.info("provisioning_run", connection=str(self._work.connection), kind=run.kind.value, state=run.state.value, **counts)

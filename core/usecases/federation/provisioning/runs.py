@@ -18,7 +18,6 @@ from core.domain.federation.provisioning.runs import (
 )
 from core.domain.identifiers import ProvisioningRunId, UserId
 from core.domain.record.events import Actor
-from core.domain.requests import Page
 from core.domain.tenancy.members import Member
 from core.frozen import Frozen
 from core.usecases.tenancy.rights import hold_members, require_owner
@@ -47,11 +46,11 @@ class ProvisioningRuns(Frozen):
         return found(await self.lookup.find(member.organization, service_slug, run), _NO_SUCH_RUN)
 
     async def list_people(
-        self, member: Member, service_slug: str, run: ProvisioningRunId, what: str | None, page: Page
+        self, member: Member, service_slug: str, run: ProvisioningRunId, *, what: str | None, after: int | None, limit: int
     ) -> Sequence[ProvisioningRunPerson]:
         """Whom a run names, page by page. Raises `NotFound`."""
         one = await self.get(member, service_slug, run)
-        return await self.lookup.people(one.id, what, page)
+        return await self.lookup.people(one.id, what, after, limit)
 
     async def start(self, member: Member, service_slug: str, actor: Actor) -> None:
         """Lets a look at everybody begin within a minute. May be repeated. Raises `NotFound`, and `Conflict` for a connection that is not
@@ -90,10 +89,12 @@ class ProvisioningRuns(Frozen):
             await uow.commit()
         return after
 
-    async def people(self, member: Member, service_slug: str, place: PlaceThere | None, page: Page) -> Sequence[ListedThere]:
+    async def people(
+        self, member: Member, service_slug: str, place: PlaceThere | None, *, after: UserId | None, limit: int
+    ) -> Sequence[ListedThere]:
         """Raises `NotFound`."""
         found(await self.lookup.work(member.organization, service_slug), _NO_SUCH_CONNECTION)
-        return await self.people_there.list(member.organization, service_slug, place, page)
+        return await self.people_there.list(member.organization, service_slug, place, after, limit)
 
     async def of_person(self, member: Member, user: UserId) -> Sequence[ListedThere]:
         """In which systems a person is, for the person's page."""

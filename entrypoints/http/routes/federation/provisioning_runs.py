@@ -18,6 +18,7 @@ from core.domain.federation.provisioning.runs import (
 )
 from core.domain.identifiers import ProvisioningRunId, UserId
 from core.domain.identity.proofs import StepUp
+from core.domain.requests import DEFAULT_PAGE_LIMIT, LARGEST_PAGE_LIMIT
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
 from entrypoints.bootstrap import Postern
@@ -25,7 +26,7 @@ from entrypoints.http.machinery.callers import OWNER_IN_PERSON, able
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.derived import shown
 from entrypoints.http.machinery.endpoints import endpoint
-from entrypoints.http.machinery.fields import Id, Paging, ServicePath, example, page_of
+from entrypoints.http.machinery.fields import Id, ServicePath, example
 from entrypoints.http.machinery.limits import CREDENTIALS
 from entrypoints.http.routes.tenancy.connections import ConfirmedSettings
 from ports.federation.provisioning_runs import FarExchange, ListedThere
@@ -101,21 +102,45 @@ class ProvisioningRunPersonRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The attributes that were written."""
 
 
-class ProvisioningPeopleQuery(Paging, frozen=True, kw_only=True):
+_Limit = Annotated[int, msgspec.Meta(ge=1, le=LARGEST_PAGE_LIMIT)]
+
+
+class ProvisioningPeopleQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """A filter on the people of a run."""
+
     what: DoneThere | None = None
     """Only people with whom this was done."""
+    after: Annotated[int, msgspec.Meta(ge=0, le=1 << 31)] | None = None
+    """The `next` of the page before."""
+    limit: _Limit = DEFAULT_PAGE_LIMIT
+    """The largest number of people in the answer. A number above the maximum is refused."""
 
 
-class PeopleThereQuery(Paging, frozen=True, kw_only=True):
+class ProvisioningRunPeople(msgspec.Struct, frozen=True):
+    """One page of the people of a run."""
+
+    people: Sequence[ProvisioningRunPersonRecord]
+    """The people on this page, in the order in which the run has come to them."""
+    next: Annotated[int, example(100)] | None
+    """Send it as `after` to get the next page; null on the last page."""
+
+
+class PeopleThereQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """A filter on the people in the system of an application."""
+
     place: PlaceThere | None = None
     """Only people who stand so."""
+    after: UUID | None = None
+    """The `next` of the page before."""
+    limit: _Limit = DEFAULT_PAGE_LIMIT
+    """The largest number of people in the answer. A number above the maximum is refused."""
 
 
 class PersonThereRecord(msgspec.Struct, frozen=True, kw_only=True):
     """A person in the system of the application, as far as it is known here."""
 
-    user: Annotated[UUID, example("018f3c5a-7b1e-7c3d-9f4a-2b6c8d0e1f23")] | None
-    """The person's id; null for somebody who was deleted here, and is not yet there."""
+    user: Annotated[UUID, example("018f3c5a-7b1e-7c3d-9f4a-2b6c8d0e1f23")]
+    """The person's id."""
     named: Annotated[str, example("ada@acme.example")] | None
     """The address of a member; of anybody else, the name that was sent."""
     far_id: Annotated[str, example("2819c223")] | None
@@ -128,6 +153,15 @@ class PersonThereRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Why not, in one word: ours, or the `scimType` of the other system."""
     changed_at: datetime
     """When this was found out."""
+
+
+class PeopleThere(msgspec.Struct, frozen=True):
+    """One page of the people in the system of an application."""
+
+    people: Sequence[PersonThereRecord]
+    """The people on this page."""
+    next: UUID | None
+    """Send it as `after` to get the next page; null on the last page."""
 
 
 class StartedProvisioning(msgspec.Struct, frozen=True):
@@ -177,20 +211,25 @@ async def create_provisioning_run(call: Call[None, None, ServicePath, Member], p
 
 @endpoint.get(_RUN, caller=_IN_PERSON, verb="provisioning-run get", tags=_TAGS)
 async def get_provisioning_run(call: Call[None, None, ProvisioningRunPath, Member], postern: Postern) -> ProvisioningRunRecord:
-    """Get a run that sends people to the system of an application"""
+    """Get a run that sends people to the system of an application
+
+    A run that is under way says how far it has come when it has ended.
+    """
     return _run(await postern.federation.provisioning_runs.get(*_of(call)))
 
 
 @endpoint.get(f"{_RUN}/people", caller=_IN_PERSON, verb="provisioning-run people", tags=_TAGS)
 async def list_provisioning_run_people(
     call: Call[None, ProvisioningPeopleQuery, ProvisioningRunPath, Member], postern: Postern
-) -> Sequence[ProvisioningRunPersonRecord]:
+) -> ProvisioningRunPeople:
     """List the people whom a run names
 
     A plan names everybody whom it would make, match or end. A run names those with whom it has done something.
     """
-    what = None if call.query.what is None else call.query.what.value
-    return [_person(one) for one in await postern.federation.provisioning_runs.list_people(*_of(call), what, page_of(call.query))]
+    query = call.query
+    what = None if query.what is None else query.what.value
+    people = await postern.federation.provisioning_runs.list_people(*_of(call), what=what, after=query.after, limit=query.limit)
+    return ProvisioningRunPeople([_person(one) for one in people], people[-1].number if len(people) == query.limit else None)
 
 
 @endpoint.post(
@@ -233,15 +272,20 @@ async def decline_provisioning_run(call: Call[None, None, ProvisioningRunPath, M
 
 
 @endpoint.get(_PEOPLE, caller=_IN_PERSON, verb="provisioning people", tags=_TAGS)
-async def list_people_there(call: Call[None, PeopleThereQuery, ServicePath, Member], postern: Postern) -> Sequence[PersonThereRecord]:
-    """List the people whom a connection has sent to the system of an application"""
+async def list_people_there(call: Call[None, PeopleThereQuery, ServicePath, Member], postern: Postern) -> PeopleThere:
+    """List the people whom a connection has sent to the system of an application
+
+    Those who were left out or refused are among them, with the reason. People who were deleted here are not.
+    """
     query = call.query
-    listed = await postern.federation.provisioning_runs.people(call.caller, call.path.service_slug, query.place, page_of(query))
-    return [_there(one) for one in listed]
+    after = None if query.after is None else UserId(query.after)
+    runs, service = postern.federation.provisioning_runs, call.path.service_slug
+    people = await runs.people(call.caller, service, query.place, after=after, limit=query.limit)
+    return PeopleThere([_there(one) for one in people], people[-1].user if len(people) == query.limit else None)
 
 
 @endpoint.post(f"{_PEOPLE}/{{user_id}}/try-again", caller=_IN_PERSON, limit=CREDENTIALS, verb="provisioning try-again", tags=_TAGS)
-async def try_person_again(call: Call[None, None, PersonTherePath, Member], postern: Postern) -> StartedProvisioning:
+async def retry_person_there(call: Call[None, None, PersonTherePath, Member], postern: Postern) -> StartedProvisioning:
     """Send a person to the system of an application again
 
     The person is looked at within a minute, as they are then.

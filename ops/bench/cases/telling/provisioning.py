@@ -175,7 +175,7 @@ def _due(url: str, connection: UUID) -> int:
     """Returns how many runs have ended before."""
     with psycopg.connect(url, autocommit=True) as made:
         row = made.execute("select count(*) from provisioning_runs where connection_id = %s", [connection]).fetchone()
-        made.execute("update provisioning_connections set whole_due_at = now(), rests_until = null where id = %s", [connection])
+        made.execute("update provisioning_connections set whole_due_at = now(), again_at = null where id = %s", [connection])
         made.execute("notify postern, 'provisioning'")
     return 0 if row is None else int(row[0])
 

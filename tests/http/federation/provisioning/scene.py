@@ -66,6 +66,11 @@ class ProvisioningScene(Shops):
         self.connection = made
         return made
 
+    def sealed_token(self, token: str) -> None:
+        """The token of another system."""
+        sealed = self.people.sealed(token, token_context(self.connection))
+        self.people.change("update provisioning_connections set token = %s where id = %s", sealed, self.connection)
+
     def member(self, email: str, *, listed: bool = False, proved: bool = True, tenant: Tenant | None = None, **names: str) -> Person:
         person = self.people.proved(email) if proved else self.people.add(email)
         self.tenants.join(person, tenant or self.acme, listed=listed)
@@ -81,7 +86,7 @@ class ProvisioningScene(Shops):
         """What is due now. Returns the newest run."""
         if whole:
             self.people.change("update provisioning_connections set whole_due_at = now() - interval '1 second'")
-        self.people.change("update provisioning_connections set leased_until = null, rests_until = null")
+        self.people.change("update provisioning_connections set leased_until = null, again_at = null")
         for work in await self.keeping.claim_due(10):
             await self.keeping.run(work)
         return self.newest()
@@ -94,7 +99,7 @@ class ProvisioningScene(Shops):
         """An owner lets the run go on, as the store writes it."""
         self.people.change("update provisioning_runs set state = 'agreed' where id = %s", run["id"])
         self.people.change(
-            "update provisioning_connections set agreed_run = %s, agreed_digest = active_digest, leased_until = null, rests_until = null,"
+            "update provisioning_connections set agreed_run = %s, agreed_digest = active_digest, leased_until = null, again_at = null,"
             " whole_due_at = now() - interval '1 second'",
             run["id"],
         )

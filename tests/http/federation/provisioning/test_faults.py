@@ -20,7 +20,7 @@ from tests.patience import PATIENCE
 async def killed_after(scene: ProvisioningScene, far: FakeFarSide, write: int) -> None:
     """The other system has done so many writes, and then this process is gone before it has kept the last ones."""
     far.holds_behind = {write}
-    scene.people.change("update provisioning_connections set leased_until = null, rests_until = null")
+    scene.people.change("update provisioning_connections set leased_until = null, again_at = null")
     (work,) = await scene.keeping.claim_due(10)
     with trio.fail_after(PATIENCE):
         async with trio.open_nursery() as nursery:
@@ -134,7 +134,7 @@ async def test_whoever_wants_a_long_rest_has_it_without_a_lease(scene: Provision
     run = await scene.step()
     assert (run["state"], run["why"]) == ("failed", "throttled")
     (row,) = scene.people.rows(
-        "select rests_until > now() + interval '14 minutes' as rests, leased_until, failing_since from provisioning_connections"
+        "select again_at > now() + interval '14 minutes' as rests, leased_until, failing_since from provisioning_connections"
     )
     assert row == {"rests": True, "leased_until": None, "failing_since": None}
     assert list(await scene.keeping.claim_due(10)) == []
