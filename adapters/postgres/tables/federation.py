@@ -41,6 +41,7 @@ from core.domain.identity.endings import CredentialKind
 
 _WITH_THE_RUN: Final = "30 days, with the run, and as long as a stop holds the person; no longer than the connection to the directory."
 # No token moves, so an owner makes it active anew, and the first run is a plan.
+_BY_TRIGGER: Final = "by a trigger: the row names nobody here any more, until the person is deleted there"
 _LOOKED_FOR_ANEW: Final = "A connection that was moved waits for an owner there, and then looks for everybody anew"
 # Nobody has let it go on at the other installation.
 _KEEPS_ANEW: Final = "The connection keeps in step anew there, and its first run is a plan"
@@ -583,7 +584,7 @@ TABLES: Final = (
             personal(
                 "far_id",
                 "The id of the person in the system of an application.",
-                Eraser.ORGANIZATION,
+                Eraser.DELETION,
                 "As long as the connection to the application. Of a deleted account, until the person is deleted there: nothing leads to"
                 " them here.",
                 "user_id",
@@ -598,7 +599,7 @@ TABLES: Final = (
             shows=("user_name", "far_id"),
             named={"is_active": "active"},
         ),
-        forgotten=BY_STATEMENT,
+        forgotten=_BY_TRIGGER,
     ),
     Table(
         "provisioning_marks",
@@ -645,7 +646,7 @@ TABLES: Final = (
         moves=_LOOKED_FOR_ANEW,
         ends=Ends.CASCADES,
         exported=ORGANIZATIONS_OWN,
-        forgotten=BY_STATEMENT,
+        forgotten="they go with their run, and name the person by an id of the other system",
     ),
     Table(
         "provisioning_exchanges",
