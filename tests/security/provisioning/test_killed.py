@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
+from uuid import UUID
 
 import psycopg
 import pytest
@@ -68,7 +69,7 @@ def asked(server: Postern, statement: str, values: Any = None) -> list[tuple[Any
 
 async def _sealed(server: Postern, token: str, made: str) -> bytes:
     async with open_postern(read({**environment(server.data_dir, server.settings), "PATH": ""})) as postern:
-        return postern.foundation.keyring.seal(token.encode(), token_context(made))
+        return postern.foundation.keyring.seal(token.encode(), token_context(UUID(made)))
 
 
 def test_a_killed_run_goes_on_in_another_process(server: Postern, far: FakeFarSide) -> None:
