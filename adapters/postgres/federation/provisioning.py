@@ -165,7 +165,7 @@ _HOLD: Final[LiteralString] = f"""
 
 _ADD: Final = """
     insert into provisioning_connections
-           (id, org_id, service_id, preset, base_url, token, token_set_at, mapping, attributes_left_out, team_ids, state, made_at,
+           (id, org_id, service_id, preset, base_url, sealed_token, token_set_at, mapping, attributes_left_out, team_ids, state, made_at,
             changed_at)
     values (%(id)s, %(organization)s, %(service)s, %(preset)s, %(base_url)s, %(token)s, %(token_set_at)s, %(mapping)s, %(left_out)s::text[],
             %(teams)s::uuid[], %(state)s, %(made_at)s, %(changed_at)s)
@@ -173,7 +173,7 @@ _ADD: Final = """
 
 _SAVE: Final = """
     update provisioning_connections
-       set preset = %(preset)s, base_url = %(base_url)s, token = case when %(keeps_token)s then token else %(token)s end,
+       set preset = %(preset)s, base_url = %(base_url)s, sealed_token = case when %(keeps_token)s then sealed_token else %(token)s end,
            token_set_at = %(token_set_at)s, mapping = %(mapping)s, attributes_left_out = %(left_out)s::text[],
            team_ids = %(teams)s::uuid[], state = %(state)s, stopped_why = %(stopped_why)s, active_digest = %(active_digest)s,
            changed_at = %(changed_at)s, failing_since = %(failing_since)s, holder = null, leased_until = null, again_at = null,

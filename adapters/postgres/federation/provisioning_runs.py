@@ -236,7 +236,7 @@ _OF_SERVICE: Final = """
 _WORK_COLUMNS: Final = """
            connections.id as connection, connections.org_id as organization, organizations.slug as organization_slug,
            connections.service_id as service, services.slug as service_slug, services.name as service_name, connections.base_url,
-           connections.token as sealed_token, connections.mapping, connections.attributes_left_out, connections.team_ids,
+           connections.sealed_token, connections.mapping, connections.attributes_left_out, connections.team_ids,
            connections.preset, connections.state, coalesce(connections.active_digest, '') as digest, connections.holder,
            connections.whole_due_at, connections.whole_at, connections.failing_since, connections.agreed_digest, connections.agreed_run,
            connections.held_run, connections.held_digest, connections.held_since

@@ -9,7 +9,7 @@ create table provisioning_connections (
     service_id          uuid        not null unique references all_services on delete cascade,
     preset              text        not null,
     base_url            text        not null,
-    token               bytea,                               -- sealed; null: none, or emptied with another host
+    sealed_token        bytea,                               -- null: none, or emptied with another host
     token_set_at        timestamptz,
     mapping             jsonb       not null,
     attributes_left_out text[]      not null default '{}',

@@ -41,7 +41,8 @@ from core.domain.identity.endings import CredentialKind
 
 _WITH_THE_RUN: Final = "30 days, with the run, and as long as a stop holds the person; no longer than the connection to the directory."
 # No token moves, so an owner makes it active anew, and the first run is a plan.
-_ARRIVES_STOPPED: Final = "The connection is set up anew there: its token belongs to this installation"
+_BY_TRIGGER: Final = "by a trigger: the row names nobody here any more, until the person is deleted there"
+_LOOKED_FOR_ANEW: Final = "A connection that was moved waits for an owner there, and then looks for everybody anew"
 # Nobody has let it go on at the other installation.
 _KEEPS_ANEW: Final = "The connection keeps in step anew there, and its first run is a plan"
 
@@ -546,9 +547,26 @@ TABLES: Final = (
             plain(WORD, "preset", "state", "stopped_why"),
             plain(FACT, "base_url", "mapping", "attributes_left_out"),
             plain(COMMITMENT, "active_digest", "agreed_digest", "held_digest"),
-            sealed("token"),
+            sealed("sealed_token"),
         ),
-        moves=_ARRIVES_STOPPED,
+        # An owner of there gives a token and makes it active: whoever was sent from here is looked for anew.
+        moves=Moved(
+            leaves=(
+                *("sealed_token", "token_set_at", "active_digest", "whole_due_at", "whole_at", "holder", "mailed_at", "taken"),
+                *("agreed_digest", "agreed_run", "held_run", "held_digest", "held_since"),
+            ),
+            sets={"state": "'stopped'", "stopped_why": "'arrived'"},
+            checks={
+                "it names a team that the file does not have": """
+                    not exists (
+                        select
+                          from unnest(row.team_ids) as chosen (id)
+                         where chosen.id not in (select arriving_teams.id from arriving_teams)
+                    )
+                """,
+            },
+            ids={"made_by": IdMeaning.PERSON, "team_ids": IdMeaning.CHECKED},
+        ),
         ends=Ends.ROWS,
     ),
     Table(
@@ -566,7 +584,7 @@ TABLES: Final = (
             personal(
                 "far_id",
                 "The id of the person in the system of an application.",
-                Eraser.ORGANIZATION,
+                Eraser.DELETION,
                 "As long as the connection to the application. Of a deleted account, until the person is deleted there: nothing leads to"
                 " them here.",
                 "user_id",
@@ -574,21 +592,21 @@ TABLES: Final = (
             plain(WORD, "state", "why"),
             plain(COMMITMENT, "sent_digest"),
         ),
-        moves=_ARRIVES_STOPPED,
+        moves=_LOOKED_FOR_ANEW,
         ends=Ends.CASCADES,
         exported=ExportPart(
             "people_there",
             shows=("user_name", "far_id"),
             named={"is_active": "active"},
         ),
-        forgotten=BY_STATEMENT,
+        forgotten=_BY_TRIGGER,
     ),
     Table(
         "provisioning_marks",
         opens=NO_CREDENTIAL,
         whose=CONNECTION_OUTWARDS,
         holds=(),
-        moves=_ARRIVES_STOPPED,
+        moves=_LOOKED_FOR_ANEW,
         ends=Ends.CASCADES,
         until="when the worker has looked at the person, or with the connection",
     ),
@@ -597,7 +615,7 @@ TABLES: Final = (
         opens=NO_CREDENTIAL,
         whose=CONNECTION_OUTWARDS,
         holds=(plain(WORD, "kind", "state", "why"), plain(COMMITMENT, "settings_digest", "digest")),
-        moves=_ARRIVES_STOPPED,
+        moves=_LOOKED_FOR_ANEW,
         ends=Ends.CASCADES,
         until="30 days",
         ages=(
@@ -625,10 +643,10 @@ TABLES: Final = (
             plain(WORD, "what", "why"),
             plain(FACT, "attributes"),
         ),
-        moves=_ARRIVES_STOPPED,
+        moves=_LOOKED_FOR_ANEW,
         ends=Ends.CASCADES,
         exported=ORGANIZATIONS_OWN,
-        forgotten=BY_STATEMENT,
+        forgotten="they go with their run, and name the person by an id of the other system",
     ),
     Table(
         "provisioning_exchanges",

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
+from uuid import UUID
 
 import psycopg
 import pytest
@@ -42,7 +43,7 @@ with people as (
     select organization.id, people.id, 'member', 'organization', organization.id from people, organization
 )
 insert into provisioning_connections
-       (id, org_id, service_id, preset, base_url, token, mapping, state, active_digest, agreed_digest, whole_due_at)
+       (id, org_id, service_id, preset, base_url, sealed_token, mapping, state, active_digest, agreed_digest, whole_due_at)
 select %(id)s, org_id, id, 'generic', %(url)s, %(token)s, %(mapping)s, 'active', 'x', 'x', now() from service
 """
 
@@ -68,7 +69,7 @@ def asked(server: Postern, statement: str, values: Any = None) -> list[tuple[Any
 
 async def _sealed(server: Postern, token: str, made: str) -> bytes:
     async with open_postern(read({**environment(server.data_dir, server.settings), "PATH": ""})) as postern:
-        return postern.foundation.keyring.seal(token.encode(), token_context(made))
+        return postern.foundation.keyring.seal(token.encode(), token_context(UUID(made)))
 
 
 def test_a_killed_run_goes_on_in_another_process(server: Postern, far: FakeFarSide) -> None:

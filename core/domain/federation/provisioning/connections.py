@@ -148,7 +148,7 @@ def dialect_of(preset: str) -> ProvisioningDialect:
 
 def token_context(connection: UUID) -> str:
     """Binds the sealed token to its row, so that nobody can move it to another one."""
-    return f"provisioning_connections.token:{connection}"
+    return f"provisioning_connections.sealed_token:{connection}"
 
 
 class ProvisioningConnection(Frozen, kw_only=True):

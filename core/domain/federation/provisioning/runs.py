@@ -21,7 +21,7 @@ from core.frozen import Frozen, replace
 PROVISIONING_TOPIC: Final = "provisioning"
 PEOPLE_A_PAGE: Final = 100
 """Of theirs, as they are listed."""
-PEOPLE_AT_ONCE: Final = 25
+PEOPLE_AT_ONCE: Final = 15
 """Of ours, whose facts one statement reads: more would hold up the event loop."""
 AGAIN_AFTER_FAULT: Final = timedelta(minutes=15)
 FAILING_FOR: Final = timedelta(hours=24)

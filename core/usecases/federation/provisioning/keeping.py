@@ -278,7 +278,7 @@ class _Working:
         results = list[SendingResult]()
 
         async def one(person: OutwardPerson, wanted: Wanted) -> None:
-            results.append(await self._sender.send(person, wanted, self._listed_as(wanted), was_different=person.user in self._different))
+            results.append(await self._sender.send(person, wanted, self._listed_as(wanted)))
 
         for start in range(0, len(to_send), _AT_ONCE):
             part = to_send[start : start + _AT_ONCE]

@@ -138,11 +138,11 @@ class PeopleSender:
         known = await self._people.known(self._work.connection, [one.far_id for one in found])
         return [replace(one, owner=known[one.far_id].user) if one.far_id in known else one for one in found]
 
-    async def send(self, person: OutwardPerson, wanted: Wanted, read: Sequence[FarIdentity], *, was_different: bool) -> SendingResult:
+    async def send(self, person: OutwardPerson, wanted: Wanted, read: Sequence[FarIdentity]) -> SendingResult:
         """`read` are those whom the list of this run has named. Raises `FarFailed` when nothing more can be asked."""
         before = person.sent
         try:
-            return await self._sent(person, wanted, read, was_different=was_different)
+            return await self._sent(person, wanted, read)
         except FarOtherId:
             return self._not_there(person, before, WhyNotThere.OTHER_ID, PlaceThere.REFUSED)
         except FarRefused as refused:
@@ -153,7 +153,7 @@ class PeopleSender:
                 raise
             return self._not_there(person, before, WhyNotThere.NO_ANSWER, PlaceThere.REFUSED)
 
-    async def _sent(self, person: OutwardPerson, wanted: Wanted, read: Sequence[FarIdentity], *, was_different: bool) -> SendingResult:
+    async def _sent(self, person: OutwardPerson, wanted: Wanted, read: Sequence[FarIdentity]) -> SendingResult:
         before = person.sent
         if not wanted.get(USER_NAME):
             return self._not_there(person, before, WhyNotThere.NO_USER_NAME, PlaceThere.LEFT_OUT)
@@ -162,7 +162,8 @@ class PeopleSender:
             theirs = await self.asked(lambda: self._far.read(self._site, far_id))
             if theirs is not None:
                 names = await self._changed(theirs, wanted)
-                is_news = before.digest == self.digest(wanted) and before.is_active and was_different
+                is_news = before.digest == self.digest(wanted) and before.is_active
+                # Nothing has changed here, so it has there.
                 what = DoneThere.OVERWRITTEN if is_news else DoneThere.CHANGED
                 named = ProvisioningRunPerson(what=what, user=person.user, far_id=far_id, attributes=tuple(names)) if names else None
                 return SendingResult(self._there(person, wanted, far_id), named)

@@ -152,7 +152,7 @@ def _insert(url: str, tenant: Tenant, made: UUID, base_url: str, token: bytes) -
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute(
             "insert into provisioning_connections"
-            " (id, org_id, service_id, preset, base_url, token, mapping, state, active_digest, agreed_digest)"
+            " (id, org_id, service_id, preset, base_url, sealed_token, mapping, state, active_digest, agreed_digest)"
             " select %s, org_id, id, 'generic', %s, %s, %s, 'active', 'bench', 'bench' from all_services where org_id = %s",
             [made, base_url, token, Jsonb(MAPPING), tenant.id],
         )

@@ -11,7 +11,7 @@ from core.domain.federation.provisioning.connections import dialect_of
 from core.domain.federation.provisioning.runs import ProvisioningWork
 from core.frozen import replace
 from ops.stand_ins.fake_far_side import FakeFarSide, FarAnswer
-from ops.stand_ins.far_dialects import FarDialect
+from ops.stand_ins.far_dialects import AWS, SLACK, FarDialect
 from tests.http.federation.provisioning.scene import ProvisioningScene
 from tests.http.postbox import Postbox
 from tests.patience import PATIENCE
@@ -323,3 +323,40 @@ async def test_a_far_person_in_other_letters_is_no_difference(scene: Provisionin
     await scene.step()
     far.swaps_case = True
     assert scene.counts(await scene.step()) == {"unchanged": 2}
+
+
+async def test_a_system_that_lists_few_is_asked_for_each(scene: ProvisioningScene, far: FakeFarSide) -> None:
+    """As AWS says of itself: fifty in a list, from the first one on alone, and names are required."""
+    far.dialect = AWS
+    for number in range(60):
+        scene.member(f"p{number}@acme.example", given_name="P", family_name=str(number), name=f"P {number}")
+    scene.people.change("update users set given_name = 'B', family_name = 'B', name = 'B B' where id = %s", scene.boss.user)
+    scene.member("nameless@acme.example")
+    scene.active(preset="aws")
+    run = await scene.step()
+    assert scene.counts(run) == {"made": 61, "left_out": 1}
+    assert scene.named(run)[-1][0] in {"made", "left_out"}
+    far.forget_requests()
+    again = await scene.step()
+    assert scene.counts(again) == {"left_out": 1, "unchanged": 61}
+    assert [one.method for one in far.writes()] == ["POST"], "only the nameless is tried again"
+    there = far.named("p7@acme.example")
+    assert there is not None
+    far.people.keep({**far.people.resources[str(there["id"])], "displayName": "Somebody"})
+    assert scene.counts(await scene.step())["overwritten"] == 1
+    scene.people.change("update users set name = 'P Seven' where email = 'p7@acme.example'")
+    assert scene.counts(await scene.changed())["changed"] == 1
+    scene.people.change("delete from memberships using users where users.id = user_id and email = 'p7@acme.example'")
+    assert scene.counts(await scene.changed())["ended"] == 1
+    assert far.doubles() == []
+
+
+async def test_a_system_whose_names_are_its_own_is_named_and_not_written_forever(scene: ProvisioningScene, far: FakeFarSide) -> None:
+    """As Slack says of itself: it makes a handle of an address. What differs there stands in the run, and nobody is made twice."""
+    far.dialect = SLACK
+    scene.member("ada@acme.example", name="Ada")
+    scene.active(preset="slack")
+    assert scene.counts(await scene.step()) == {"made": 2}
+    run = await scene.step()
+    assert scene.counts(run)["overwritten"] == 2
+    assert (len(far.everybody()), far.doubles()) == (2, [])
