@@ -10,6 +10,7 @@ from entrypoints.http.pages.console.cells import Tone, code, copied, listed, num
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.forms import Asked, Choice, InputKind, shape
 from entrypoints.http.pages.console.organization import applications
+from entrypoints.http.pages.console.organization.applications.people_there.previews import PREVIEW, show_preview
 from entrypoints.http.pages.console.resource_pages import pages
 from entrypoints.http.pages.console.resources import Act, Ending, Filter, Resource, Section
 from entrypoints.http.pages.console.visit import PageVisit
@@ -18,6 +19,7 @@ from entrypoints.http.routes.federation.provisioning import (
     disable_provisioning,
     end_provisioning,
     get_provisioning,
+    preview_provisioning,
     remove_provisioning,
     set_provisioning,
 )
@@ -182,6 +184,7 @@ PEOPLE_THERE: Final = Resource(
     ),
     ending=Ending(remove_provisioning),
     below=(
+        ("console.preview_there.title", PREVIEW, preview_provisioning),
         ("console.runs_there.title", _RUNS, list_provisioning_runs),
         ("console.persons_there.title", _PEOPLE, list_people_there),
         ("console.requests_there.title", _EXCHANGES, list_far_exchanges),
@@ -306,7 +309,7 @@ REQUESTS: Final = Resource(
     is_log=True,
     columns=(
         when("at", "console.field.happened_at"),
-        code(lambda one: f"{one.method} {one.path}", "console.field.request"),
+        code(lambda one: f"{one.method} {one.path}", "console.requests_there.request"),
         state("has_failed", _OUTCOMES, "console.field.state"),
         number("status", "console.requests_there.status"),
         code("scim_type", "console.requests_there.scim_type"),
@@ -327,4 +330,4 @@ async def _person_name(visit: PageVisit) -> str:
 console.name(RUNS.one, _name)
 console.name(PERSONS.one, _person_name)
 
-PAGES: Final = (*pages(PEOPLE_THERE), *pages(RUNS), *pages(PERSONS), *pages(REQUESTS))
+PAGES: Final = (*pages(PEOPLE_THERE), show_preview, *pages(RUNS), *pages(PERSONS), *pages(REQUESTS))
