@@ -8,7 +8,7 @@ from core.domain.identifiers import OrganizationId, ProvisioningConnectionId, Se
 from core.frozen import Frozen
 
 
-class KeptProvisioning(Frozen):
+class ServiceProvisioning(Frozen):
     """A service of the organization, and its connection outwards, if it has one."""
 
     service: ServiceId
@@ -22,7 +22,7 @@ class ProvisioningConnectionStore(Protocol):
     holds the service.
     """
 
-    async def find(self, organization: OrganizationId, service_slug: str) -> KeptProvisioning | None:
+    async def find(self, organization: OrganizationId, service_slug: str) -> ServiceProvisioning | None:
         """None when the organization has no such service."""
 
     async def hold(self, service: ServiceId) -> ProvisioningConnection | None:

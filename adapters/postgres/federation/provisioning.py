@@ -19,7 +19,7 @@ from core.domain.federation.provisioning.connections import (
 from core.domain.federation.provisioning.runs import PROVISIONING_TOPIC
 from core.domain.identifiers import OrganizationId, ProvisioningConnectionId, ServiceId, TeamId
 from core.frozen import Frozen
-from ports.federation.provisioning import KeptProvisioning
+from ports.federation.provisioning import ServiceProvisioning
 
 
 class _Connection(Frozen, kw_only=True):
@@ -64,8 +64,8 @@ class _Connection(Frozen, kw_only=True):
             failing_since=self.failing_since,
         )
 
-    def kept(self) -> KeptProvisioning:
-        return KeptProvisioning(ServiceId(self.service), self.connection(), self.active_there)
+    def kept(self) -> ServiceProvisioning:
+        return ServiceProvisioning(ServiceId(self.service), self.connection(), self.active_there)
 
 
 class _Host(Frozen):
@@ -75,7 +75,7 @@ class _Host(Frozen):
 class ProvisioningConnectionRows(OnStatements):
     """Implements `ports.federation.provisioning.ProvisioningConnectionStore`."""
 
-    async def find(self, organization: OrganizationId, service_slug: str) -> KeptProvisioning | None:
+    async def find(self, organization: OrganizationId, service_slug: str) -> ServiceProvisioning | None:
         parameters = {"organization": organization, "slug": storable_text(service_slug)}
         return first_made(await self._statements.ask(_Connection, _FIND, parameters), _Connection.kept)
 

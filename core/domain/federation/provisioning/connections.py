@@ -28,6 +28,8 @@ _LONGEST_KEY: Final = 64
 
 
 class ProvisioningPreset(StrEnum):
+    """What is known of a system."""
+
     GENERIC = "generic"
     POSTERN = "postern"
     SLACK = "slack"
@@ -35,6 +37,8 @@ class ProvisioningPreset(StrEnum):
 
 
 class ProvisioningState(StrEnum):
+    """Whether people are sent."""
+
     DRAFT = "draft"
     """Sends nothing: no owner has said yes to these settings."""
     ACTIVE = "active"
@@ -44,6 +48,8 @@ class ProvisioningState(StrEnum):
 
 
 class ProvisioningSource(StrEnum):
+    """What fills an attribute."""
+
     ADDRESS = "address"
     """Under which the organization lists the person."""
     USER_NAME = "user_name"
@@ -357,11 +363,11 @@ def provisioning_changed(
     """What changed, with the earlier values and without the token. One of both is None where a connection is made or goes."""
     shown = after or before
     assert shown is not None  # noqa: S101 - one of both is there
-    details = {"service_slug": service_slug, **differences(_told(before), _told(after))}
+    details = {"service_slug": service_slug, **differences(_facts(before), _facts(after))}
     return Event(f"service.provisioning.{name}", actor, Target("service", str(shown.service)), shown.organization, details)
 
 
-def _told(connection: ProvisioningConnection | None) -> dict[str, Json]:
+def _facts(connection: ProvisioningConnection | None) -> dict[str, Json]:
     if connection is None:
         return {"preset": None, "base_url": None, "attributes": [], "teams": None, "state": None}
     return {

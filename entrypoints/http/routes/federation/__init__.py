@@ -16,7 +16,6 @@ from entrypoints.http.routes.federation import (
     oidc,
     polls,
     provisioning,
-    provisioning_runs,
     pushed_requests,
     saml,
     scim_discovery,
@@ -29,6 +28,7 @@ from entrypoints.http.routes.federation import (
     token_preview,
     unplaced_clients,
 )
+from entrypoints.http.routes.federation.provisioning import runs as provisioning_runs
 
 ROUTES: Final = Endpoints.of(
     grants,

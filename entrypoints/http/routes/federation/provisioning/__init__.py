@@ -34,7 +34,7 @@ from entrypoints.http.machinery.callers import OWNER_IN_PERSON, able
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.endpoints import endpoint
 from entrypoints.http.machinery.fields import Id, ServicePath, UpdatedAt, example
-from entrypoints.http.machinery.limits import CREDENTIALS, UNLIMITED
+from entrypoints.http.machinery.limits import UNLIMITED
 from entrypoints.http.routes.tenancy.connections import ConfirmedSettings
 
 _TAGS: Final = ("provisioning",)
@@ -177,12 +177,12 @@ async def get_provisioning(call: Call[None, None, ServicePath, Member], postern:
 @endpoint.put(
     _PROVISIONING,
     caller=_IN_PERSON,
-    limit=CREDENTIALS,
+    limit=UNLIMITED,
     refuses=(BadRequest, Conflict),
     verb="provisioning set",
     tags=_TAGS,
 )
-async def draft_provisioning(call: Call[ProvisioningBody, None, ServicePath, Member], postern: Postern) -> ProvisioningRecord:
+async def set_provisioning(call: Call[ProvisioningBody, None, ServicePath, Member], postern: Postern) -> ProvisioningRecord:
     """Draft the connection outwards of an application, or change it
 
     Nothing is sent before an owner makes these settings active. A connection that was active stops with the first change. An address with
@@ -221,7 +221,7 @@ async def activate_provisioning(call: Call[ConfirmedSettings, None, ServicePath,
 
 
 @endpoint.post(f"{_PROVISIONING}/stop", caller=_IN_PERSON, limit=UNLIMITED, refuses=(Conflict,), verb="provisioning stop", tags=_TAGS)
-async def stop_provisioning(call: Call[None, None, ServicePath, Member], postern: Postern) -> ProvisioningRecord:
+async def disable_provisioning(call: Call[None, None, ServicePath, Member], postern: Postern) -> ProvisioningRecord:
     """Stop the connection outwards of an application
 
     Nothing is sent until an owner makes it active again. The people there stay as they are.
