@@ -1,4 +1,4 @@
-"""Nobody but an owner, freshly proved, lets people go to another system; and our token there goes nowhere but to its scheme, host and port."""
+"""Nobody but an owner, freshly proved, lets people go to another system; and our token there belongs to its scheme, host and port."""
 
 from collections.abc import Mapping
 from typing import Any, Final

@@ -100,11 +100,14 @@ class ProvisioningDialect(Frozen):
     deletes: bool = True
     """DELETE makes its data go. Otherwise a person who is deleted here becomes inactive there, and nameless."""
     needs_password: bool = False
+    required: tuple[str, ...] = ("userName",)
+    """Attributes that it needs of everybody, also of those who are deleted here."""
+    rewrites: tuple[str, ...] = ()
+    """Attributes of which it makes something else. They are written once, and not compared."""
 
 
 class PresetThere(Frozen, kw_only=True):
     dialect: ProvisioningDialect
-    required: tuple[str, ...] = ("userName",)
     base_url: str = ""
     """What its address looks like."""
 
@@ -112,16 +115,14 @@ class PresetThere(Frozen, kw_only=True):
 PRESETS_THERE: Final[Mapping[ProvisioningPreset, PresetThere]] = {
     ProvisioningPreset.GENERIC: PresetThere(dialect=ProvisioningDialect()),
     ProvisioningPreset.POSTERN: PresetThere(dialect=ProvisioningDialect(), base_url="https://id.example.org/scim/v2"),
-    # DELETE deactivates there, and leaves the names.
+    # DELETE deactivates there, and leaves the names. A name of Slack's own is made from an address.
     ProvisioningPreset.SLACK: PresetThere(
-        dialect=ProvisioningDialect(deletes=False),
-        required=("userName", 'emails[type eq "work"].value'),
+        dialect=ProvisioningDialect(deletes=False, required=("userName", 'emails[type eq "work"].value'), rewrites=("userName",)),
         base_url="https://api.slack.com/scim/v2",
     ),
     # It lists fifty people at most, and from the first one on alone.
     ProvisioningPreset.AWS: PresetThere(
-        dialect=ProvisioningDialect(lists=False),
-        required=("userName", "displayName", "name.givenName", "name.familyName"),
+        dialect=ProvisioningDialect(lists=False, required=("userName", "displayName", "name.givenName", "name.familyName")),
         base_url="https://scim.eu-central-1.amazonaws.com/…/scim/v2",
     ),
 }
@@ -225,7 +226,7 @@ def checked_draft(draft: ProvisioningDraft, before: ProvisioningConnection | Non
         _check_attribute(one)
     if not set(draft.attributes_left_out) <= set(names):
         raise BadRequest("attributes_left_out: attributes of the mapping", words="tick_one")
-    if missing := [one for one in PRESETS_THERE[draft.preset].required if one not in set(names) - set(draft.attributes_left_out)]:
+    if missing := [one for one in PRESETS_THERE[draft.preset].dialect.required if one not in set(names) - set(draft.attributes_left_out)]:
         raise BadRequest(f"mapping: this system needs {', '.join(missing)}", words="provisioning_needs", values={"attribute": missing[0]})
     if draft.teams is not None and not 0 < len(draft.teams) <= MOST_CHOSEN_TEAMS:
         raise BadRequest(f"team_ids: 1 to {MOST_CHOSEN_TEAMS}", words="field_list", values={"most": MOST_CHOSEN_TEAMS})
@@ -344,10 +345,9 @@ def require_elsewhere(base_url: str, own: str, *, token_is_own: bool, directorie
     """People who come from a system must not be sent there again: neither our own server of this organization, nor a host of a directory by
     LDAP of it. Raises `Conflict`.
     """
-    there, here = urlsplit(base_url), urlsplit(own)
-    if token_is_own and (there.scheme, there.netloc) == (here.scheme, here.netloc):
+    if token_is_own and token_stays(base_url, own):
         raise Conflict("base_url: the token is this organization's own", words="provisioning_circle")
-    if there.hostname in directories:
+    if destination(base_url).host in directories:
         raise Conflict("base_url: this host is a directory of this organization", words="provisioning_circle")
 
 

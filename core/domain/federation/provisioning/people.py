@@ -245,9 +245,12 @@ def _text(value: Json) -> str | None:
     return str(value)[:LONGEST_VALUE]
 
 
-def digest_there(wanted: Wanted) -> bytes:
-    """Of all that the other system should have, so that a person whom nothing changed is not sent."""
-    said = json.dumps(sorted((name, _comparable(name, value)) for name, value in wanted.items() if value is not None), ensure_ascii=True)
+def digest_there(wanted: Wanted, rewritten: Collection[str] = ()) -> bytes:
+    """Of all that the other system should have, so that a person whom nothing changed is not sent. `rewritten` is what that system makes
+    something else of: it would differ for ever.
+    """
+    compared = [(name, _comparable(name, value)) for name, value in wanted.items() if value is not None and name not in rewritten]
+    said = json.dumps(sorted(compared), ensure_ascii=True)
     return sha256(said.encode()).digest()[:16]
 
 

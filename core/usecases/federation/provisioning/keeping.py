@@ -20,7 +20,6 @@ from core.domain.federation.provisioning.people import (
     Wanted,
     WhyGone,
     WhyNotThere,
-    digest_there,
     found_there,
     met_there,
 )
@@ -213,7 +212,7 @@ class _Working:
             await keeping.pace.breathe()
 
     def _is_as_sent(self, resource: Mapping[str, object], digest: bytes | None) -> bool:
-        return digest_there(found_there(resource, (*self._names, EXTERNAL_ID, ACTIVE))) == digest
+        return self._sender.digest(found_there(resource, (*self._names, EXTERNAL_ID, ACTIVE))) == digest
 
     def _keep_stranger(self, identity: FarIdentity) -> None:
         for key in {f"i{identity.external_id}", f"n{(identity.user_name or '').casefold()}"}:
@@ -242,7 +241,7 @@ class _Working:
                 and sent is not None
                 and sent.place is PlaceThere.SENT
                 and sent.is_active
-                and sent.digest == digest_there(wanted)
+                and sent.digest == self._sender.digest(wanted)
                 and person.user not in self._different
             ):
                 self._tally.unchanged += 1
@@ -452,7 +451,7 @@ class _Working:
                     ending.append(person)
                 continue
             wanted = self._sender.wanted(person)
-            if sent is None or sent.place is not PlaceThere.SENT or not sent.is_active or sent.digest != digest_there(wanted):
+            if sent is None or sent.place is not PlaceThere.SENT or not sent.is_active or sent.digest != self._sender.digest(wanted):
                 sending.append((person, wanted))
         await self._send(sending)
         if ending:

@@ -104,6 +104,9 @@ class PeopleSender:
     def wanted(self, person: OutwardPerson) -> Wanted:
         return wanted_there(person, self._work.mapping, self._work.left_out, issuer=self._issuer)
 
+    def digest(self, wanted: Wanted) -> bytes:
+        return digest_there(wanted, self._site.dialect.rewrites)
+
     async def asked(self, call: Callable[[], Awaitable[Answer]]) -> Answer:
         """A call that waits as long as the other system asks for. Raises `FarFailed`, `FarRefused` and `FarOtherId`."""
         for _ in range(_MOST_TRIES):
@@ -159,8 +162,8 @@ class PeopleSender:
             theirs = await self.asked(lambda: self._far.read(self._site, far_id))
             if theirs is not None:
                 names = await self._changed(theirs, wanted)
-                is_news = before.digest == digest_there(wanted) and before.is_active
                 # Nothing has changed here, so it has there.
+                is_news = before.digest == self.digest(wanted) and before.is_active
                 what = DoneThere.OVERWRITTEN if is_news else DoneThere.CHANGED
                 named = ProvisioningRunPerson(what=what, user=person.user, far_id=far_id, attributes=tuple(names)) if names else None
                 return SendingResult(self._there(person, wanted, far_id), named)
@@ -204,7 +207,7 @@ class PeopleSender:
 
     async def _changed(self, theirs: FarPerson, wanted: Wanted) -> Sequence[str]:
         """Writes what differs, and nothing where nothing does: so a circle of systems comes to rest."""
-        names = differing(wanted, theirs.resource)
+        names = [one for one in differing(wanted, theirs.resource) if one not in self._site.dialect.rewrites]
         if names:
             await self.asked(lambda: self._far.change(self._site, theirs, wanted, names))
         return names
@@ -238,18 +241,18 @@ class PeopleSender:
         theirs = await self.asked(lambda: self._far.read(self._site, far_id))
         if theirs is None:
             return
-        # The name is required there, and everything else that tells of the person goes.
-        emptied: Wanted = {**{name: None for name in attributes if name != USER_NAME}, EXTERNAL_ID: None, ACTIVE: False}
+        # What is required there stays, and everything else that tells of the person goes.
+        required = {USER_NAME, *self._site.dialect.required}
+        emptied: Wanted = {**{name: None for name in attributes if name not in required}, EXTERNAL_ID: None, ACTIVE: False}
         names = differing(emptied, theirs.resource)
         if names:
             await self.asked(lambda: self._far.change(self._site, theirs, emptied, names))
 
-    @staticmethod
-    def _there(person: OutwardPerson, wanted: Wanted, far_id: str) -> SentPerson:
+    def _there(self, person: OutwardPerson, wanted: Wanted, far_id: str) -> SentPerson:
         return SentPerson(
             user=person.user,
             far_id=far_id,
-            digest=digest_there(wanted),
+            digest=self.digest(wanted),
             is_active=True,
             place=PlaceThere.SENT,
             user_name=str(wanted[USER_NAME]),

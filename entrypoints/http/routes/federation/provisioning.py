@@ -280,7 +280,7 @@ async def preview_provisioning(call: Call[None, None, MemberTherePath, Member], 
 
 
 _PRESETS: Final[Sequence[PresetRecord]] = [
-    PresetRecord(preset=name, base_url=known.base_url, required=known.required) for name, known in PRESETS_THERE.items()
+    PresetRecord(preset=name, base_url=known.base_url, required=known.dialect.required) for name, known in PRESETS_THERE.items()
 ]
 _NOTHING: Final[Mapping[str, Any]] = dict.fromkeys(
     ("preset", "base_url", "team_ids", "state", "stopped_why", "failing_since", "digest", "changed_at")
