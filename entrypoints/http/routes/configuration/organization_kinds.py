@@ -652,7 +652,7 @@ SERVICE_KINDS: Final = (
         within=Within.SERVICE,
         entry=entry("ProvisioningEntry", provisioning.ProvisioningBody, without=("team_ids",), more={"teams": Sequence[_TeamSlug] | None}),
         shown_by=provisioning.get_provisioning,
-        change=provisioning.draft_provisioning,
+        change=provisioning.set_provisioning,
         end=provisioning.remove_provisioning,
         is_single=True,
         secrets=("token",),
