@@ -403,6 +403,11 @@ def stream_verified(stream: SignalStream, organization: OrganizationId, state: s
     return _of_stream(VERIFIED_EVENT, stream, organization, actor, {} if state is None else {"state": state})
 
 
+def stream_tested(stream: SignalStream, organization: OrganizationId, actor: Actor) -> Event:
+    """A member asked for the verification: the audit log names them. What an application asks for itself stands in the list of signals."""
+    return _of_stream("signal_stream.tested", stream, organization, actor, {})
+
+
 def _of_stream(name: str, stream: SignalStream, organization: OrganizationId, actor: Actor, details: Mapping[str, Json]) -> Event:
     said = {"service_id": str(stream.service), **details}
     return Event(name, actor, Target("signal_stream", str(stream.id)), organization, said)

@@ -383,6 +383,12 @@ _FURTHER: Final = (
         ("signal_stream.dropped", "Signals dropped that a stream did not take in time"),
         audited=False,
     ),
+    # Webhooks hear of the same act by signal_stream.verification. That one is not audited: an application may ask each ten seconds.
+    *_types(
+        "Service management",
+        ("signal_stream.tested", "Verification sent to a stream of signals by a member"),
+        published=False,
+    ),
     *_types(
         "Sign-in",
         ("user.logout", "User signed out"),

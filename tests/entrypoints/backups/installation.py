@@ -157,7 +157,8 @@ async def _fill_tables(postern: Postern, people: People) -> None:
     tenants.export_sign_ins(acme)
     connection = postern.foundation.ids.new()
     people.change(
-        "insert into provisioning_connections (id, org_id, service_id, preset, base_url, sealed_token, mapping, state, active_digest, whole_due_at)"
+        "insert into provisioning_connections"
+        " (id, org_id, service_id, preset, base_url, sealed_token, mapping, state, active_digest, whole_due_at)"
         " values (%s, %s, %s, 'generic', 'https://shop.example/scim', %s, '[]', 'active', 'a digest', now())",
         connection,
         acme.id,

@@ -413,11 +413,16 @@ class _Working:
         while True:
             async with keeping.unit_of_work() as uow:
                 await self._hold(uow)
-                users = await uow.provisioning_runs.take_marks(self._work, self._now, PEOPLE_AT_ONCE)
+                users = await uow.provisioning_runs.take_marks(self._work, self._now, PEOPLE_A_PAGE)
                 await uow.commit()
             if not users:
                 break
-            people = await keeping.people.people(self._work, users)
+            # Who would end is counted over all of them, so that many do not end by halves.
+            people = [
+                person
+                for start in range(0, len(users), PEOPLE_AT_ONCE)
+                for person in await keeping.people.people(self._work, users[start : start + PEOPLE_AT_ONCE])
+            ]
             run = begun_there(self._work, ProvisioningRunId(keeping.system.ids.new()), ProvisioningRunKind.CHANGES, self._now)
             self._tally = ProvisioningTally()
             again = await self._look_at_changed(people, run)

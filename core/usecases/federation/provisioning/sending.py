@@ -162,8 +162,8 @@ class PeopleSender:
             theirs = await self.asked(lambda: self._far.read(self._site, far_id))
             if theirs is not None:
                 names = await self._changed(theirs, wanted)
-                is_news = before.digest == self.digest(wanted) and before.is_active
                 # Nothing has changed here, so it has there.
+                is_news = before.digest == self.digest(wanted) and before.is_active
                 what = DoneThere.OVERWRITTEN if is_news else DoneThere.CHANGED
                 named = ProvisioningRunPerson(what=what, user=person.user, far_id=far_id, attributes=tuple(names)) if names else None
                 return SendingResult(self._there(person, wanted, far_id), named)
