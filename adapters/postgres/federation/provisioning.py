@@ -35,6 +35,7 @@ class _Connection(Frozen, kw_only=True):
     state: str | None
     stopped_why: str | None
     active_digest: bytes | None
+    people_url: str | None
     made_at: datetime | None
     changed_at: datetime | None
     failing_since: datetime | None
@@ -59,6 +60,7 @@ class _Connection(Frozen, kw_only=True):
             state=ProvisioningState(self.state),
             stopped_why=self.stopped_why,
             active_digest=self.active_digest,
+            people_url=self.people_url,
             made_at=self.made_at,
             changed_at=self.changed_at,
             failing_since=self.failing_since,
@@ -133,6 +135,7 @@ def _values(connection: ProvisioningConnection) -> Mapping[str, Any]:
         "state": connection.state.value,
         "stopped_why": connection.stopped_why,
         "active_digest": connection.active_digest,
+        "people_url": None if connection.people_url is None else storable_text(connection.people_url),
         "made_at": connection.made_at,
         "changed_at": connection.changed_at,
         "failing_since": connection.failing_since,
@@ -142,7 +145,7 @@ def _values(connection: ProvisioningConnection) -> Mapping[str, Any]:
 _COLUMNS: Final[LiteralString] = """
     connections.id, connections.org_id, connections.preset, connections.base_url, connections.token_set_at, connections.mapping,
     connections.attributes_left_out, connections.team_ids, connections.state, connections.stopped_why, connections.active_digest,
-    connections.made_at, connections.changed_at, connections.failing_since
+    connections.people_url, connections.made_at, connections.changed_at, connections.failing_since
 """
 
 _FIND: Final[LiteralString] = f"""
@@ -176,7 +179,8 @@ _SAVE: Final = """
        set preset = %(preset)s, base_url = %(base_url)s, sealed_token = case when %(keeps_token)s then sealed_token else %(token)s end,
            token_set_at = %(token_set_at)s, mapping = %(mapping)s, attributes_left_out = %(left_out)s::text[],
            team_ids = %(teams)s::uuid[], state = %(state)s, stopped_why = %(stopped_why)s, active_digest = %(active_digest)s,
-           changed_at = %(changed_at)s, failing_since = %(failing_since)s, holder = null, leased_until = null, again_at = null,
+           people_url = %(people_url)s, changed_at = %(changed_at)s,
+           failing_since = %(failing_since)s, holder = null, leased_until = null, again_at = null,
            whole_due_at = case when %(state)s = 'active' then %(changed_at)s else whole_due_at end
      where id = %(id)s
 """

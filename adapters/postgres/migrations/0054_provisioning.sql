@@ -18,6 +18,7 @@ create table provisioning_connections (
     state               text        not null check (state in ('draft', 'active', 'stopped', 'ending')),
     stopped_why         text,
     active_digest       bytea,                               -- of the settings that an owner has activated
+    people_url          text,                                -- the address where the people of this connection are known
     made_by             uuid,
     made_at             timestamptz not null default now(),
     changed_at          timestamptz not null default now(),

@@ -545,14 +545,24 @@ TABLES: Final = (
         whose=SERVICE,
         holds=(
             plain(WORD, "preset", "state", "stopped_why"),
-            plain(FACT, "base_url", "mapping", "attributes_left_out"),
+            plain(FACT, "base_url", "people_url", "mapping", "attributes_left_out"),
             plain(COMMITMENT, "active_digest", "agreed_digest", "held_digest"),
             sealed("sealed_token"),
         ),
         # An owner of there gives a token and makes it active: whoever was sent from here is looked for anew.
         moves=Moved(
             leaves=(
-                *("sealed_token", "token_set_at", "active_digest", "whole_due_at", "whole_at", "holder", "mailed_at", "taken"),
+                *(
+                    "sealed_token",
+                    "token_set_at",
+                    "active_digest",
+                    "people_url",
+                    "whole_due_at",
+                    "whole_at",
+                    "holder",
+                    "mailed_at",
+                    "taken",
+                ),
                 *("agreed_digest", "agreed_run", "held_run", "held_digest", "held_since"),
             ),
             sets={"state": "'stopped'", "stopped_why": "'arrived'"},

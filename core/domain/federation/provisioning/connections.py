@@ -170,6 +170,8 @@ class ProvisioningConnection(Frozen, kw_only=True):
     stopped_why: str | None = None
     active_digest: bytes | None = None
     """Of the settings that an owner has made active last."""
+    people_url: str | None = None
+    """The address of these settings. What we know of people there is of this address, also while a draft names another one."""
     made_at: datetime
     changed_at: datetime
     failing_since: datetime | None = None
@@ -192,6 +194,11 @@ class ProvisioningConnection(Frozen, kw_only=True):
     @property
     def host(self) -> str:
         return urlsplit(self.base_url).netloc
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether the people that we know are of another address. Their ids mean other people here."""
+        return self.people_url != self.base_url
 
 
 def _moment(at: datetime | None) -> str | None:
@@ -327,6 +334,7 @@ def made_active(connection: ProvisioningConnection, now: datetime) -> Provisioni
         state=ProvisioningState.ACTIVE,
         stopped_why=None,
         active_digest=connection.digest,
+        people_url=connection.base_url,
         failing_since=None,
         changed_at=now,
     )
@@ -347,11 +355,11 @@ def ending(connection: ProvisioningConnection, now: datetime) -> ProvisioningCon
     return replace(connection, state=ProvisioningState.ENDING, stopped_why=None, changed_at=now)
 
 
-def require_elsewhere(base_url: str, own: str, *, token_is_own: bool, directories: Sequence[str]) -> None:
+def require_elsewhere(base_url: str, *, token_is_own: bool, directories: Sequence[str]) -> None:
     """People who come from a system must not be sent there again: neither our own server of this organization, nor a host of a directory by
-    LDAP of it. Raises `Conflict`.
+    LDAP of it. Our server has more names than we know, so its token is refused at every address. Raises `Conflict`.
     """
-    if token_is_own and token_stays(base_url, own):
+    if token_is_own:
         raise Conflict("base_url: the token is this organization's own", words="provisioning_circle")
     if destination(base_url).host in directories:
         raise Conflict("base_url: this host is a directory of this organization", words="provisioning_circle")

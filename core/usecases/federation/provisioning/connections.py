@@ -22,7 +22,7 @@ from core.domain.federation.provisioning.connections import (
     token_context,
 )
 from core.domain.federation.provisioning.people import WhyGone, said_there
-from core.domain.identifiers import ProvisioningConnectionId, UserId
+from core.domain.identifiers import OrganizationId, ProvisioningConnectionId, UserId
 from core.domain.record.events import Actor
 from core.domain.secrets import Token
 from core.domain.services.services import Service
@@ -113,6 +113,11 @@ class ProvisioningConnections(Frozen):
             require_seen(seen, before.digest)
             after = made_active(before, now)
             if before.state is not ProvisioningState.ACTIVE:
+                # A directory may have come since the draft.
+                await self._check_circle(uow, before.organization, before.base_url, token_is_own=False)
+                # Not with the draft: who was forgotten here has to be deleted there, and a draft is no owner's word.
+                if before.is_elsewhere:
+                    await uow.provisioning.forget_people(before.id)
                 await uow.provisioning.save(after, keeps_token=True, sealed_token=None)
                 await uow.record(provisioning_changed("activated", before, after, service.slug, actor))
             await uow.commit()
@@ -158,18 +163,19 @@ class ProvisioningConnections(Frozen):
         token_is_own = False
         if draft.token is not None:
             token_is_own = await uow.provisioning.takes_from(Token(draft.token).digest()) == member.organization
-        directories = [str(urlsplit(one).hostname) for one in await uow.provisioning.directories(member.organization)]
-        require_elsewhere(draft.base_url, self.base_url, token_is_own=token_is_own, directories=directories)
+        await self._check_circle(uow, member.organization, draft.base_url, token_is_own=token_is_own)
         if draft.teams is not None and len(await uow.provisioning.teams(member.organization, draft.teams)) < len(set(draft.teams)):
             raise BadRequest("team_ids: the organization has no such team", words="tick_one")
+
+    async def _check_circle(self, uow: UnitOfWork, organization: OrganizationId, base_url: str, *, token_is_own: bool) -> None:
+        directories = [str(urlsplit(one).hostname) for one in await uow.provisioning.directories(organization)]
+        require_elsewhere(base_url, token_is_own=token_is_own, directories=directories)
 
     async def _save(
         self, uow: UnitOfWork, before: ProvisioningConnection, after: ProvisioningConnection, draft: ProvisioningConnectionSettings
     ) -> None:
         if after == before:
             return
-        if after.base_url != before.base_url:
-            await uow.provisioning.forget_people(after.id)
         keeps_token = draft.token is None and after.token_set_at is not None
         await uow.provisioning.save(after, keeps_token=keeps_token, sealed_token=self._sealed(after, draft))
 

@@ -158,11 +158,11 @@ def test_a_token_belongs_to_scheme_host_and_port(other: str, stays: bool) -> Non
 
 def test_people_are_not_sent_where_they_come_from() -> None:
     own = "https://id.example.org"
-    require_elsewhere(f"{own}/scim/v2", own, token_is_own=False, directories=[])
-    require_elsewhere(THERE, own, token_is_own=True, directories=["ldap.example.org"])
+    require_elsewhere(f"{own}/scim/v2", token_is_own=False, directories=[])
+    require_elsewhere(THERE, token_is_own=False, directories=["ldap.example.org"])
     for same in (own, "https://ID.example.org:443"):
         with pytest.raises(Conflict):
-            require_elsewhere(f"{same}/scim/v2", own, token_is_own=True, directories=[])
+            require_elsewhere(f"{same}/scim/v2", token_is_own=True, directories=[])
     for same in (THERE, "https://SCIM.example.org:8443/v2"):
         with pytest.raises(Conflict):
-            require_elsewhere(same, own, token_is_own=False, directories=["scim.example.org"])
+            require_elsewhere(same, token_is_own=False, directories=["scim.example.org"])

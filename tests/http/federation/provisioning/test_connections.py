@@ -134,7 +134,9 @@ async def test_another_address_knows_nobody_of_the_one_before(scene: Provisionin
     await scene.step()
     assert scene.there() != {}
     with FakeFarSide() as other:
-        (await draft(scene, base_url=other.url, token=other.token)).ok()
+        shown = (await draft(scene, base_url=other.url, token=other.token)).ok()
+        assert scene.there() != {}, "a draft is nobody's word"
+        (await activate(scene, shown)).ok()
         assert scene.there() == {}
     assert far.active() == {scene.boss.email}
 
