@@ -37,7 +37,7 @@ def far_console(far_postern: FarPostern, log: CapturedLog) -> ConsoleScene:
     return scene
 
 
-class Walk:
+class WalkOfGuide:
     """Counts what a person does: `opens` an address of the guide, follows a link of the page, or presses a button."""
 
     def __init__(self, tab: Tab) -> None:
@@ -80,13 +80,13 @@ async def test_the_people_of_one_postern_arrive_at_another(
     people.change("update users set given_name = 'Bob', family_name = 'Builder', name = 'Bob Builder' where id = %s", bob.user)
     console.tenants.service(console.acme, "billing")
     # At the other Postern: a token.
-    there = Walk(far_console.tab)
+    there = WalkOfGuide(far_console.tab)
     await there.opens(f"/ui/o/{far_postern.tenant.slug}/directories/scim/~new")
     await there.send("/scim/~new", name="Acme")
     (token,) = set(re.findall(r"scim_(?:live_)?\w{8,}", there.tab.shown.body.decode()))
     console.log.remember(token)
     # At the own one.
-    here = Walk(console.tab)
+    here = WalkOfGuide(console.tab)
     await here.opens("/ui/o/acme/applications/billing/people-there")
     await here.send("/people-there/change", preset="postern", base_url=far_postern.url, token=token)
     assert token not in here.tab.page.text
@@ -123,7 +123,7 @@ async def test_the_page_is_found_and_shows_what_would_be_sent(console: ConsoleSc
     """The same page by its links, and the preview of one member."""
     people.change("update users set given_name = 'Ada', family_name = 'L.', name = 'Ada L.' where id = %s", console.ada.user)
     console.tenants.service(console.acme, "billing")
-    walk = Walk(console.tab)
+    walk = WalkOfGuide(console.tab)
     await walk.opens("/ui/o/acme/applications/billing")
     await walk.leads("/billing/access")
     await walk.leads("/people-there")
