@@ -93,7 +93,7 @@ def connected(scene: ProvisioningScene, url: str, token: str, preset: str = "gen
     made = scene.postern.foundation.ids.new()
     scene.people.change(
         "insert into provisioning_connections"
-        " (id, org_id, service_id, preset, base_url, token, mapping, state, active_digest, agreed_digest, whole_due_at)"
+        " (id, org_id, service_id, preset, base_url, sealed_token, mapping, state, active_digest, agreed_digest, whole_due_at)"
         " values (%s, %s, %s, %s, %s, %s, %s, 'active', 'x', 'x', now())",
         made,
         scene.acme.id,
