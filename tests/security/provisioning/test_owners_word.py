@@ -27,8 +27,8 @@ async def activate(scene: ProvisioningScene, shown: Mapping[str, Any], by: Perso
 
 
 def sealed(scene: ProvisioningScene) -> bytes | None:
-    (row,) = scene.people.rows("select token from provisioning_connections")
-    return row["token"]  # type: ignore[no-any-return]
+    (row,) = scene.people.rows("select sealed_token from provisioning_connections")
+    return row["sealed_token"]  # type: ignore[no-any-return]
 
 
 async def test_an_administrator_drafts_and_an_owner_decides(scene: ProvisioningScene, far: FakeFarSide) -> None:
@@ -183,7 +183,7 @@ async def test_a_sealed_token_is_no_other_connections_token(scene: ProvisioningS
     assert scene.people.opened(token, token_context(first)) == far.token
     scene.people.change("delete from provisioning_connections")
     with FakeFarSide(token=far.token) as elsewhere:
-        scene.active(base_url=elsewhere.url, token=token)
+        scene.active(base_url=elsewhere.url, sealed_token=token)
         with pytest.raises(CannotOpen):
             await scene.step()
         assert elsewhere.arrived == []

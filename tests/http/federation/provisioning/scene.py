@@ -49,7 +49,7 @@ class ProvisioningScene(Shops):
             "service_id": (service or self.shop).id,
             "preset": "generic",
             "base_url": self.far.url,
-            "token": self.people.sealed(self.far.token, token_context(made)),
+            "sealed_token": self.people.sealed(self.far.token, token_context(made)),
             "mapping": Jsonb(MAPPING),
             "state": "active",
             "active_digest": b"settings",
@@ -69,7 +69,7 @@ class ProvisioningScene(Shops):
     def sealed_token(self, token: str) -> None:
         """The token of another system."""
         sealed = self.people.sealed(token, token_context(self.connection))
-        self.people.change("update provisioning_connections set token = %s where id = %s", sealed, self.connection)
+        self.people.change("update provisioning_connections set sealed_token = %s where id = %s", sealed, self.connection)
 
     def member(self, email: str, *, listed: bool = False, proved: bool = True, tenant: Tenant | None = None, **names: str) -> Person:
         person = self.people.proved(email) if proved else self.people.add(email)
