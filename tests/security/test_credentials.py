@@ -701,7 +701,7 @@ maogx   po.  no         -         GET    /api/organizations/{org_slug}/services/
 maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/services/{service_slug}/proxy
 .ao..   po.  no         org-key   PATCH  /api/organizations/{org_slug}/services/{service_slug}/proxy
 maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/services/{service_slug}/proxy/preview
-.aog.   po.  no         -         GET    /api/organizations/{org_slug}/services/{service_slug}/provisioning
+.ao..   po.  yes        -         GET    /api/organizations/{org_slug}/services/{service_slug}/provisioning
 .ao..   po.  no         -         PUT    /api/organizations/{org_slug}/services/{service_slug}/provisioning
 ..o..   po.  no         -         DELETE /api/organizations/{org_slug}/services/{service_slug}/provisioning
 ..o..   po.  no         -         POST   /api/organizations/{org_slug}/services/{service_slug}/provisioning/activate
