@@ -20,7 +20,7 @@ async def arrive_change_and_end(scene: ProvisioningScene, far_side: OtherFarSide
     scene.active(
         base_url=far_side.url,
         preset=preset,
-        token=None,
+        sealed_token=None,
     )
     scene.sealed_token(far_side.token)
     assert scene.counts(await scene.step())["made"] == 3

@@ -713,6 +713,9 @@ WHO: dict[str, set[str]] = {
         "POST /api/organizations/{org_slug}/services/{service_slug}/provisioning/runs/{run_id}/leave",
         "PUT /api/organizations/{org_slug}/services/{service_slug}/signals",
         "DELETE /api/organizations/{org_slug}/services/{service_slug}/signals",
+        "DELETE /api/organizations/{org_slug}/services/{service_slug}/provisioning",
+        "POST /api/organizations/{org_slug}/services/{service_slug}/provisioning/activate",
+        "POST /api/organizations/{org_slug}/services/{service_slug}/provisioning/end",
         "PUT /api/organizations/{org_slug}/terms",
         "DELETE /api/organizations/{org_slug}/terms",
         "DELETE /api/organizations/{org_slug}/upstream-providers/{provider_id}/certificate/waiting/{fingerprint}",
@@ -938,6 +941,7 @@ WHO: dict[str, set[str]] = {
         "POST /api/organizations/{org_slug}/webhooks/{webhook_id}/rotate-secret",
     },
     Capability.INTEGRATIONS_MANAGE: {
+        "GET /api/organizations/{org_slug}/services/{service_slug}/provisioning",
         "DELETE /api/organizations/{org_slug}/management-keys/{key_id}",
         "GET /api/organizations/{org_slug}/management-keys",
         "GET /api/organizations/{org_slug}/management-keys/{key_id}",
@@ -950,6 +954,9 @@ WHO: dict[str, set[str]] = {
         "POST /api/organizations/{org_slug}/siem/test",
     },
     f"{Capability.INTEGRATIONS_MANAGE}_in_person": {
+        "PUT /api/organizations/{org_slug}/services/{service_slug}/provisioning",
+        "GET /api/organizations/{org_slug}/services/{service_slug}/provisioning/preview/{user_id}",
+        "POST /api/organizations/{org_slug}/services/{service_slug}/provisioning/stop",
         "GET /api/organizations/{org_slug}/services/{service_slug}/provisioning/exchanges",
         "GET /api/organizations/{org_slug}/services/{service_slug}/provisioning/people",
         "POST /api/organizations/{org_slug}/services/{service_slug}/provisioning/people/{user_id}/try-again",

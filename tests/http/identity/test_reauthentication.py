@@ -126,6 +126,8 @@ def test_these_routes_ask_for_a_fresh_proof() -> None:
         ("PUT", "/api/platform/text-rules"),
         *((method, "/api/platform/texts") for method in ("PATCH", "PUT")),
         *(("POST", f"/api/organizations/acme/services/{{service_slug}}/provisioning/runs/{{run_id}}/{act}") for act in ("go-on", "leave")),
+        *(("POST", f"/api/organizations/acme/services/{{service_slug}}/provisioning/{act}") for act in ("activate", "end")),
+        ("DELETE", "/api/organizations/acme/services/{service_slug}/provisioning"),
         *((method, "/api/organizations/acme/services/{service_slug}/signals") for method in ("PUT", "DELETE")),
         *((method, f"{place}/terms") for method in ("PUT", "DELETE") for place in ("/api/platform", "/api/organizations/acme")),
         ("POST", "/api/user/requests/{request_id}/allow"),

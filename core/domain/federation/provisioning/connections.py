@@ -269,7 +269,8 @@ def _destination(base_url: str) -> OutboundDestination:
 
 def _checked_token(token: str) -> str:
     if not 0 < len(token) <= LONGEST_PROVISIONING_TOKEN or not token.isascii() or not token.isprintable() or " " in token:
-        raise BadRequest(f"token: 1 to {LONGEST_PROVISIONING_TOKEN} printable characters of ASCII, without spaces", words="field_invalid")
+        said = f"token: 1 to {LONGEST_PROVISIONING_TOKEN} printable characters of ASCII, without spaces"
+        raise BadRequest(said, words="field_visible", values={"most": LONGEST_PROVISIONING_TOKEN})
     return token
 
 
@@ -286,9 +287,9 @@ def _check_attribute(one: MappedAttribute) -> None:
         else:
             usable = len(text) <= _LONGEST_KEY and _KEY.fullmatch(text) is not None
         if not usable:
-            raise BadRequest(f"mapping: {one.attribute} needs the key of a field, or a text", words="field_invalid")
+            raise BadRequest(f"mapping: {one.attribute} needs the key of a field, or a text", words="field_unknown")
     elif one.argument is not None:
-        raise BadRequest(f"mapping: {one.attribute} takes no argument", words="field_invalid")
+        raise BadRequest(f"mapping: {one.attribute} takes no argument", words="field_unknown")
 
 
 def token_stays(before: str, after: str) -> bool:

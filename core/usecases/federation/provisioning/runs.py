@@ -60,7 +60,7 @@ class ProvisioningRuns(Frozen):
             await hold_members(uow, member)
             work = found(await uow.provisioning_runs.work(member.organization, service_slug), _NO_SUCH_CONNECTION)
             if not await uow.provisioning_runs.start(member.organization, service_slug, self.system.clock.now()):
-                raise Conflict("The connection is not active: an owner makes it active first")
+                raise Conflict("The connection is not active: an owner makes it active first", words="provisioning_inactive")
             await uow.record(provisioning_event("run.started", work, {}, actor))
             await uow.commit()
 

@@ -33,7 +33,7 @@ from entrypoints.http.machinery.answers import NO_BODY, NoBody
 from entrypoints.http.machinery.callers import OWNER_IN_PERSON, able
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.endpoints import endpoint
-from entrypoints.http.machinery.fields import Id, ServicePath, UpdatedAt, example
+from entrypoints.http.machinery.fields import SECRET, Id, ServicePath, UpdatedAt, example
 from entrypoints.http.machinery.limits import UNLIMITED
 from entrypoints.http.routes.tenancy.connections import ConfirmedSettings
 
@@ -74,7 +74,7 @@ class ProvisioningBody(msgspec.Struct, frozen=True, kw_only=True):
     """What is known of the system: `generic` for SCIM 2.0, `postern`, `slack` or `aws`."""
     base_url: _BaseUrl
     """The address of its SCIM server."""
-    token: Annotated[str, msgspec.Meta(max_length=LONGEST_PROVISIONING_TOKEN), example("scim_live_a1b2c3d4e5")] | None = None
+    token: Annotated[str, msgspec.Meta(max_length=LONGEST_PROVISIONING_TOKEN), SECRET, example("scim_live_a1b2c3d4e5")] | None = None
     """A bearer token of the system. Without it, the token of before stays, if scheme, host and port are those of before."""
     mapping: _Mapping | None = None
     """What fills each attribute. Without it, that of before stays; a new connection sends address, given name, family name and name."""

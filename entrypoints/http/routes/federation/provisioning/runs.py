@@ -110,7 +110,7 @@ class ProvisioningPeopleQuery(msgspec.Struct, frozen=True, kw_only=True):
 
     what: DoneThere | None = None
     """Only people with whom this was done."""
-    after: Annotated[int, msgspec.Meta(ge=0, le=1 << 31)] | None = None
+    after: Annotated[str, msgspec.Meta(pattern="^[0-9]{1,9}$", max_length=9), example("100")] | None = None
     """The `next` of the page before."""
     limit: _Limit = DEFAULT_PAGE_LIMIT
     """The largest number of people in the answer. A number above the maximum is refused."""
@@ -121,7 +121,7 @@ class ProvisioningRunPeople(msgspec.Struct, frozen=True):
 
     people: Sequence[ProvisioningRunPersonRecord]
     """The people on this page, in the order in which the run has come to them."""
-    next: Annotated[int, example(100)] | None
+    next: Annotated[str, example("100")] | None
     """Send it as `after` to get the next page; null on the last page."""
 
 
@@ -228,8 +228,9 @@ async def list_provisioning_run_people(
     """
     query = call.query
     what = None if query.what is None else query.what.value
-    people = await postern.federation.provisioning_runs.list_people(*_of(call), what=what, after=query.after, limit=query.limit)
-    return ProvisioningRunPeople([_person(one) for one in people], people[-1].number if len(people) == query.limit else None)
+    after = None if query.after is None else int(query.after)
+    people = await postern.federation.provisioning_runs.list_people(*_of(call), what=what, after=after, limit=query.limit)
+    return ProvisioningRunPeople([_person(one) for one in people], str(people[-1].number) if len(people) == query.limit else None)
 
 
 @endpoint.post(

@@ -9,6 +9,7 @@ from core.domain.federation.provisioning.runs import ProvisioningRunKind, Provis
 from entrypoints.http.pages.console.cells import Tone, code, copied, listed, number, plain, sentence, state, value_key, when, yes_or_no
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.forms import Asked, Choice, InputKind, shape
+from entrypoints.http.pages.console.lists import latest_of
 from entrypoints.http.pages.console.organization import applications
 from entrypoints.http.pages.console.organization.applications.people_there.previews import PREVIEW, show_preview
 from entrypoints.http.pages.console.resource_pages import pages
@@ -108,6 +109,11 @@ def _mapping(found: Any, text: Text) -> str:
     return "; ".join(f"{one.attribute}: {text(value_key('provisioning_source', one.source))} {one.argument or ''}".strip() for one in rows)
 
 
+async def _latest(visit: PageVisit, found: Any) -> Mapping[str, Any]:
+    """The newest runs: a plan that waits stands where an owner looks after they have made the connection active."""
+    return {"latest": await latest_of(RUNS, visit) if found is not None and visit.may(list_provisioning_runs) else None}
+
+
 _SETTINGS: Final = (
     sentence(lambda found, text: text(value_key("provisioning_preset", found.preset)), "console.people_there.preset"),
     code("base_url", "console.people_there.base_url"),
@@ -190,6 +196,9 @@ PEOPLE_THERE: Final = Resource(
         ("console.requests_there.title", _EXCHANGES, list_far_exchanges),
     ),
     crumbs=applications.above,
+    template="organization/applications/people_there/people_there.html",
+    more=_latest,
+    also=(list_provisioning_runs,),
 )
 
 

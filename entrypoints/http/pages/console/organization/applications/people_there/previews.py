@@ -28,8 +28,8 @@ async def _user(visit: PageVisit, person: str) -> UUID:
         pass
     if visit.may(list_members):
         for one in (await visit.ask(list_members, query={"search": person})).members:
-            if one.email.lower() == person.lower():
-                found: UUID = one.user_id
+            if one.user.email.lower() == person.lower():
+                found: UUID = one.user.id
                 return found
     raise NotFound("The organization has no such member")
 
