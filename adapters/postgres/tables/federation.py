@@ -552,18 +552,8 @@ TABLES: Final = (
         # An owner of there gives a token and makes it active: whoever was sent from here is looked for anew.
         moves=Moved(
             leaves=(
-                *(
-                    "sealed_token",
-                    "token_set_at",
-                    "active_digest",
-                    "people_url",
-                    "whole_due_at",
-                    "whole_at",
-                    "holder",
-                    "mailed_at",
-                    "taken",
-                ),
-                *("agreed_digest", "agreed_run", "held_run", "held_digest", "held_since"),
+                *("sealed_token", "token_set_at", "active_digest", "people_url", "whole_due_at", "whole_at", "mailed_at", "taken"),
+                *("holder", "agreed_digest", "agreed_run", "held_run", "held_digest", "held_since"),
             ),
             sets={"state": "'stopped'", "stopped_why": "'arrived'"},
             checks={

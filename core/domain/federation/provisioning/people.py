@@ -387,6 +387,15 @@ class FarIdentity(Frozen, kw_only=True):
     """Whom of ours we have sent as this one."""
 
 
+def is_still_there(person: OutwardPerson, sent: SentPerson, theirs: FarIdentity) -> bool:
+    """Whether the one with the id that we keep is still the person. Another token can lead to another tenant of the same host, where the id
+    is somebody else's: an `externalId` that is not ours says so, unless the name is still the one that we sent.
+    """
+    if theirs.external_id in {None, "", str(person.user)}:
+        return True
+    return sent.user_name is not None and (theirs.user_name or "").casefold() == sent.user_name.casefold()
+
+
 def met_there(person: OutwardPerson, wanted: Wanted, found: Sequence[FarIdentity]) -> FarIdentity | WhyNotThere | None:
     """Which of those found there is this person. None: nobody, so the person is made. An `externalId` that names the person counts before
     everything; the address counts only where it was proved or vouched for here, or whoever lists an address here would get the account of

@@ -17,6 +17,7 @@ from core.domain.federation.provisioning.people import (
     WhyNotThere,
     differing,
     digest_there,
+    is_still_there,
     met_there,
     resource_of,
     wanted_there,
@@ -160,7 +161,7 @@ class PeopleSender:
         if before is not None and before.far_id is not None:
             far_id = before.far_id
             theirs = await self.asked(lambda: self._far.read(self._site, far_id))
-            if theirs is not None:
+            if theirs is not None and is_still_there(person, before, theirs.identity):
                 names = await self._changed(theirs, wanted)
                 # Nothing has changed here, so it has there.
                 is_news = before.digest == self.digest(wanted) and before.is_active
@@ -220,6 +221,8 @@ class PeopleSender:
         named = ProvisioningRunPerson(what=DoneThere.ENDED, why=None if why is None else why.value, user=person.user, far_id=far_id)
         try:
             theirs = await self.asked(lambda: self._far.read(self._site, far_id))
+            if theirs is not None and not is_still_there(person, before, theirs.identity):
+                return self._not_ended(before, WhyNotThere.OTHER_EXTERNAL_ID)
             if theirs is not None and theirs.identity.is_active:
                 await self.asked(lambda: self._far.change(self._site, theirs, {ACTIVE: False}, [ACTIVE]))
         except FarOtherId:
