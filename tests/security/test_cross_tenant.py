@@ -290,6 +290,8 @@ BODIES: Mapping[str, Asked] = {
     "PATCH /api/organizations/{org_slug}/services/{service_slug}/proxy": lambda _: {"rules": ["/ open"]},
     "POST /api/organizations/{org_slug}/services/{service_slug}/provisioning/runs/{run_id}/go-on": lambda _: {"digest": "0" * 64},
     "PUT /api/organizations/{org_slug}/services/{service_slug}/signals": lambda _: {"events": ["session-revoked"]},
+    "PUT /api/organizations/{org_slug}/services/{service_slug}/provisioning": lambda _: {"base_url": "https://board.example/scim/v2"},
+    "POST /api/organizations/{org_slug}/services/{service_slug}/provisioning/activate": lambda _: {"digest": "0" * 64},
     "PATCH /api/organizations/{org_slug}/services/{service_slug}/user-key-settings": lambda _: {"enabled": True, "prefix": "taken"},
     "POST /api/organizations/{org_slug}/services/{service_slug}/saml": lambda _: {"enabled": False},
     "PATCH /api/organizations/{org_slug}/services/{service_slug}/plans/{plan_id}": lambda _: {"name": "Taken over"},

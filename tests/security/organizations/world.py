@@ -695,6 +695,19 @@ class World:
         scene.ids["proposals"] = self._proposal_of(scene)
         self._put("logout_receivers", service_id=shop)
         self._put("signal_settings", service_id=shop, events=["session-revoked"], hosts=[f"{scene.slug}.example"], updated_at="now")
+        connection = self._put(
+            "provisioning_connections",
+            org_id=scene.tenant.id,
+            service_id=shop,
+            preset="generic",
+            base_url=f"https://{scene.slug}.example/scim",
+            mapping="[]",
+            state="draft",
+        )
+        self._put("provisioned_people", connection_id=connection, user_id=self.bob.user, far_id=f"{scene.slug}-7", state="sent")
+        scene.ids["provisioning_runs"] = self._put(
+            "provisioning_runs", connection_id=connection, kind="plan", state="waiting", settings_digest=b"d", begun_at="now"
+        )
         scene.ids["signal_streams"] = self._put(
             "signal_streams", service_id=shop, method="poll", events=["session-revoked"], status="enabled"
         )
