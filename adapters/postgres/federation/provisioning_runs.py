@@ -456,11 +456,11 @@ _NOTE: Final = """
 _FORGET_NOTES: Final = """
     delete from provisioning_exchanges
      where connection_id = %(connection)s and has_failed = %(failed)s
-       and id <= (
-               select id
+       and number <= (
+               select number
                  from provisioning_exchanges
                 where connection_id = %(connection)s and has_failed = %(failed)s
-                order by id desc
+                order by number desc
                offset %(kept)s
                 limit 1
            )
@@ -470,7 +470,7 @@ _EXCHANGES: Final[LiteralString] = f"""
     select at, method, path, status, scim_type, said, has_failed
       from provisioning_exchanges
      where connection_id = {_OF_SERVICE}
-     order by id desc
+     order by number desc
 """
 
 

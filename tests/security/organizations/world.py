@@ -701,13 +701,22 @@ class World:
             service_id=shop,
             preset="generic",
             base_url=f"https://{scene.slug}.example/scim",
-            mapping="[]",
+            sealed_token=b"of no ring",
+            token_set_at="now",
+            mapping='[{"attribute": "userName", "source": "address"}]',
             state="draft",
         )
-        self._put("provisioned_people", connection_id=connection, user_id=self.bob.user, far_id=f"{scene.slug}-7", state="sent")
-        scene.ids["provisioning_runs"] = self._put(
-            "provisioning_runs", connection_id=connection, kind="plan", state="waiting", settings_digest=b"d", begun_at="now"
+        sent = {"connection_id": connection, "user_id": self.bob.user}
+        self._put("provisioned_people", **sent, far_id=f"{scene.slug}-7", active=True, state="left_out", why="no_answer")
+        self._put("provisioning_marks", **sent)
+        run = self._put("provisioning_runs", connection_id=connection, kind="plan", state="waiting", settings_digest=b"d", digest=b"d")
+        self._put("provisioning_run_people", run_id=run, what="made", user_id=self.bob.user)
+        self._people.change(
+            "insert into provisioning_exchanges (connection_id, at, method, path, said, has_failed)"
+            " values (%s, now(), 'GET', '/Users', '', false)",
+            connection,
         )
+        scene.ids["provisioning_runs"] = run
         scene.ids["signal_streams"] = self._put(
             "signal_streams", service_id=shop, method="poll", events=["session-revoked"], status="enabled"
         )

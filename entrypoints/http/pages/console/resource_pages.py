@@ -122,7 +122,8 @@ async def shown_record(
         sections=sections,
         at_fault=None if given is None else visit.here(f"{resource.one}/{given.section.name}"),
         opened=opened,
-        below=[(visit.text(label), visit.here(where)) for label, where, of in resource.below if visit.may(of)],
+        # Nothing stands below what is not there yet.
+        below=[(visit.text(label), visit.here(where)) for label, where, of in resource.below if record is not None and visit.may(of)],
         meanwhile=meanwhile,
         told=told,
         undos=await offered(visit, record, resource.undoables),
