@@ -45,9 +45,12 @@ def grant_of(claims: Mapping[str, Json]) -> SignalGrant | None:
     """The session of a token that we signed, with its scopes of signals. None for a token of any other use: for an API, for an exchange, in
     somebody else's name.
     """
-    named = session_named(claims) if claims.get("token_use") == TokenUse.ACCESS.value and "resource_id" not in claims else None
     scopes = signals_asked(words(str(claims.get("scope", ""))))
-    return SignalGrant(*named, scopes) if named is not None and scopes and "act" not in claims else None
+    # A token that names no scope of signals is not read any further.
+    if not scopes or claims.get("token_use") != TokenUse.ACCESS.value or not claims.keys().isdisjoint(("resource_id", "act")):
+        return None
+    named = session_named(claims)
+    return None if named is None else SignalGrant(*named, scopes)
 
 
 def with_signals(request: AuthorizationRequest, *, are_on: bool) -> AuthorizationRequest:

@@ -283,13 +283,14 @@ class RefreshGrant(Frozen):
         return Granted(opened, continued.email_is_verified, continued.role, profile=continued.profile)
 
     async def _standing(self, opened: OpenedSession) -> OpenedSession:
-        """Without the scopes of signals once their person may no longer grant them. Only a session that has them costs a look."""
+        """Without the scopes of signals once their person may no longer grant them, or signals are off. Only a session that has them costs a look."""
         application = opened.application
         scopes = () if application is None else signals_asked(application.scopes)
         if application is None or not scopes:
             return opened
-        session = opened.session
-        if await self.signal_callers.find_granted(SignalGrant(session.id, session.user, scopes), self.sessions.system.clock.now()):
+        grant = SignalGrant(opened.session.id, opened.session.user, scopes)
+        found = await self.signal_callers.find_granted(grant, self.sessions.system.clock.now())
+        if found is not None and found.settings is not None:
             return opened
         left = tuple(one for one in application.scopes if one not in scopes)
         return replace(opened, application=replace(application, scopes=left))

@@ -26,6 +26,7 @@ class Granting(Signalling):
     def browser(self, person: Person) -> Tabs:
         """A browser in which the person has signed in."""
         tabs = Tabs(self.client)
+        self.people.change("delete from browser_sessions where session_id = %s", person.session)
         token = self.postern.foundation.secrets.token()
         self.people.change("update sessions set authenticated_by = '{pwd}', proved_at = now() where id = %s", person.session)
         self.people.change("insert into browser_sessions (digest, session_id) values (%s, %s)", token.digest(), person.session)

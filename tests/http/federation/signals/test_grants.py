@@ -105,7 +105,7 @@ async def test_an_application_without_signals_gets_no_such_scope(granting: Grant
     tokens = await granting.granted()
     assert tokens["scope"] == "openid offline_access"
     await granting.turned_on()
-    tab = await browser.tab().open(granting.asking(scope="ssf.read"))
+    tab = await granting.asked(scope="ssf.read")
     assert (await granting.redeemed(await tab.send(answer="allow")))["scope"] == "ssf.read"
 
 
@@ -178,7 +178,7 @@ async def test_the_page_says_it_in_each_language(granting: Granting, language: L
 async def test_the_page_for_own_applications_names_what_was_allowed(granting: Granting) -> None:
     await granting.turned_on()
     await granting.granted()
-    tab = await granting.browser(granting.admin).tab().open(f"/ui/account/applications/{granting.shop.service.id}")
+    tab = await granting.browser(granting.admin).tab().open("/ui/applications")
     assert tab.status == 200, tab.place
     assert "Have signals sent to it" in tab.page.text
 
