@@ -283,7 +283,9 @@ class RefreshGrant(Frozen):
         return Granted(opened, continued.email_is_verified, continued.role, profile=continued.profile)
 
     async def _standing(self, opened: OpenedSession) -> OpenedSession:
-        """Without the scopes of signals once their person may no longer grant them, or signals are off. Only a session that has them costs a look."""
+        """Without the scopes of signals once their person may no longer grant them, or signals are off. Only a session with them costs
+        a look.
+        """
         application = opened.application
         scopes = () if application is None else signals_asked(application.scopes)
         if application is None or not scopes:
