@@ -24,6 +24,7 @@ from adapters.postgres.federation.given_sessions import LOGOUTS, PostgresGivenSe
 from adapters.postgres.federation.proxy_checks import PostgresProxies
 from adapters.postgres.federation.saml import PostgresSaml
 from adapters.postgres.federation.scim.tokens import SCIM_TOKENS, PostgresScimExchanges, PostgresScimTokens
+from adapters.postgres.federation.signal_grants import PostgresSignalOffers
 from adapters.postgres.federation.signal_log import PostgresSignalLog
 from adapters.postgres.federation.signal_polls import PostgresSignalPolls
 from adapters.postgres.federation.signals import SESSION_SIGNALS, SIGNALS, PostgresSignalCallers
@@ -138,7 +139,7 @@ def assemble_applications(settings: Settings, foundation: Foundation, identity: 
         registrations,
         system,
     )
-    asked = AskedAuthorizations(encounters, resources, documents, foundation.token_verifier)
+    asked = AskedAuthorizations(encounters, resources, documents, PostgresSignalOffers(pool), foundation.token_verifier)
     answers = AuthorizationAnswers(
         new_unit_of_work,
         UnplacedClients(foundation.shared_buckets, system),
@@ -307,7 +308,7 @@ def assemble_tokens(
     # To add a grant type, add a line here.
     by_type: dict[str, Grant] = {
         AUTHORIZATION_CODE: applications.codes.redeem,
-        REFRESH_TOKEN: RefreshGrant(identity.sessions),
+        REFRESH_TOKEN: RefreshGrant(identity.sessions, PostgresSignalCallers(pool)),
         CIBA: applications.afar_requests.redeem,
     }
     exchanges = Exchanges(

@@ -284,6 +284,11 @@ TABLES: Final = (
         ),
         moves="The application makes its streams there, as it made them here",
         ends=Ends.ROWS,
+        until="the end of the right of whoever let the application make it",
+        ages=(
+            # Streams whose person may no longer grant them. Each is told nothing from the end of the right on.
+            Age("EndedSignalGrants"),
+        ),
     ),
     Table("logout_receivers", opens=NO_CREDENTIAL, whose=SERVICE, holds=(), moves=Moved(), ends=Ends.ONE),
     Table(
