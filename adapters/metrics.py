@@ -26,6 +26,7 @@ from core.domain.federation.backchannel_requests import BackchannelStep
 from core.domain.federation.directory_runs.runs import RunKind
 from core.domain.federation.oauth.authorizations import SHOWN_TO_THE_PERSON, AuthorizationErrorCode
 from core.domain.federation.oauth.device_flow import DeviceStep
+from core.domain.federation.provisioning.runs import DoneThere, ProvisioningRunKind
 from core.domain.identity.foreign_hashes.hashes import HashKind
 from core.domain.identity.login_events import LoginFailure
 from core.domain.identity.proofs import ProofMethod
@@ -291,6 +292,25 @@ class PrometheusMetrics:
     _directory_needs = _gauge(
         "sso_directory_runs_in_need", "Runs that wait for an owner, and directories whose last run has failed", "mostrecent", "need"
     )
+    _provisioning_runs = _counter(
+        "sso_provisioning_runs_total",
+        "Runs that send people to the systems of applications, by kind and outcome",
+        "kind",
+        "outcome",
+        known=product(ProvisioningRunKind, ("done", "waiting", "failed", "throttled")),
+    )
+    _provisioned_people = _counter(
+        "sso_provisioning_people_total",
+        "People in the systems of applications, by what was done",
+        "what",
+        known=(*DoneThere, "deleted"),
+    )
+    _provisioning_needs = _gauge(
+        "sso_provisioning_in_need", "Runs that wait for an owner, and connections outwards that fail", "mostrecent", "need"
+    )
+    _provisioning_wait = _gauge(
+        "sso_provisioning_wait_seconds", "How long the oldest change of a person has waited to be sent, where nothing fails", "mostrecent"
+    )
     _saml_ending = _gauge(
         "sso_saml_certificates_ending", "Active SAML certificates that end within 60 days, or have ended in the last 30", "mostrecent"
     )
@@ -513,6 +533,17 @@ class PrometheusMetrics:
     def directory_runs(self, waiting: int, failing: int) -> None:
         for need, count in (("waiting", waiting), ("failing", failing)):
             self._directory_needs.labels(need).set(count)
+
+    def provisioning_run_ended(self, kind: str, outcome: str) -> None:
+        self._provisioning_runs.labels(kind, outcome).inc()
+
+    def person_sent_there(self, what: str) -> None:
+        self._provisioned_people.labels(what).inc()
+
+    def provisioning(self, waiting: int, failing: int, late: float) -> None:
+        for need, count in (("waiting", waiting), ("failing", failing)):
+            self._provisioning_needs.labels(need).set(count)
+        self._provisioning_wait.set(max(late, 0.0))
 
     def saml_exchanged(self, kind: str, *, succeeded: bool) -> None:
         self._saml.labels(kind, "succeeded" if succeeded else "refused").inc()

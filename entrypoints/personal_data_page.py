@@ -61,6 +61,11 @@ happened, and the id of its target, go with the event after `POSTERN_EVENT_RETEN
 **A SIEM** of an organization gets copies of the organization's audit log and sign-ins. Postern does not send data that
 were forgotten before the export. Postern erases nothing at the SIEM: the organization must do this.
 
+**Systems to which an application sends its people** have what its mapping names of them, and a person's export lists
+these systems. Whoever is forgotten or deleted here is deleted there; a system that deletes nobody gets `active: false`
+and empty names. What it keeps besides is the organization's to erase
+([0238](decisions/0238-people-arrive-in-other-systems.md)).
+
 **The maker of a widget** (`POSTERN_WIDGET`, off unless the operator sets it) meets people's browsers itself, where many
 requests come in: it learns their network address, what its own cookies tell, and when they were here. Postern stores
 nothing of it, and tells the maker nothing of a person. The operator names the maker as a processor

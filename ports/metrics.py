@@ -94,6 +94,15 @@ class Metrics(Protocol):
     def directory_runs(self, waiting: int, failing: int) -> None:
         """Runs that wait for an owner, and directories whose last run has failed."""
 
+    def provisioning_run_ended(self, kind: str, outcome: str) -> None:
+        """A run of a connection outwards: a `ProvisioningRunKind`, and `done`, `waiting`, `failed` or `throttled`."""
+
+    def person_sent_there(self, what: str) -> None:
+        """A person in the system of an application: a `DoneThere`, or `deleted`."""
+
+    def provisioning(self, waiting: int, failing: int, late: float) -> None:
+        """Runs that wait for an owner, connections outwards that fail, and the seconds that the oldest change waits."""
+
     def saml_exchanged(self, kind: str, *, succeeded: bool) -> None: ...
     def saml_certificates_ending(self, number: int, first: datetime | None) -> None:
         """How many end soon, and when the first of them does."""

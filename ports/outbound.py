@@ -66,6 +66,18 @@ class Outbound(Protocol):
     ) -> OutboundAnswer:
         """Returns at most `most` bytes of the body, and one more byte if the body is longer. Raises `OutboundFailed`."""
 
+    async def send(
+        self,
+        method: str,
+        request: OutboundRequest,
+        timeout: timedelta,  # noqa: ASYNC109 - as above
+        *,
+        most: int,
+    ) -> OutboundAnswer:
+        """By any method, and as long an answer as of `get`. A POST is sent once: where a kept connection is lost under it, nobody knows
+        whether it arrived, and whoever makes something asks before the next try. Raises `OutboundFailed`.
+        """
+
 
 class TextRecords(Protocol):
     """The machine's name servers implement it; a test can."""

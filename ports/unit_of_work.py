@@ -19,6 +19,8 @@ from ports.federation.oauth import (
     ExchangeStore,
     RegistrationKeyStore,
 )
+from ports.federation.provisioning import ProvisioningConnectionStore
+from ports.federation.provisioning_runs import ProvisionedPeopleStore, ProvisioningRunStore
 from ports.federation.saml import SamlStore
 from ports.federation.scim import DirectoryTeamStore, ProvisionedUserStore, ScimTokenStore
 from ports.federation.signals import SignalStore
@@ -169,6 +171,9 @@ class AskedStores(Protocol):
     directory_teams: DirectoryTeamStore
     directory_runs: DirectoryRunStore
     directory_people: DirectoryPeopleStore
+    provisioning: ProvisioningConnectionStore
+    provisioning_runs: ProvisioningRunStore
+    provisioned_people: ProvisionedPeopleStore
 
 
 class UnitOfWork(AskedStores, Protocol):

@@ -88,6 +88,19 @@ class GuardedClient:
     ) -> OutboundAnswer:
         return await self._answered(_Asked("GET", destination, headers, None, most + 1), timeout)
 
+    async def send(
+        self,
+        method: str,
+        request: OutboundRequest,
+        timeout: timedelta,  # noqa: ASYNC109 - one deadline for a whole call
+        *,
+        most: int,
+    ) -> OutboundAnswer:
+        has_body = bool(request.body) or method in {"POST", "PUT", "PATCH"}
+        headers = {**({"content-length": str(len(request.body))} if has_body else {}), **request.headers}
+        asked = _Asked(method, request.destination, headers, request.body if has_body else None, most + 1, once=method == "POST")
+        return await self._answered(asked, timeout)
+
     async def _answered(self, asked: "_Asked", timeout: timedelta) -> OutboundAnswer:  # noqa: ASYNC109 - one deadline for a whole call
         open_span = current_span.get()
         if open_span is None:
@@ -113,6 +126,8 @@ class GuardedClient:
                 try:
                     return await self._ask(asked)
                 except _KeptConnectionLost:
+                    if asked.once:
+                        raise
                     # The server closed the kept connection as we began to write. The loop takes the next kept connection, or a new one.
                     continue
         raise OutboundFailed(Failure.TIMEOUT)
@@ -170,13 +185,14 @@ class PlainClient(GuardedClient):
 
 
 class _Asked(Frozen):
-    """`longest` is how many bytes of the answer are read."""
+    """`longest` is how many bytes of the answer are read. What goes `once` is not sent again over another connection."""
 
     method: str
     destination: OutboundDestination
     headers: Mapping[str, str]
     content: bytes | None
     longest: int
+    once: bool = False
 
 
 class _KeptConnectionLost(httpcore.NetworkError):

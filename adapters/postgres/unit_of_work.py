@@ -13,6 +13,8 @@ from adapters.postgres.federation.consents import ConsentRows
 from adapters.postgres.federation.directory_runs import DirectoryPeopleRows, DirectoryRunRows
 from adapters.postgres.federation.given_sessions import ExchangeRows
 from adapters.postgres.federation.polled_requests import BackchannelRequestRows, DeviceCodeRows
+from adapters.postgres.federation.provisioning import ProvisioningConnectionRows
+from adapters.postgres.federation.provisioning_runs import ProvisionedPeopleRows, ProvisioningRunRows
 from adapters.postgres.federation.saml import SamlRows
 from adapters.postgres.federation.scim.teams import DirectoryTeamRows
 from adapters.postgres.federation.scim.tokens import ScimTokenRows
@@ -171,6 +173,9 @@ class Stores(AskedStores):
     directory_teams = anywhere(DirectoryTeamRows)
     directory_runs = anywhere(DirectoryRunRows)
     directory_people = anywhere(DirectoryPeopleRows)
+    provisioning = anywhere(ProvisioningConnectionRows)
+    provisioning_runs = anywhere(ProvisioningRunRows)
+    provisioned_people = anywhere(ProvisionedPeopleRows)
 
     def __init__(self, statements: Statements | Transaction) -> None:
         self.statements = statements

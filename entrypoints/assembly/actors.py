@@ -12,6 +12,7 @@ from actors.dispatcher import DeliveryDispatcher
 from actors.foundation import Mailbox
 from actors.job_worker import Workplace
 from actors.mailers import account_mailer, backchannel_request_teller, displaced_session_teller, mailer, organization_mailer, owner_notifier
+from actors.provisioner import Provisioner
 from actors.supervisor import SupervisedActor
 from actors.sweepers import (
     connection_refresher,
@@ -42,6 +43,7 @@ from adapters.postgres.upkeep.purging import (
     PostgresForgottenPeople,
 )
 from core.domain.backups import BACKUP_CHECKED
+from core.domain.federation.provisioning.runs import PROVISIONING_TOPIC
 from core.domain.identity.privacy import FORGET_JOB, forget_job
 from core.domain.identity.sessions import LOGOUT_TOPIC
 from core.domain.jobs import NewJob
@@ -146,6 +148,7 @@ def assemble_actors(
         domain_checker("resource_host_checker", services.resource_servers, metrics=metrics, spread=spread),
         connection_refresher(tenancy.connection_refreshes, metrics=metrics, spread=spread),
         directory_keeper(federation.directory_keeping, metrics=metrics, spread=spread),
+        Provisioner(federation.provisioning_keeping, rung_by(PROVISIONING_TOPIC), metrics=metrics, spread=spread),
         SiemForwarder(tenancy.siem_export, foundation.doorbell, metrics=metrics, spread=spread, traces=traces),
         BillingReconciler(
             services.billing,

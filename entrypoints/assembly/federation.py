@@ -2,11 +2,13 @@
 
 from collections.abc import Sequence
 
+from actors.provisioner import ProvisionerPace
 from actors.recorders import PresenceWriter, RefusalRecorder, ScimExchangeWriter
 from adapters.crypto.signed_by_others import JwtClientAssertions
 from adapters.crypto.tokens import RememberedAssertions
 from adapters.limits import FairTurns
 from adapters.outbound.client_documents import GuardedDocuments, RememberedDocuments, SharedWork
+from adapters.outbound.scim import ScimClient
 from adapters.postgres.federation.authorizations import PostgresAuthorizationRefusals, PostgresEncounters, PostgresPushedRequests
 from adapters.postgres.federation.clients import (
     PostgresClientDocuments,
@@ -22,6 +24,7 @@ from adapters.postgres.federation.given_sessions import LOGOUTS, PostgresGivenSe
 from adapters.postgres.federation.proxy_checks import PostgresProxies
 from adapters.postgres.federation.saml import PostgresSaml
 from adapters.postgres.federation.scim.tokens import SCIM_TOKENS, PostgresScimExchanges, PostgresScimTokens
+from adapters.postgres.federation.signal_grants import PostgresSignalOffers
 from adapters.postgres.federation.signal_log import PostgresSignalLog
 from adapters.postgres.federation.signal_polls import PostgresSignalPolls
 from adapters.postgres.federation.signals import SESSION_SIGNALS, SIGNALS, PostgresSignalCallers
@@ -56,6 +59,9 @@ from core.usecases.federation.given_sessions import GivenSessions, Userinfo
 from core.usecases.federation.grants import Exchanges, Grant, Grants, RefreshGrant, Workloads
 from core.usecases.federation.identity_assertions import IdentityAssertions
 from core.usecases.federation.logouts import LogoutNotices, LogoutReceivers, Logouts
+from core.usecases.federation.provisioning.connections import ProvisioningConnections
+from core.usecases.federation.provisioning.keeping import ProvisioningKeeping
+from core.usecases.federation.provisioning.runs import ProvisioningRuns
 from core.usecases.federation.proxy_checks import ProxyChecks
 from core.usecases.federation.saml.answers import SamlAnswers, SamlMessages, SamlVisits
 from core.usecases.federation.saml.configurations import Saml
@@ -133,7 +139,7 @@ def assemble_applications(settings: Settings, foundation: Foundation, identity: 
         registrations,
         system,
     )
-    asked = AskedAuthorizations(encounters, resources, documents, foundation.token_verifier)
+    asked = AskedAuthorizations(encounters, resources, documents, PostgresSignalOffers(pool), foundation.token_verifier)
     answers = AuthorizationAnswers(
         new_unit_of_work,
         UnplacedClients(foundation.shared_buckets, system),
@@ -302,7 +308,7 @@ def assemble_tokens(
     # To add a grant type, add a line here.
     by_type: dict[str, Grant] = {
         AUTHORIZATION_CODE: applications.codes.redeem,
-        REFRESH_TOKEN: RefreshGrant(identity.sessions),
+        REFRESH_TOKEN: RefreshGrant(identity.sessions, PostgresSignalCallers(pool)),
         CIBA: applications.afar_requests.redeem,
     }
     exchanges = Exchanges(
@@ -402,6 +408,9 @@ class Federation(Frozen, kw_only=True):
     scim_recorder: ScimExchangeWriter
     directory_runs: DirectoryRuns
     directory_keeping: DirectoryKeeping
+    provisioning: ProvisioningConnections
+    provisioning_runs: ProvisioningRuns
+    provisioning_keeping: ProvisioningKeeping
     authorization_refusals: AuthorizationRefusals
     refusal_recorder: RefusalRecorder
     token_previews: TokenPreviews
@@ -521,6 +530,28 @@ def assemble_federation(
         scim_recorder=directories.recorder,
         directory_runs=directories.runs,
         directory_keeping=directories.keeping,
+        provisioning=ProvisioningConnections(
+            new_unit_of_work,
+            stores.provisioning,
+            stores.provisioning_runs,
+            stores.provisioned_people,
+            foundation.keyring,
+            system,
+            settings.public_url,
+        ),
+        provisioning_runs=ProvisioningRuns(new_unit_of_work, stores.provisioning_runs, stores.provisioned_people, system),
+        provisioning_keeping=ProvisioningKeeping(
+            new_unit_of_work,
+            stores.provisioning_runs,
+            stores.provisioned_people,
+            ScimClient(foundation.outbound, clock),
+            ProvisionerPace(fair_turn),
+            foundation.keyring,
+            foundation.mail_templates,
+            foundation.metrics,
+            system,
+            settings.public_url,
+        ),
         authorization_refusals=AuthorizationRefusals(refusals),
         refusal_recorder=RefusalRecorder(refusals, foundation.metrics, spread=spread),
         token_previews=TokenPreviews(PostgresTokenPreviews(pool), clock, settings.public_url, settings.access_token_lifetime),

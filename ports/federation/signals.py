@@ -5,8 +5,9 @@ from datetime import datetime
 from typing import Protocol
 from uuid import UUID
 
-from core.domain.federation.signals import DueSignal, SignalCaller, SignalDelivery, SignalSettings, SignalStream
-from core.domain.identifiers import ClientId, OrganizationId, ServiceId, SignalStreamId
+from core.domain.federation.signal_grants import OfferedSignals
+from core.domain.federation.signals import DueSignal, SignalCaller, SignalDelivery, SignalGrant, SignalSettings, SignalStream
+from core.domain.identifiers import ClientId, OrganizationId, ServiceId, SessionId, SignalStreamId, UserId
 from core.frozen import Frozen
 from ports.record import ClaimedReceiver
 
@@ -69,6 +70,26 @@ class SignalCallers(Protocol):
         """None for a service that has ended, that has another client id since, that is no longer one that authenticates, that has lost a
         credential since its token was issued, or whose organization is not active.
         """
+
+    async def find_granted(self, grant: SignalGrant, issued_at: datetime) -> SignalCaller | None:
+        """The application of the session. None when the session has ended, when its person has taken the scopes back or may no longer
+        grant them, and for what `find` finds nothing for.
+        """
+
+    async def find_again(self, caller: SignalCaller) -> SignalCaller | None:
+        """The caller as things are now."""
+
+
+class SignalOffers(Protocol):
+    """Outside any unit of work: one statement and one round trip. Only requests that ask for scopes of signals cost it."""
+
+    async def find(self, service: ServiceId, user: UserId, session: SessionId) -> OfferedSignals | None:
+        """What this person, in this session of a browser, may grant the application. None while signals are off, and for somebody who may
+        not manage the integrations of its organization.
+        """
+
+    async def are_on(self, service: ServiceId) -> bool:
+        """False also for an application that cannot authenticate."""
 
 
 class SignalPolls(Protocol):

@@ -47,6 +47,8 @@ class ListScene(Shops):
         self.key = (await self.request("POST", keys, {"name": "key", "permissions": rights})).ok(201)["key"]
         self.token = (await self.request("POST", "/api/organizations/acme/scim-tokens", {"name": "directory"})).ok()["token"]
         self.log.remember(self.key, self.token)
+        connection = {"base_url": "https://board.example/scim/v2"}
+        (await self.request("PUT", "/api/organizations/acme/services/shop/provisioning", connection)).ok()
         return self
 
     async def ask(self, one: Endpoint, query: str = "", body: Any = None) -> Received:

@@ -19,6 +19,7 @@ from ops.bench import processes
 from ops.bench.__main__ import main
 from ops.bench.cases import CASES
 from ops.bench.cases.aftermath import Probed, area_under_curve
+from ops.bench.cases.telling.provisioning import sent
 from ops.bench.cases.timing import signed_rank
 from ops.bench.filling.fill import fill, grow
 from ops.bench.harness import generate
@@ -482,3 +483,11 @@ def test_the_load_generator_runs_by_itself() -> None:
         check=True,
     )
     assert json.loads(done.stdout)["requests"] == 0
+
+
+async def test_a_few_people_arrive_in_another_system_once_as_many_do() -> None:
+    figures = {figure.what: figure.value for figure in await sent(60, 4, looked_for=0.3)}
+    assert figures["people who arrived"] == 60
+    assert figures["people who arrived twice, or without anybody here"] == 0
+    assert figures["writes of the run without differences"] == 0
+    assert figures["first run"] > 0

@@ -3,8 +3,9 @@
 Work that goes out of the house and waits in the database: held after a restore, and let go by an operator.
 
 Held work is due at one distant moment, `HELD_UNTIL`. Every claim asks for work that is due, so no actor takes held work, and no claim costs
-more because work can be held. A webhook, a service that is told of sessions' ends and an export to a SIEM are held as a whole: what is
-added for them later waits, too. Mail that is queued later goes out, because people wait for it.
+more because work can be held. A connection that sends people to an application is stopped instead. A webhook, a service that is told of
+sessions' ends and an export to a SIEM are held as a whole: what is added for them later waits, too. Mail that is queued later goes out,
+because people wait for it.
 
 What a database lacks, judged by itself: parts of the schema, and rows that other rows need. A restore that failed half-way leaves such
 gaps, and the server starts nevertheless.
@@ -44,6 +45,7 @@ HOLDABLE: Final[Mapping[str, Collection[str]]] = {
     "billing_subscriptions": ("cancel_at", "check_at"),
     "billing_sweeps": ("one", "cursor", "due_at", "leased_until"),
     "siem_configurations": ("next_at", "lease", "leased_until"),
+    "provisioning_connections": ("state", "stopped_why", "holder", "leased_until"),
 }
 
 
@@ -52,6 +54,7 @@ class OutgoingWork(StrEnum):
     DELIVERIES = "deliveries"
     BILLING = "billing"
     SIEM = "siem"
+    PROVISIONING = "provisioning"
 
 
 class OutgoingCount(Frozen):
@@ -215,6 +218,30 @@ _OF: Final[Mapping[OutgoingWork, _Statements]] = {
         release=("update siem_configurations set next_at = now() where next_at = %(until)s::timestamptz",),
         held="select from siem_configurations where next_at = %(until)s::timestamptz",
         count="select count(*), count(*) filter (where next_at = %(until)s::timestamptz) from siem_configurations where is_active",
+    ),
+    # The state holds it: what an owner presses meanwhile would empty a time. An owner who makes it active again lets it go, too.
+    OutgoingWork.PROVISIONING: _Statements(
+        hold=(
+            """
+            update provisioning_connections
+               set stopped_why = case state when 'ending' then 'restored_ending' else 'restored' end,
+                   state = 'stopped', holder = null, leased_until = null
+             where state in ('active', 'ending')
+            """,
+        ),
+        release=(
+            """
+            update provisioning_connections
+               set state = case stopped_why when 'restored_ending' then 'ending' else 'active' end, stopped_why = null
+             where state = 'stopped' and stopped_why in ('restored', 'restored_ending')
+            """,
+        ),
+        held="select from provisioning_connections where state = 'stopped' and stopped_why in ('restored', 'restored_ending')",
+        count="""
+            select count(*), count(*) filter (where state = 'stopped')
+              from provisioning_connections
+             where state in ('active', 'ending') or (state = 'stopped' and stopped_why in ('restored', 'restored_ending'))
+        """,
     ),
 }
 

@@ -106,15 +106,16 @@ class PostgresFacts:
         return {asked[place - 1]: row.facts() for place, row in await ask_in_order(self._pool, _placed, FACTS_OF, parameters)}
 
 
+# A `KnownField`, where a statement calls the field `fields` and what is kept of it `kept`. A value is kept by the id of its field.
+KNOWN_FIELD: Final = "json_build_array(kept.values -> fields.id::text, fields.scope, 'person' = any (fields.written_by))"
+
+
 def _fields_named(source: LiteralString, keeper_of_field: LiteralString, keeper_of_value: LiteralString) -> LiteralString:
     """The fields that claims of this source name, by their keys: `KnownField`. A value is kept by the id of its field, so a new field of
     the same key never tells the values of a deleted one. Several claims may name one field.
     """
     return f"""(
-        select json_object_agg(
-                   fields.key,
-                   json_build_array(kept.values -> fields.id::text, fields.scope, 'person' = any (fields.written_by))
-               )
+        select json_object_agg(fields.key, {KNOWN_FIELD})
           from service_claims
           join profile_fields as fields on fields.key = service_claims.argument #>> '{{}}' and fields.org_id {keeper_of_field}
           left join profile_values as kept on kept.user_id = users.id and kept.org_id {keeper_of_value}

@@ -6,6 +6,7 @@ from typing import Final, LiteralString
 from uuid import UUID
 
 from adapters.postgres.columns import listed, storable_text
+from adapters.postgres.federation.signal_grants import GRANT_STANDS
 from adapters.postgres.statements import OnPool, ask
 from core.domain.federation.signals import SignalDelivery
 from core.domain.identifiers import OrganizationId, SignalStreamId
@@ -91,5 +92,6 @@ _LIST: Final[LiteralString] = f"""
                 limit %(limit)s
            ) as told on true
      where services.org_id = %(organization)s and services.slug = %(slug)s and signal_streams.id = %(stream)s
+       and {GRANT_STANDS}
      order by told.place desc
 """

@@ -13,6 +13,7 @@ from psycopg.types.json import Jsonb
 
 from adapters.postgres.columns import array
 from adapters.postgres.driver.pool import Pool
+from adapters.postgres.federation.signal_grants import GRANT_STANDS
 from adapters.postgres.federation.signals import (
     POLLED,
     SESSION_SIGNALS,
@@ -185,7 +186,7 @@ _READY: Final[LiteralString] = f"""
       from unnest(%(streams)s::uuid[]) as asked (id)
       join signal_streams on signal_streams.id = asked.id
       {STREAM_JOINS}
-     where signal_streams.status = 'enabled'
+     where signal_streams.status = 'enabled' and {GRANT_STANDS}
        and (exists (select from webhook_deliveries where webhook_id = signal_streams.id and next_at is not null and {SIGNALS.may_go})
             or exists (select from logout_notices where stream_id = signal_streams.id and tell_at is not null and {SESSION_SIGNALS.may_go}))
 """

@@ -12,7 +12,8 @@ from uuid import UUID
 from adapters.postgres.columns import Columns, array_of_texts, storable_text
 from adapters.postgres.database import BELIEVED
 from adapters.postgres.driver.pool import Pool
-from adapters.postgres.identity.sessions.parts import AUTHENTICATES
+from adapters.postgres.federation.signal_grants import GRANT_STANDS, grants
+from adapters.postgres.identity.sessions.parts import AUTHENTICATES, IS_LIVE
 from adapters.postgres.record.deliveries import DeliveryTables
 from adapters.postgres.record.events import PUBLISHED, signalled
 from adapters.postgres.statements import NEW_ID, OnStatements, ask, first, first_made, only
@@ -24,6 +25,7 @@ from core.domain.federation.signals import (
     WITHDRAWN,
     DueSignal,
     SignalCaller,
+    SignalGrant,
     SignalSettings,
     SignalStream,
     transaction_of,
@@ -31,11 +33,15 @@ from core.domain.federation.signals import (
 from core.domain.formats import Json
 from core.domain.identifiers import ClientId, OrganizationId, ServiceId, SignalStreamId, UserId
 from core.domain.record.signals import DROPPED_EVENT, PAUSING_EVENT, PURGED_EVENT, SIGNAL_TOPIC, SignalType
-from core.frozen import Frozen
+from core.frozen import Frozen, replace
 from ports.federation.signals import ClaimedStream, KeptSignals
 
 STREAM: Final = Columns(
-    SignalStream, "signal_streams", named={"service": "service_id"}, apart=("has_header",), texts=("description", "status_reason")
+    SignalStream,
+    "signal_streams",
+    named={"service": "service_id"},
+    apart=("has_header", "granter"),
+    texts=("description", "status_reason"),
 )
 
 
@@ -137,15 +143,20 @@ _COUNTS: Final = """
      where services.org_id = %(organization)s
 """
 
-_SELECT: Final[LiteralString] = f"select {STREAM.names}, sealed_header is not null as has_header from signal_streams"
-_LIST: Final[LiteralString] = f"{_SELECT} where service_id = %(service)s order by id"
-_FIND: Final[LiteralString] = f"{_SELECT} where service_id = %(service)s and id = %(id)s"
+_SELECT: Final[LiteralString] = f"""
+    select {STREAM.names}, sealed_header is not null as has_header,
+           (select email from users where users.id = signal_streams.granted_by) as granter
+      from signal_streams
+     where signal_streams.service_id = %(service)s and {GRANT_STANDS}
+"""
+_LIST: Final[LiteralString] = f"{_SELECT} order by signal_streams.id"
+_FIND: Final[LiteralString] = f"{_SELECT} and signal_streams.id = %(id)s"
 _ADD: Final[LiteralString] = f"insert into signal_streams ({STREAM.into('sealed_header')}) values ({STREAM.inserted('sealed_header')})"
 
 # A stream that its application has changed begins anew, without failures.
 _SAVE: Final[LiteralString] = f"""
     update signal_streams
-       set {STREAM.changes("id", "service", "created_at")},
+       set {STREAM.changes("id", "service", "granted_by", "created_at")},
            sealed_header = case when %(keeps_header)s then sealed_header else %(sealed_header)s end,
            failing_since = null, rests_until = null
      where id = %(id)s
@@ -161,6 +172,9 @@ class _Caller(Frozen):
     events: list[str] | None
     hosts: list[str] | None
     issued_at: datetime
+
+    def granted(self, grant: SignalGrant) -> SignalCaller:
+        return replace(self.caller(), grant=grant)
 
     def caller(self) -> SignalCaller:
         return SignalCaller(
@@ -184,17 +198,52 @@ class PostgresSignalCallers:
         parameters = {"service": service, "client": storable_text(client), "issued_at": issued_at}
         return first_made(await ask(self._pool, _Caller, _CALLER, parameters), _Caller.caller)
 
+    async def find_granted(self, grant: SignalGrant, issued_at: datetime) -> SignalCaller | None:
+        parameters = {
+            "session": grant.session,
+            "user": grant.user,
+            "scopes": array_of_texts(grant.scopes),
+            "issued_at": issued_at,
+        }
+        return first_made(await ask(self._pool, _Caller, _CALLER_GRANTED, parameters), lambda row: row.granted(grant))
+
+    async def find_again(self, caller: SignalCaller) -> SignalCaller | None:
+        if caller.grant is None:
+            return await self.find(caller.service, caller.client, caller.issued_at)
+        return await self.find_granted(caller.grant, caller.issued_at)
+
 
 # A token from before the application lost a credential may be that of somebody who found the credential. Tokens name the second of their
 # issue.
-_CALLER: Final[LiteralString] = f"""
+_HOLDS: Final[LiteralString] = f"""organizations.status = 'active' and {AUTHENTICATES}
+       and coalesce(%(issued_at)s::timestamptz >= date_trunc('second', services.credential_removed_at), true)"""
+_OF_CALLER: Final = """
     select services.id as service_id, services.slug as service_slug, services.org_id, organizations.slug as organization_slug,
            services.oauth_client_id as client_id, signal_settings.events, signal_settings.hosts, %(issued_at)s::timestamptz as issued_at
-      from services
+"""
+_ITS_SETTINGS: Final = """
       join organizations on organizations.id = services.org_id
       left join signal_settings on signal_settings.service_id = services.id
-     where services.id = %(service)s and services.oauth_client_id = %(client)s and organizations.status = 'active' and {AUTHENTICATES}
-       and coalesce(%(issued_at)s::timestamptz >= date_trunc('second', services.credential_removed_at), true)
+"""
+
+_CALLER: Final[LiteralString] = f"""
+    {_OF_CALLER}
+      from services
+      {_ITS_SETTINGS}
+     where services.id = %(service)s and services.oauth_client_id = %(client)s and {_HOLDS}
+"""
+
+# A session that somebody else opened in the person's name has no such scopes. Should it ever have them, they count for nothing.
+_CALLER_GRANTED: Final[LiteralString] = f"""
+    {_OF_CALLER}
+      from sessions
+      join users on users.id = sessions.user_id
+      join services on services.id = sessions.service_id
+      {_ITS_SETTINGS}
+     where sessions.id = %(session)s and sessions.user_id = %(user)s and {IS_LIVE.strip()}
+       and sessions.scopes @> %(scopes)s::text[] and sessions.impersonator_id is null and sessions.exchanged_from is null
+       and not services.is_agent and {_HOLDS}
+       and {grants("services.id", "sessions.user_id", "%(scopes)s::text[]")}
 """
 
 
@@ -281,7 +330,7 @@ class DueNoticeRow(Frozen):
 
 
 STREAM_JOINS: Final = "join services on services.id = signal_streams.service_id join organizations on organizations.id = services.org_id"
-_MAY_BE_CALLED: Final = "signal_streams.method = 'push' and signal_streams.status = 'enabled' and {}"
+_MAY_BE_CALLED: Final[LiteralString] = f"signal_streams.method = 'push' and signal_streams.status = 'enabled' and {GRANT_STANDS} and {{}}"
 _ACTIVE: Final = "organizations.status = 'active'"
 # A stream of a suspended organization hears that it is paused, and nothing more.
 _OR_PAUSES: Final[LiteralString] = f"""({_ACTIVE} or exists (
@@ -311,7 +360,9 @@ _STANDS: Final[LiteralString] = f"""(
 
 _CLAIMED: Final = "signal_streams.id = %(receiver)s and signal_streams.lease = %(lease)s"
 # What was pushed in vain, before the stream was polled, waits for no moment.
-POLLED: Final = "signal_streams.id = %(receiver)s and signal_streams.method = 'poll' and signal_streams.status = 'enabled'"
+POLLED: Final[LiteralString] = f"""
+    signal_streams.id = %(receiver)s and signal_streams.method = 'poll' and signal_streams.status = 'enabled' and {GRANT_STANDS}
+"""
 
 
 def given_up(stream: LiteralString, waits: LiteralString) -> LiteralString:

@@ -325,6 +325,10 @@ _OF_SERVICES: Final[Mapping[str, Mapping[str, Rule | OtherCheck]]] = {
         "headers": lambda lines: list(proxies.checked(proxies.ProxySettings(headers=lines)).headers),
         "idle_minutes": lambda minutes: proxies.checked(proxies.ProxySettings(idle_minutes=minutes)).idle_minutes,
     },
+    "provisioning_connections": {
+        **dict.fromkeys(("preset", "base_url", "mapping", "attributes_left_out"), ROW),
+        **dict.fromkeys(("state", "stopped_why"), LEFT),
+    },
     "client_secrets": {"prefix": _PREFIX},
     "service_claims": dict.fromkeys(("name", "source", "argument", "told_in"), ROW),
     "permissions": {"key": permission_key, "description": _kept(role_description)},

@@ -18,6 +18,13 @@ from core.domain.claims import ClaimPlace, ClaimSource, ServiceClaim
 from core.domain.errors import BadRequest, Refusal
 from core.domain.federation.oauth.client_documents import document_address
 from core.domain.federation.open_registrations import has_open_form
+from core.domain.federation.provisioning.connections import (
+    MappedAttribute,
+    ProvisioningDraft,
+    ProvisioningPreset,
+    ProvisioningSource,
+    checked_draft,
+)
 from core.domain.federation.saml.configurations import MOST_CERTIFICATES, MOST_ENDPOINTS, AcsEndpoint, Configuration
 from core.domain.federation.saml.configurations import checked as checked_saml
 from core.domain.identifiers import ClientId, OrganizationId, ProfileFieldId, ResourceServerId, ServiceId
@@ -165,6 +172,21 @@ def _described_client(client: ClientId) -> str:
 def _claim(row: Values, _receiver: Receiver) -> None:
     places = tuple(ClaimPlace(place) for place in row["told_in"])
     checked_claim(ServiceClaim(row["name"], ClaimSource(row["source"]), row["argument"], places))
+
+
+def _provisioning_connection(row: Values, _receiver: Receiver) -> None:
+    mapping = tuple(MappedAttribute(one["attribute"], ProvisioningSource(one["source"]), one.get("argument")) for one in row["mapping"])
+    if any(one.keys() - {"attribute", "source", "argument"} for one in row["mapping"]):
+        raise BadRequest("mapping: has something that mappings do not have")
+    draft = ProvisioningDraft(
+        preset=ProvisioningPreset(row["preset"]),
+        base_url=row["base_url"],
+        token=None,
+        mapping=mapping,
+        attributes_left_out=tuple(row["attributes_left_out"]),
+    )
+    if checked_draft(draft, None).base_url != draft.base_url:
+        raise BadRequest("base_url: must be in the form in which it is kept")
 
 
 def _resource_server(row: Values, _receiver: Receiver) -> None:
@@ -354,6 +376,7 @@ _ROWS: Final[Mapping[str, Callable[[Values, Receiver], None]]] = {
     "all_services": _service,
     "resource_servers": _resource_server,
     "service_claims": _claim,
+    "provisioning_connections": _provisioning_connection,
     "saml_configurations": _saml,
     "logos": _picture,
     "look_pictures": _look_picture,

@@ -113,7 +113,7 @@ def _table(name: str, all_columns: Sequence[_Column], references: Sequence[_Refe
             for one in references
             if one.parent in MOVED.keys() | {USERS} and one.by_column not in left
         ),
-        {column: sealing.key for column, sealing in TABLES[name].sealed.items()},
+        {column: sealing.key for column, sealing in TABLES[name].sealed.items() if column not in MOVED[name].leaves},
         {one.column_name: one.type for one in moved},
         frozenset(one.column_name for one in moved if one.is_nullable == "YES"),
     )

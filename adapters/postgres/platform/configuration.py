@@ -450,6 +450,19 @@ _PROXIES: Final[LiteralString] = f"""
       join proxies on proxies.service_id = services.id
 """
 
+# Whether people are sent is its state, and the token is nobody's to read.
+_PROVISIONING: Final[LiteralString] = f"""
+    select organizations.slug as organization, services.slug as service,
+           jsonb_build_object(
+               'preset', preset, 'base_url', base_url, 'mapping', mapping, 'attributes_left_out', attributes_left_out,
+               'teams', case
+                   when team_ids is not null then array(select teams.slug from teams where teams.id = any(team_ids) order by teams.slug)
+               end
+           ) as fields
+      {_OF_SERVICES}
+      join provisioning_connections on provisioning_connections.service_id = services.id
+"""
+
 OF_SERVICE: Final[dict[str, LiteralString]] = {
     "services": _SERVICES,
     "plans": _PLANS,
@@ -461,6 +474,7 @@ OF_SERVICE: Final[dict[str, LiteralString]] = {
     "saml": _SAML,
     "user_keys": _USER_KEYS,
     "proxy": _PROXIES,
+    "provisioning": _PROVISIONING,
 }
 
 

@@ -127,6 +127,13 @@ OWN_ORGANIZATION: Final = Whose("organization", "one.organization_id", "organiza
 SERVICE: Final = _of("service", "service_id", "all_services")
 PROVIDER: Final = _of("provider", "upstream_provider_id", "upstream_providers")
 CONNECTION: Final = _of("provider", "connection_id", "upstream_providers")
+CONNECTION_OUTWARDS: Final = _of("connection outwards", "connection_id", "provisioning_connections")
+RUN_OUTWARDS: Final = _of(
+    "run",
+    "run_id",
+    "provisioning_runs",
+    "(select org_id from provisioning_connections where provisioning_connections.id = provisioning_runs.connection_id)",
+)
 WEBHOOK: Final = _of("webhook", "webhook_id", "webhooks")
 SESSION: Final = _of("session", "session_id", "sessions", "organization_id")
 ENTRY: Final = _of("entry", "entry_id", "audit_entries", "organization_id")

@@ -6,6 +6,7 @@ from adapters.postgres.tables.declaring import (
     BY_STATEMENT,
     COMMITMENT,
     CONNECTION,
+    CONNECTION_OUTWARDS,
     FACT,
     HIDDEN,
     ID,
@@ -16,6 +17,7 @@ from adapters.postgres.tables.declaring import (
     OPAQUE,
     ORGANIZATION,
     ORGANIZATIONS_OWN,
+    RUN_OUTWARDS,
     SERVICE,
     SHORT_LIVED,
     THE_INSTALLATIONS,
@@ -38,6 +40,9 @@ from adapters.postgres.tables.declaring import (
 from core.domain.identity.endings import CredentialKind
 
 _WITH_THE_RUN: Final = "30 days, with the run, and as long as a stop holds the person; no longer than the connection to the directory."
+# No token moves, so an owner makes it active anew, and the first run is a plan.
+_BY_TRIGGER: Final = "by a trigger: the row names nobody here any more, until the person is deleted there"
+_LOOKED_FOR_ANEW: Final = "A connection that was moved waits for an owner there, and then looks for everybody anew"
 # Nobody has let it go on at the other installation.
 _KEEPS_ANEW: Final = "The connection keeps in step anew there, and its first run is a plan"
 
@@ -279,6 +284,11 @@ TABLES: Final = (
         ),
         moves="The application makes its streams there, as it made them here",
         ends=Ends.ROWS,
+        until="the end of the right of whoever let the application make it",
+        ages=(
+            # Streams whose person may no longer grant them. Each is told nothing from the end of the right on.
+            Age("EndedSignalGrants"),
+        ),
     ),
     Table("logout_receivers", opens=NO_CREDENTIAL, whose=SERVICE, holds=(), moves=Moved(), ends=Ends.ONE),
     Table(
@@ -533,5 +543,127 @@ TABLES: Final = (
         holds=(plain(OPAQUE, "external_id"), plain(COMMITMENT, "digest")),
         moves=_KEEPS_ANEW,
         ends=Ends.CASCADES,
+    ),
+    Table(
+        "provisioning_connections",
+        opens=NO_CREDENTIAL,
+        whose=SERVICE,
+        holds=(
+            plain(WORD, "preset", "state", "stopped_why"),
+            plain(FACT, "base_url", "people_url", "mapping", "attributes_left_out"),
+            plain(COMMITMENT, "active_digest", "agreed_digest", "held_digest"),
+            sealed("sealed_token"),
+        ),
+        # An owner of there gives a token and makes it active: whoever was sent from here is looked for anew.
+        moves=Moved(
+            leaves=(
+                *("sealed_token", "token_set_at", "active_digest", "people_url", "whole_due_at", "whole_at", "mailed_at", "taken"),
+                *("holder", "agreed_digest", "agreed_run", "held_run", "held_digest", "held_since"),
+            ),
+            sets={"state": "'stopped'", "stopped_why": "'arrived'"},
+            checks={
+                "it names a team that the file does not have": """
+                    not exists (
+                        select
+                          from unnest(row.team_ids) as chosen (id)
+                         where chosen.id not in (select arriving_teams.id from arriving_teams)
+                    )
+                """,
+            },
+            ids={"made_by": IdMeaning.PERSON, "team_ids": IdMeaning.CHECKED},
+        ),
+        ends=Ends.ROWS,
+    ),
+    Table(
+        "provisioned_people",
+        opens=NO_CREDENTIAL,
+        whose=CONNECTION_OUTWARDS,
+        holds=(
+            personal(
+                "user_name",
+                "The name under which the person was sent to the system of an application.",
+                Eraser.DELETION,
+                "As long as the connection to the application, and no longer than the account.",
+                "user_id",
+            ),
+            personal(
+                "far_id",
+                "The id of the person in the system of an application.",
+                Eraser.DELETION,
+                "As long as the connection to the application. Of a deleted account, until the person is deleted there: nothing leads to"
+                " them here.",
+                "user_id",
+            ),
+            plain(WORD, "state", "why"),
+            plain(COMMITMENT, "sent_digest"),
+        ),
+        moves=_LOOKED_FOR_ANEW,
+        ends=Ends.CASCADES,
+        exported=ExportPart(
+            "people_there",
+            shows=("user_name", "far_id"),
+            named={"is_active": "active"},
+        ),
+        forgotten=_BY_TRIGGER,
+    ),
+    Table(
+        "provisioning_marks",
+        opens=NO_CREDENTIAL,
+        whose=CONNECTION_OUTWARDS,
+        holds=(),
+        moves=_LOOKED_FOR_ANEW,
+        ends=Ends.CASCADES,
+        until="when the worker has looked at the person, or with the connection",
+    ),
+    Table(
+        "provisioning_runs",
+        opens=NO_CREDENTIAL,
+        whose=CONNECTION_OUTWARDS,
+        holds=(plain(WORD, "kind", "state", "why"), plain(COMMITMENT, "settings_digest", "digest")),
+        moves=_LOOKED_FOR_ANEW,
+        ends=Ends.CASCADES,
+        until="30 days",
+        ages=(
+            # The people whom a run names go with it. A run that names whom a stop holds stays as long as the stop.
+            Age(
+                "PastProvisioningRuns",
+                "begun_at < now() - interval '30 days'"
+                " and not exists (select from provisioning_connections where held_run = provisioning_runs.id)",
+                oldest_first="begun_at",
+            ),
+        ),
+    ),
+    Table(
+        "provisioning_run_people",
+        opens=NO_CREDENTIAL,
+        whose=RUN_OUTWARDS,
+        holds=(
+            personal(
+                "far_id",
+                "The id of the person in the system of an application.",
+                Eraser.ACCOUNT,
+                "30 days, with the run, and as long as a stop holds the person; no longer than the account.",
+                "user_id",
+            ),
+            plain(WORD, "what", "why"),
+            plain(FACT, "attributes"),
+        ),
+        moves=_LOOKED_FOR_ANEW,
+        ends=Ends.CASCADES,
+        exported=ORGANIZATIONS_OWN,
+        forgotten="they go with their run, and name the person by an id of the other system",
+    ),
+    Table(
+        "provisioning_exchanges",
+        opens=NO_CREDENTIAL,
+        whose=CONNECTION_OUTWARDS,
+        holds=(plain("A call without everything that it says about people; a week", "method", "path", "scim_type", "said"),),
+        moves=OF_CALLS,
+        ends=Ends.CASCADES,
+        until="7 days",
+        ages=(
+            # Calls are kept for a week, so that people can find out why somebody was refused.
+            Age("PastFarExchanges", "at < now() - interval '7 days'", oldest_first="at", key="number"),
+        ),
     ),
 )

@@ -15,6 +15,7 @@ from typing import Final, LiteralString
 from adapters.postgres.database import BELIEVED
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.federation import given_sessions
+from adapters.postgres.federation.signal_grants import END_GRANTED_STREAMS
 from adapters.postgres.federation.signals import FORSAKE_SESSION_SIGNALS, FORSAKE_SIGNALS
 from adapters.postgres.rate_limits import FORGET_FULL
 from adapters.postgres.server_secrets import NEEDED_UNTIL
@@ -54,8 +55,8 @@ class SweepOfParts(Sweep):
         return only(await ask_in_order(self.pool, int, self.statement, {"limit": limit, "retention": self.retention}))
 
 
-# Services are told of sessions that have expired.
-_PROMPT: Final = frozenset({"ExpiredLogins"})
+# Services are told of sessions that have expired. A stream whose grant has ended should not come back with the right.
+_PROMPT: Final = frozenset({"ExpiredLogins", "EndedSignalGrants"})
 
 
 def sweep(pool: Pool, name: str, retention: timedelta | None = None) -> Sweep:
@@ -124,6 +125,7 @@ _OWN: Final[Mapping[str, LiteralString]] = {
     "ForsakenDeliveries": FORSAKE_DELIVERIES,
     "ExpiredLogins": given_sessions.EXPIRE_LOGOUT_NOTICES,
     "ForsakenNotices": given_sessions.FORSAKE_LOGOUT_NOTICES,
+    "EndedSignalGrants": END_GRANTED_STREAMS,
     "ForsakenSignals": FORSAKE_SIGNALS,
     "ForsakenSessionSignals": FORSAKE_SESSION_SIGNALS,
     "ReceivedSignIns": FORGET_RECEIVED,

@@ -19,7 +19,7 @@ from core.domain.errors import BadRequest, Forbidden, RateLimited
 from core.domain.federation.oauth.refusals import InsufficientScope
 from core.domain.federation.oauth.resources import words
 from core.domain.formats import Json
-from core.domain.identifiers import ClientId, OrganizationId, ServiceId, SignalStreamId, UserId
+from core.domain.identifiers import ClientId, OrganizationId, ServiceId, SessionId, SignalStreamId, UserId
 from core.domain.outbound import NotADestination, OutboundDestination, destination, host, is_public
 from core.domain.record.deliveries import DeliveryOutcome, DeliveryRules, DueDelivery
 from core.domain.record.events import Actor, Event, Target, differences
@@ -122,6 +122,10 @@ class SignalStream(Frozen, kw_only=True):
     description: str | None
     status: StreamStatus
     status_reason: str | None
+    granted_by: UserId | None = None
+    """Who let the application make it. It ends with this person's right. None for one that the application made by a token of its own."""
+    granter: str | None = None
+    """The address of that person."""
     created_at: datetime
     updated_at: datetime
 
@@ -129,8 +133,16 @@ class SignalStream(Frozen, kw_only=True):
         return tuple(one for one in self.events if one in settings.events)
 
 
+class SignalGrant(Frozen):
+    """A session that a person opened for an application, with scopes of signals. It is good while they may manage integrations."""
+
+    session: SessionId
+    user: UserId
+    scopes: tuple[str, ...]
+
+
 class SignalCaller(Frozen, kw_only=True):
-    """An application that calls with a token of its own."""
+    """An application that calls with a token of its own, or of a person who has granted it scopes of signals."""
 
     service: ServiceId
     service_slug: str
@@ -142,11 +154,18 @@ class SignalCaller(Frozen, kw_only=True):
     """When its token was."""
     may_manage: bool = True
     """A token that was asked for with `ssf.read` alone may not."""
+    grant: SignalGrant | None = None
+    """None for a token of the application's own."""
 
     def require_management(self) -> None:
         """Raises `InsufficientScope`."""
         if not self.may_manage:
             raise InsufficientScope(MANAGE_SIGNALS)
+
+    @property
+    def person(self) -> UserId | None:
+        """In whose name the application calls."""
+        return None if self.grant is None else self.grant.user
 
     @property
     def allowed(self) -> SignalSettings:
@@ -403,6 +422,11 @@ def stream_verified(stream: SignalStream, organization: OrganizationId, state: s
     return _of_stream(VERIFIED_EVENT, stream, organization, actor, {} if state is None else {"state": state})
 
 
+def stream_tested(stream: SignalStream, organization: OrganizationId, actor: Actor) -> Event:
+    """A member asked for the verification: the audit log names them. What an application asks for itself stands in the list of signals."""
+    return _of_stream("signal_stream.tested", stream, organization, actor, {})
+
+
 def _of_stream(name: str, stream: SignalStream, organization: OrganizationId, actor: Actor, details: Mapping[str, Json]) -> Event:
     said = {"service_id": str(stream.service), **details}
     return Event(name, actor, Target("signal_stream", str(stream.id)), organization, said)
@@ -418,12 +442,13 @@ def _said(settings: SignalSettings | None) -> Mapping[str, Json]:
 
 def _stream_facts(stream: SignalStream) -> Mapping[str, Json]:
     """The address stays out: it may contain a token of the receiver."""
-    return {
+    facts: dict[str, Json] = {
         "method": stream.method.value,
         "host": None if stream.endpoint is None else destination(stream.endpoint).host,
         "events": list(stream.events),
         "status": stream.status.value,
     }
+    return facts if stream.granted_by is None else {**facts, "granted_by": str(stream.granted_by)}
 
 
 def header_context(stream: SignalStreamId) -> str:

@@ -222,6 +222,16 @@ class ExportedProfile(Frozen, kw_only=True):
     display_name: str | None
 
 
+class ExportedPersonThere(Frozen, kw_only=True):
+    """The person in the system of an application, to which an organization sends its people."""
+
+    organization: OrganizationId
+    service_slug: str
+    user_name: str | None
+    far_id: str | None
+    is_active: bool
+
+
 class ExportedServiceRole(Frozen):
     """A role that the person holds in a service by an assignment: their own, or that of a team or of a role of the organization."""
 
@@ -265,6 +275,8 @@ class Export(Frozen, kw_only=True):
     own_profile: ExportedOwnProfile | None
     """None in an export for organizations: what a person says of themselves belongs to no organization."""
     profiles: Sequence[ExportedProfile]
+    people_there: Sequence[ExportedPersonThere]
+    """The systems of applications to which organizations have sent the person."""
     service_roles: Sequence[ExportedServiceRole]
     fields: Sequence[ExportedFields]
     """What the installation, and organizations, keep of the person by fields."""

@@ -192,6 +192,18 @@ _FURTHER: Final = (
         ("service.user_keys.updated", "Keys of a service's users configured"),
         ("service.proxy.updated", "Proxy in front of a service configured"),
         ("service.signals.updated", "Shared signals of a service configured"),
+        ("service.provisioning.updated", "Connection to a service's system drafted"),
+        ("service.provisioning.activated", "Connection to a service's system made active"),
+        ("service.provisioning.deactivated", "Connection to a service's system stopped by hand"),
+        ("service.provisioning.deleted", "Connection to a service's system deleted"),
+        ("service.provisioning.run.started", "People of a service's system looked at by hand"),
+        ("service.provisioning.run.stopped", "Run that sends people to a service's system waits for an owner"),
+        ("service.provisioning.run.agreed", "Run that sends people to a service's system let go on"),
+        ("service.provisioning.run.left", "Run that sends people to a service's system left"),
+        ("service.provisioning.failing", "System of a service takes no people"),
+        ("service.provisioning.stopped", "Connection to a service's system stopped"),
+        ("service.provisioning.ended", "Everybody ended in a service's system"),
+        ("service.provisioning.person.tried_again", "Person sent to a service's system again"),
         ("signal_stream.created", "Stream of signals made by a service"),
         ("signal_stream.updated", "Stream of signals changed by a service"),
         ("signal_stream.deleted", "Stream of signals deleted by a service"),
@@ -370,6 +382,12 @@ _FURTHER: Final = (
         ("signal_stream.resumed", "Streams of signals go on with the organization"),
         ("signal_stream.dropped", "Signals dropped that a stream did not take in time"),
         audited=False,
+    ),
+    # Webhooks hear of the same act by signal_stream.verification. That one is not audited: an application may ask each ten seconds.
+    *_types(
+        "Service management",
+        ("signal_stream.tested", "Verification sent to a stream of signals by a member"),
+        published=False,
     ),
     *_types(
         "Sign-in",
@@ -577,6 +595,21 @@ _RUN: Final[Mapping[str, Json]] = {
     "run_id": "0199d3a0-0000-7000-8000-000000000021",
     "kind": "whole",
     "came": 0,
+    "changed": 3,
+    "ends": 40,
+    "digest": "9f2c4d4c86a1d0c5f2a0b3b8a3d7e9f1c2b3a4958677869504132231f0e1d2c3",
+}
+_THERE: Final[Mapping[str, Json]] = {
+    "service_slug": "billing",
+    "old_base_url": "https://scim.example.org/v2",
+    "new_base_url": "https://scim.example.com/v2",
+}
+_RUN_THERE: Final[Mapping[str, Json]] = {
+    "service_slug": "billing",
+    "run_id": "0199d3a0-0000-7000-8000-000000000021",
+    "kind": "whole",
+    "made": 0,
+    "matched": 0,
     "changed": 3,
     "ends": 40,
     "digest": "9f2c4d4c86a1d0c5f2a0b3b8a3d7e9f1c2b3a4958677869504132231f0e1d2c3",
@@ -814,6 +847,38 @@ EVENT_DATA: Final[Mapping[str, EventData]] = {
             "old_hosts": [],
             "new_hosts": ["billing.example.org"],
         },
+    ),
+    "service.provisioning.updated": EventData(
+        "Each changed setting, before and after. The token is not told.", {**_THERE, "old_state": "active", "new_state": "draft"}
+    ),
+    "service.provisioning.activated": EventData(
+        "The service, whose people are sent from now on, after a plan.",
+        {"service_slug": "billing", "old_state": "draft", "new_state": "active"},
+    ),
+    "service.provisioning.deactivated": EventData(
+        "The service, whose people are sent no more.", {"service_slug": "billing", "old_state": "active", "new_state": "stopped"}
+    ),
+    "service.provisioning.deleted": EventData(
+        "The settings that the connection had. Where everybody is ended there first, its state alone.",
+        {**_THERE, "old_state": "active", "new_state": "ending"},
+    ),
+    "service.provisioning.run.started": EventData("The service, whose people are looked at again.", {"service_slug": "billing"}),
+    "service.provisioning.run.stopped": EventData("What the run would do if an owner let it go on.", _RUN_THERE),
+    "service.provisioning.run.agreed": EventData("What an owner has let go on.", _RUN_THERE),
+    "service.provisioning.run.left": EventData("What an owner has not let go on.", _RUN_THERE),
+    "service.provisioning.failing": EventData(
+        "Why the system of the service takes nobody. Told once, until it takes people again.",
+        {"service_slug": "billing", "fault": "timeout"},
+    ),
+    "service.provisioning.stopped": EventData(
+        "The system of the service has taken nobody for a day, so nothing is sent until an owner makes the connection active again.",
+        {"service_slug": "billing", "why": "failing", "fault": "timeout"},
+    ),
+    "service.provisioning.ended": EventData(
+        "The service. An owner has removed its connection, and nobody is active there any more.", {"service_slug": "billing"}
+    ),
+    "service.provisioning.person.tried_again": EventData(
+        "The service, and the person who is sent again.", {"service_slug": "billing", "user_id": _ID}
     ),
     "signal_stream.created": EventData("The stream that the service made.", _SIGNAL_STREAM),
     "signal_stream.updated": EventData(

@@ -38,6 +38,7 @@ from core.domain.federation.oauth.consents import Consent, UnplacedClient
 from core.domain.federation.oauth.grants import AUTHORIZATION_CODE, Granted, TokenRequest
 from core.domain.federation.oauth.refusals import InvalidGrant, InvalidTarget, UnauthorizedClient
 from core.domain.federation.oauth.resources import OFFLINE_ACCESS
+from core.domain.federation.signal_grants import OfferedSignals
 from core.domain.identifiers import AuthorizationCodeId, ConsentId, EventId, LoginEventId, ServiceId, SessionId, UserId
 from core.domain.identity.devices import Client
 from core.domain.identity.flows import Flow
@@ -216,6 +217,8 @@ class Allowance(Frozen):
     consent: Consent | None = None
     actor: Actor | None = None
     by_trust: bool = False
+    signals: OfferedSignals | None = None
+    """What the person grants of signals, as the page has shown it."""
 
 
 class AuthorizationAnswers(Frozen):
@@ -242,7 +245,7 @@ class AuthorizationAnswers(Frozen):
             redirect_uri=request.recipient.redirect_uri,
             code_challenge=request.code_challenge,
             nonce=request.nonce,
-            scopes=request.scopes,
+            scopes=request.granted_scopes,
             auth_time=signed_in.proved_at,
             stated_at=signed_in.stated_at,
             authenticated_by=signed_in.authenticated_by,
@@ -258,6 +261,7 @@ class AuthorizationAnswers(Frozen):
             await self._hold(uow, new, signed_in.user)
             if flow is not None:
                 await complete_once(uow, flow, self.system.clock.now())
+            await self._require_shown(uow, application, allowed)
             service = await self._give(uow, new, allowed)
             approved = approved if service is None else replace(approved, service=service)
             code = await self.codes.issue(uow, approved, application.registered.redirect_uris, by_trust=allowed.by_trust)
@@ -325,6 +329,15 @@ class AuthorizationAnswers(Frozen):
         if new is not None:
             await self.unplaced.hold(uow, new)
         await uow.accounts.hold_shared(user)
+
+    @staticmethod
+    async def _require_shown(uow: UnitOfWork, application: RequestingApplication, allowed: Allowance) -> None:
+        """An owner may have named other hosts since the page was compared. Raises `CodeNotIssued`, and the person is asked again."""
+        if allowed.signals is None:
+            return
+        settings = await uow.signals.hold_settings(application.service)
+        if settings is None or OfferedSignals(settings).digest != allowed.signals.digest:
+            raise CodeNotIssued
 
     async def _give(self, uow: UnitOfWork, new: UnplacedClient | None, allowed: Allowance) -> ServiceId | None:
         """The service that the consent is for, which the consent makes if the client is new. Raises `NotFound`, `ClientRefused`."""

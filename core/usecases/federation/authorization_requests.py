@@ -24,6 +24,7 @@ from core.domain.federation.oauth.authorizations import (
 )
 from core.domain.federation.oauth.consents import ArrivedClient, described
 from core.domain.federation.oauth.resources import OfferedResource, named_resources
+from core.domain.federation.signal_grants import OfferedSignals, with_signals
 from core.domain.identifiers import ClientId, ResourceServerId
 from core.domain.identity.callers import Caller
 from core.domain.identity.flows import Flow, FlowPurpose
@@ -34,12 +35,14 @@ from core.usecases.federation.client_documents import ClientDocuments
 from core.usecases.federation.logouts import read_hint
 from ports.crypto import TokenVerifier
 from ports.federation.oauth import AuthorizationEncounter, AuthorizationRefusalStore, Encounters, ResourceLookup
+from ports.federation.signals import SignalOffers
 
 
 class AskedAuthorizations(Frozen):
     encounters: Encounters
     resources: ResourceLookup
     documents: ClientDocuments
+    signals: SignalOffers
     verifier: TokenVerifier
 
     async def found(self, client: ClientId, caller: Caller | None) -> AuthorizationEncounter:
@@ -92,6 +95,8 @@ class AskedAuthorizations(Frozen):
     async def checked(self, parameters: Parameters, application: RequestingApplication, answers_to: Recipient) -> AuthorizationRequest:
         """Raises `AuthorizationRefused`."""
         request = checked(parameters, application.registered, answers_to)
+        if request.signal_scopes:
+            request = with_signals(request, are_on=await self._may_have_signals(application))
         if application.unplaced is not None:
             request = replace(request, described=described(application.unplaced.kept))
         hint = id_token_hint(parameters)
@@ -116,6 +121,19 @@ class AskedAuthorizations(Frozen):
         else:
             offered = await self.resources.find(application.service, request.resources, user)
         return named_resources(request.resources, request.foreign_scopes, offered)
+
+    async def offered_signals(
+        self, request: AuthorizationRequest, application: RequestingApplication, signed_in: SignedInPerson | None
+    ) -> OfferedSignals | None:
+        """What this person may grant of signals. Only a request that asks for their scopes costs a round trip."""
+        if not request.signal_scopes or signed_in is None:
+            return None
+        return await self.signals.find(application.service, signed_in.user, signed_in.session)
+
+    async def _may_have_signals(self, application: RequestingApplication) -> bool:
+        if application.is_agent or application.unplaced is not None:
+            return False
+        return await self.signals.are_on(application.service)
 
 
 def _found(met: AuthorizationEncounter | None) -> AuthorizationEncounter:

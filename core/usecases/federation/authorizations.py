@@ -52,6 +52,7 @@ from core.domain.federation.oauth.consents import (
     grant_end,
 )
 from core.domain.federation.oauth.resources import NO_DEMAND, SCOPES, OfferedResource, SignInDemand, demanding, strongest
+from core.domain.federation.signal_grants import OfferedSignals, granted_of
 from core.domain.identifiers import AgentGrantId, ClientId, PushedRequestId
 from core.domain.identity.callers import Caller
 from core.domain.identity.devices import Client
@@ -88,10 +89,14 @@ class UnfinishedAuthorization(Frozen):
     """What the scopes ask of the sign-in that the person has just allowed, or has allowed before."""
     agreed: bool = False
     """The person has allowed the request on the way here. `AGREED` tells the flow that leads to the sign-in."""
+    signals: OfferedSignals | None = None
+    """What the person may grant of the signals that the request asks for."""
 
 
 # A key in a flow's request: the person who has allowed the request before the sign-in that its scopes ask for.
 AGREED: Final = "agreed"
+# Beside it: what the page had shown of signals, as a digest.
+AGREED_SIGNALS: Final = "agreed_signals"
 Outcome = FinishedAuthorization | UnfinishedAuthorization
 
 
@@ -137,7 +142,8 @@ class Authorizations(Frozen):
         named = named_account(request, others) if AuthorizationPrompt.NONE in request.prompts else None
         if named is not None:
             of_named = await self.asked.met_again(request, named)
-            if of_named.signed_in is not None and has_consented(request, of_named.application, of_named.signed_in):
+            granting = await self._granting(request, of_named)
+            if of_named.signed_in is not None and has_consented(granting, of_named.application, of_named.signed_in):
                 return await self._settled(request, of_named, Progress(), caller=named)
         asks = must_choose(request, caller, others)
         return await self._settled(request, met, Progress(must_choose=asks), caller=caller)
@@ -166,7 +172,9 @@ class Authorizations(Frozen):
             cannot_prove=cannot_prove,
         )
         if met.signed_in is not None and flow.request.get(AGREED) == str(met.signed_in.user):
-            progress = replace(progress, account_chosen=True, consented=True)
+            shown = flow.request.get(AGREED_SIGNALS)
+            signals = bytes.fromhex(str(shown)) if shown is not None else None
+            progress = replace(progress, account_chosen=True, consented=True, signals=signals)
         return await self._settled(request, met, progress, flow, caller=caller, sender=sender)
 
     async def allow(self, flow: Flow, caller: Caller, actor: Actor, sender: Client, choice: ConsentChoice = NO_CHOICE) -> Outcome:
@@ -177,7 +185,8 @@ class Authorizations(Frozen):
         request = kept(flow)
         met = await self.asked.met_again(request, caller)
         by = None if flow.repeats else actor
-        return await self._settled(request, met, _allowed(flow), flow, by, caller=caller, sender=sender, choice=choice)
+        progress = replace(_allowed(flow), signals=choice.signals)
+        return await self._settled(request, met, progress, flow, by, caller=caller, sender=sender, choice=choice)
 
     async def rehearse(self, client: ClientId, caller: Caller, began: datetime) -> AuthorizationStep:
         """The step that would come next if the application had sent this person here, and the person had signed in for it since `began`.
@@ -225,9 +234,14 @@ class Authorizations(Frozen):
         await self.answers.complete(flow, refused=True)
         return self.answers.refused(request.recipient, AuthorizationRefused(AuthorizationErrorCode.ACCESS_DENIED, "The person has refused"))
 
+    async def _granting(self, request: AuthorizationRequest, met: AuthorizationEncounter) -> AuthorizationRequest:
+        """The request, as far as its person may grant it."""
+        offered = await self.asked.offered_signals(request, met.application, met.signed_in)
+        return granted_of(request, offered)
+
     async def _settled(
         self,
-        request: AuthorizationRequest,
+        asked: AuthorizationRequest,
         met: AuthorizationEncounter,
         progress: Progress,
         flow: Flow | None = None,
@@ -237,29 +251,36 @@ class Authorizations(Frozen):
         sender: Client | None = None,
         choice: ConsentChoice = NO_CHOICE,
     ) -> Outcome:
-        application, signed_in = met.application, met.signed_in
+        application, signed_in, request = met.application, met.signed_in, asked
         try:
             require_open(request, application)
-            request = bounded(request, is_agent=application.is_agent, agents_allowed=application.agents_allowed)
+            asked = request = bounded(request, is_agent=application.is_agent, agents_allowed=application.agents_allowed)
             require_redeemable(request, application.registered)
             require_pushed(request, application.registered)
             resources = await self.asked.named_resources(request, application, signed_in)
             if signed_in is not None and any(one.asks_again(request.foreign_scopes) for one in resources):
                 signed_in = replace(signed_in, owes_answer=True)
-            if actor is not None and not _was_shown(application, resources, choice):
+            signals = await self.asked.offered_signals(request, application, signed_in)
+            request = granted_of(request, signals)
+            is_stale = signals is not None and progress.consented and progress.signals != signals.digest
+            if is_stale or (actor is not None and not _was_shown(application, resources, choice)):
                 actor, progress = None, replace(progress, consented=False)
             now = self.system.clock.now()
             step = next_step(request, application, signed_in, progress, now)
             if step is not AuthorizationStep.DONE or signed_in is None:
-                return UnfinishedAuthorization(step, request, application, signed_in, resources)
+                return UnfinishedAuthorization(step, asked, application, signed_in, resources, signals=signals)
             allowed = self._allowance(request, application, signed_in, resources, progress, actor=actor, choice=choice)
+            allowed = replace(allowed, signals=signals)
             # What is granted is known only now: a scope that the person takes the tick from asks for no proof.
             demand = strongest(map(OfferedResource.demand, resources, allowed.audiences))
             if demand.asks:
                 step = next_step(demanding(request, demand), application, signed_in, progress, now)
             if step is not AuthorizationStep.DONE:
                 await self.answers.keep(application, allowed)
-                return UnfinishedAuthorization(step, request, application, signed_in, resources, demand=demand, agreed=progress.consented)
+                agreed = progress.consented
+                return UnfinishedAuthorization(
+                    step, asked, application, signed_in, resources, demand=demand, agreed=agreed, signals=signals
+                )
             if request.recipient.response_mode is ResponseMode.FRAGMENT and sender is not None:
                 answered = await self.answers.with_tokens(request, application, signed_in, flow, allowed, sender=sender)
             else:
@@ -268,7 +289,7 @@ class Authorizations(Frozen):
         except CodeNotIssued:
             # The person is asked for the missing step. If no step is missing, the account has ended.
             met = await self.asked.met_again(request, caller)
-            return await self._settled(request, met, replace(progress, consented=False), flow, caller=None, sender=sender)
+            return await self._settled(asked, met, replace(progress, consented=False), flow, caller=None, sender=sender)
         except AuthorizationRefused as refusal:
             if flow is not None:
                 await self.answers.complete(flow)
@@ -292,7 +313,7 @@ class Authorizations(Frozen):
         if actor is None:
             return Allowance(audiences, by_trust=by_trust)
         answers = self._resource_answers(request, application, resources, choice)
-        consent = Consent(signed_in.user, application.service, request.scopes, self.system.clock.now(), resources=answers)
+        consent = Consent(signed_in.user, application.service, request.granted_scopes, self.system.clock.now(), resources=answers)
         agent = application.registered.client_id if application.is_agent else None
         return Allowance(audiences, consent, replace(actor, agent=agent))
 

@@ -40,10 +40,12 @@ from core.domain.federation.oauth.grants import (
 from core.domain.federation.oauth.oidc import id_claims
 from core.domain.federation.oauth.refusals import GrantOfAgent, InvalidGrant, InvalidScope, InvalidTarget, UnauthorizedClient
 from core.domain.federation.oauth.resources import LONGEST_SCOPES, OPENID, foreign_scopes, known, of_application, words
+from core.domain.federation.signal_grants import signals_asked
+from core.domain.federation.signals import SignalGrant
 from core.domain.identifiers import ClientId, SessionId, TrustedIssuerId
 from core.domain.identity.devices import Client
 from core.domain.identity.refresh_tokens import BeyondScopes, Holder
-from core.domain.identity.sessions import AgentsForbidden
+from core.domain.identity.sessions import AgentsForbidden, OpenedSession
 from core.domain.identity.upstream.jwt_assertions import AssertionFault, AssertionRefused, SignedToken, TrustedKeys, require_readable
 from core.domain.key_proofs import KeyThumbprint
 from core.domain.secrets import Token
@@ -57,6 +59,7 @@ from core.usecases.identity.sessions import Sessions
 from core.usecases.tenancy.management_keys import KeyTokens
 from ports.crypto import TokenSigner, TokenVerifier
 from ports.federation.oauth import ClientLookup, ExchangeStore, ResourceLookup
+from ports.federation.signals import SignalCallers
 from ports.identity.upstream import AssertionSignatures
 from ports.metrics import Metrics
 from ports.system import Presence, System
@@ -250,6 +253,7 @@ class RefreshGrant(Frozen):
     """The refresh token grant, which continues a session."""
 
     sessions: Sessions
+    signal_callers: SignalCallers
 
     async def __call__(self, request: TokenRequest, client: AuthenticatedClient, sender: Client) -> Granted:
         if request.refresh_token is None:
@@ -258,7 +262,8 @@ class RefreshGrant(Frozen):
         holder = Holder(
             client.registered.client,
             client.registered.service,
-            known(named),
+            # With an API, the scopes of signals can only be the API's own.
+            (*known(named), *(() if request.resources else signals_asked(named))),
             client.is_public,
             one_resource(request.resources),
             foreign_scopes(named),
@@ -274,7 +279,23 @@ class RefreshGrant(Frozen):
             raise GrantOfAgent(refusal.message, detail=refusal.detail) from None
         except (Unauthorized, Forbidden) as refusal:
             raise InvalidGrant(detail=refusal.detail or refusal.message) from None
-        return Granted(continued.opened, continued.email_is_verified, continued.role, profile=continued.profile)
+        opened = await self._standing(continued.opened)
+        return Granted(opened, continued.email_is_verified, continued.role, profile=continued.profile)
+
+    async def _standing(self, opened: OpenedSession) -> OpenedSession:
+        """Without the scopes of signals once their person may no longer grant them, or signals are off. Only a session with them costs
+        a look.
+        """
+        application = opened.application
+        scopes = () if application is None else signals_asked(application.scopes)
+        if application is None or not scopes:
+            return opened
+        grant = SignalGrant(opened.session.id, opened.session.user, scopes)
+        found = await self.signal_callers.find_granted(grant, self.sessions.system.clock.now())
+        if found is not None and found.settings is not None:
+            return opened
+        left = tuple(one for one in application.scopes if one not in scopes)
+        return replace(opened, application=replace(application, scopes=left))
 
 
 def asked_scopes(text: str | None, *, of_apis: bool = False) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from uuid import UUID
 
 from core.domain.errors import found
-from core.domain.federation.signals import SignalDelivery, require_pace, require_telling, stream_verified
+from core.domain.federation.signals import SignalDelivery, require_pace, require_telling, stream_tested, stream_verified
 from core.domain.identifiers import SignalStreamId
 from core.domain.record.events import Actor
 from core.domain.tenancy.members import Member
@@ -44,4 +44,5 @@ class SignalLog(Frozen):
             require_pace(await uow.signals.verified_at(stream), now)
             await uow.signals.note_verification(stream, now)
             await uow.record(stream_verified(verified, member.organization, None, actor))
+            await uow.record(stream_tested(verified, member.organization, actor))
             await uow.commit()

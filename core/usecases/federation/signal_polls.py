@@ -51,7 +51,7 @@ class PolledStreams(Frozen):
         """
         if not await self.polls.wait(caller.organization, stream):
             return Polled(signals={})
-        if await self.callers.find(caller.service, caller.client, caller.issued_at) is None:
+        if await self.callers.find_again(caller) is None:
             return Polled(signals={})
         return await self._waiting(caller, stream, poll)
 

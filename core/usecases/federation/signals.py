@@ -6,6 +6,7 @@ from uuid import UUID
 
 from core.domain.errors import BadRequest, Conflict, TokenInvalid, found
 from core.domain.federation.oauth.given_sessions import client_named
+from core.domain.federation.signal_grants import grant_of
 from core.domain.federation.signals import (
     LONGEST_DESCRIPTION,
     LONGEST_REASON,
@@ -139,7 +140,7 @@ class StreamRequest(Frozen, kw_only=True):
 
 
 class SignalStreams(Frozen):
-    """The streams of an application, which calls with a token of its own."""
+    """The streams of an application, which calls with a token of its own, or with one that a person has granted scopes of signals."""
 
     unit_of_work: UnitOfWorkFactory
     store: SignalStore
@@ -151,16 +152,23 @@ class SignalStreams(Frozen):
     issuer: str
 
     async def resolve(self, token: str, key: KeyThumbprint | None) -> SignalCaller:
-        """The application whose own token this is. A token that is bound to a key needs this key. Raises `TokenExpired` and `TokenInvalid`,
-        and `Forbidden` where signals are off.
+        """The application whose own token this is, or to which a person has granted scopes of signals in the token's session. A token that
+        is bound to a key needs this key. Raises `TokenExpired` and `TokenInvalid`, and `Forbidden` where signals are off.
         """
         claims = await self.verifier.verify_issued(token)
         if key is not None or "cnf" in claims:
             require_shown(claims, key)
+        issued_at = datetime.fromtimestamp(int(str(claims["iat"])), UTC)
+        granted = grant_of(claims)
+        if granted is not None:
+            caller = await self.callers.find_granted(granted, issued_at)
+            if caller is None:
+                raise TokenInvalid(detail="the session has ended, or its person may no longer grant signals, or the application has none")
+            _ = caller.allowed
+            return replace(caller, may_manage=manages(claims))
         client = client_named(claims)
         if client is None or "resource_id" in claims or "service_id" not in claims or claims.get("aud") != f"services:{claims.get('org')}":
-            raise TokenInvalid(detail="only an application's own token is accepted here")
-        issued_at = datetime.fromtimestamp(int(str(claims["iat"])), UTC)
+            raise TokenInvalid(detail="only an application's own token is accepted here, or one with scopes of signals")
         caller = await self.callers.find(ServiceId(UUID(str(claims["service_id"]))), client, issued_at)
         if caller is None:
             raise TokenInvalid(detail="the application, or its organization, is not active, or the token is older than its credentials")
@@ -191,6 +199,7 @@ class SignalStreams(Frozen):
                 description=None,
                 status=StreamStatus.ENABLED,
                 status_reason=None,
+                granted_by=caller.person,
                 created_at=now,
                 updated_at=now,
             )

@@ -35,6 +35,7 @@ NAMES: Final[Mapping[OutgoingWork, str]] = {
     OutgoingWork.DELIVERIES: "deliveries to webhooks and notices of sign-outs",
     OutgoingWork.BILLING: "pieces of billing",
     OutgoingWork.SIEM: "exports to SIEMs",
+    OutgoingWork.PROVISIONING: "connections that send people to applications",
 }
 
 Held = Callable[[Mapping[OutgoingWork, OutgoingCount]], Collection[OutgoingWork]]

@@ -291,6 +291,7 @@ _ALSO_CALLED: Final[Mapping[str, str]] = {
     "settings": "branding logo colour texts wording footer translation smtp mail server custom domain",
     "proposals": "assistant mcp agent approval change request",
     "setup-links": "onboarding admin portal customer",
+    "provisioning": "people there outwards outbound scim systems of applications plan stop send connection",
     "signals": "shared signals ssf caep risc security events session revoked",
     "siem": "splunk log forwarding stream",
     "sign-in": "login log in sign out logout session refresh",

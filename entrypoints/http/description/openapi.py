@@ -149,6 +149,7 @@ TAGS: Final[Mapping[str, str]] = {
     "installation": "The log, the background work, the keys and the settings of the installation. Only platform owners see them.",
     "installation-texts": "The texts that the installation puts in place of ours, and a platform owner's yes to those of organizations.",
     "oauth": "OAuth 2.0 and OpenID Connect for applications: tokens, user info, and the discovery documents.",
+    "provisioning": "People in the systems of applications, by SCIM outwards: connections, runs, and whom they have sent.",
     "signals": "Shared signals (SSF 1.0): an application hears of ended sessions and changed credentials. Owners turn them on.",
     "saml": "SAML 2.0: a service as the identity provider of a service provider.",
     "keys": "The public keys that verify access tokens.",

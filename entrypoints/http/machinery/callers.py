@@ -473,7 +473,9 @@ class _Client:
 
 
 class _SignalReceiver:
-    """For an application with a token of its own, where an owner has turned signals on. Such a token opens nothing else here."""
+    """For an application with a token of its own, where an owner has turned signals on. Such a token opens nothing else here. And for one
+    with the token of a session in which a person has granted scopes of signals.
+    """
 
     name = "signal_receiver"
     scheme = SecurityScheme(
@@ -482,7 +484,8 @@ class _SignalReceiver:
             "type": "http",
             "scheme": "bearer",
             "bearerFormat": "JWT",
-            "description": "An application's own access token, which it gets from `/oauth/token` with `grant_type=client_credentials`.",
+            "description": "An application's own access token, which it gets from `/oauth/token` with `grant_type=client_credentials`; or"
+            " that of a session in which a person who may manage integrations has granted `ssf.manage` or `ssf.read`.",
         },
     )
     also_by = BOUND

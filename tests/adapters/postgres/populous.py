@@ -140,6 +140,29 @@ _FILL: Final = """
     insert into signal_streams (id, service_id, method, events, status, created_at, updated_at)
     select gen_random_uuid(), id, 'poll', '{session-revoked}', 'enabled', now(), now()
       from all_services cross join generate_series(1, 5) where org_id = %(organization)s;
+    insert into provisioning_connections
+           (id, org_id, service_id, preset, base_url, sealed_token, mapping, team_ids, state, stopped_why, made_by)
+    select gen_random_uuid(), org_id, id, 'generic', 'https://board.example/scim', 'sealed',
+           '[{"attribute": "userName", "source": "address"}]', array(select teams.id from teams where teams.org_id = services.org_id),
+           'stopped', 'by_hand', gen_random_uuid()
+      from services where org_id = %(organization)s;
+    insert into provisioned_people (connection_id, user_id, far_id, active, state, changed_at)
+    select connections.id, users.id, users.id::text, true, 'sent', now()
+      from provisioning_connections as connections cross join users where org_id = %(organization)s;
+    insert into provisioning_marks (connection_id, user_id, marked_at)
+    select connection_id, user_id, now()
+      from provisioned_people
+      join provisioning_connections as connections on connections.id = connection_id
+     where org_id = %(organization)s;
+    insert into provisioning_runs (id, connection_id, kind, state, begun_at, settings_digest)
+    select gen_random_uuid(), id, 'whole', 'done', now(), '' from provisioning_connections where org_id = %(organization)s;
+    insert into provisioning_run_people (run_id, place, what, user_id)
+    select runs.id, row_number() over (order by users.id), 'made', users.id
+      from provisioning_runs as runs
+      join provisioning_connections as connections on connections.id = connection_id
+     cross join users where org_id = %(organization)s;
+    insert into provisioning_exchanges (connection_id, at, method, path, said, has_failed)
+    select id, now(), 'GET', '/Users', '', false from provisioning_connections where org_id = %(organization)s;
     insert into logout_notices (id, service_id, session_id, user_id, created_at, updated_at)
     select gen_random_uuid(), services.id, gen_random_uuid(), users.id, now(), now()
       from services cross join users where org_id = %(organization)s;

@@ -101,6 +101,8 @@ _FILL: Final = """
     insert into pushed_requests (id, digest, service_id, request, expires_at)
     select gen_random_uuid(), sha256((%(slug)s || n)::bytea), %(service)s, '{}', now() from generate_series(1, 20) as n;
     insert into logout_receivers (service_id) values (%(service)s);
+    insert into provisioning_connections (id, org_id, service_id, preset, base_url, mapping, state)
+    select gen_random_uuid(), org_id, id, 'generic', 'https://board.example/scim', '[]', 'draft' from services where id = %(service)s;
     insert into signal_settings (service_id, events, hosts, updated_at) values (%(service)s, '{session-revoked}', '{}', now());
     insert into signal_streams (id, service_id, method, events, status, created_at, updated_at)
     select gen_random_uuid(), %(service)s, 'poll', '{session-revoked}', 'enabled', now(), now() from generate_series(1, 5);

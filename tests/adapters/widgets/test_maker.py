@@ -31,6 +31,9 @@ class AskedMaker:
     ) -> OutboundAnswer:
         raise NotImplementedError
 
+    async def send(self, method: str, request: OutboundRequest, timeout: timedelta, *, most: int) -> OutboundAnswer:
+        raise NotImplementedError
+
     async def post(self, request: OutboundRequest, timeout: timedelta) -> OutboundAnswer:
         self.asked.append((request, timeout))
         if self._failure is not None:

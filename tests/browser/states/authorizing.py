@@ -255,6 +255,18 @@ STATES: Final = (
         },
         ENDLESS,
     ),
+    State(
+        "consent, to signals",
+        "authorization/consent.html",
+        {
+            **_CONSENT,
+            "signals": {
+                "events": ["session_revoked", "credential_change", "account_disabled", "account_enabled", "account_purged"],
+                "hosts": ["signals.timesheets.example", "signals." * 20 + "example"],
+            },
+        },
+        ACME,
+    ),
     State("consent, at two APIs", "authorization/consent.html", {**_CONSENT, "resources": [_API, _LONG_API]}, ACME),
     State(
         "consent, without the second factor that a scope asks for",

@@ -155,6 +155,16 @@ async def _fill_tables(postern: Postern, people: People) -> None:
         people.sealed(SECRET, f"webhooks.sealed_secret:{webhook}"),
     )
     tenants.export_sign_ins(acme)
+    connection = postern.foundation.ids.new()
+    people.change(
+        "insert into provisioning_connections"
+        " (id, org_id, service_id, preset, base_url, sealed_token, mapping, state, active_digest, whole_due_at)"
+        " values (%s, %s, %s, 'generic', 'https://shop.example/scim', %s, '[]', 'active', 'a digest', now())",
+        connection,
+        acme.id,
+        shop.id,
+        people.sealed(SECRET, f"provisioning_connections.sealed_token:{connection}"),
+    )
     people.change(
         "insert into billing_events (id, type, created, subject, payload, received_at, next_at)"
         " values ('evt_1', 'customer.created', 1, 'cus_1', '{}', now(), now())"

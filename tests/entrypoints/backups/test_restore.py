@@ -68,10 +68,10 @@ async def claimable(settings: Settings) -> dict[str, int]:
         checks = await postern.services.billing_inbox.claim_checks(10, postern.foundation.clock.now())
         cancellations = await postern.services.billing_inbox.claim_cancellations(10, postern.foundation.clock.now())
         sweep = await postern.services.billing_inbox.claim_sweep(timedelta(0))
+        connections = await postern.federation.provisioning_keeping.claim_due(10)
     found = (len(jobs), len(webhooks), len(notices), len(exports), len(billing), len(checks), len(cancellations), sweep is not None)
-    return dict(
-        zip(("jobs", "webhooks", "notices", "exports", "billing", "checks", "cancellations", "sweeps"), map(int, found), strict=True)
-    )
+    names = ("jobs", "webhooks", "notices", "exports", "billing", "checks", "cancellations", "sweeps", "connections")
+    return dict(zip(names, map(int, (*found, len(connections))), strict=True))
 
 
 async def ask_for_mail(settings: Settings) -> None:
@@ -95,6 +95,7 @@ def test_all_that_goes_out_is_held_until_it_is_released_and_what_is_new_goes(
     assert restored(backup, empty, tmp_path) == OK
     said = capsys.readouterr().out
     assert "Held: mails, deliveries to webhooks and notices of sign-outs, pieces of billing, exports to SIEMs" in said
+    assert "connections that send people to applications" in said
     assert rows(empty, "select count(*) from users") == rows(backup.restored, "select count(*) from users")
     assert rows(empty, "select count(*) from audit_entries where action = 'platform.backup.restored'") == [(1,)]
     assert not any(trio.run(claimable, settings).values())
@@ -105,15 +106,25 @@ def test_all_that_goes_out_is_held_until_it_is_released_and_what_is_new_goes(
     assert trio.run(claimable, settings) == {**nothing, "jobs": 1}
     assert trio.run(held_kinds, empty) == list(OutgoingWork)
     before = trio.run(outgoing, empty)
-    assert {kind: count.held for kind, count in before.items()} == {"mail": 2, "deliveries": 4, "billing": 3, "siem": 1}
+    assert {kind: count.held for kind, count in before.items()} == {"mail": 2, "deliveries": 4, "billing": 3, "siem": 1, "provisioning": 1}
     assert before[OutgoingWork.MAIL].waiting == 3
 
     assert trio.run(release, empty, [OutgoingWork.MAIL]) == {OutgoingWork.MAIL: 2}
     assert trio.run(claimable, settings) == {**nothing, "jobs": 3}
-    assert trio.run(held_kinds, empty) == ["deliveries", "billing", "siem"]
+    assert trio.run(held_kinds, empty) == ["deliveries", "billing", "siem", "provisioning"]
     assert work.run(parsed("jobs", "release"), settings) == OK
     assert "siem        1 exports to SIEMs go." in capsys.readouterr().out
-    goes = {"jobs": 3, "webhooks": 1, "notices": 1, "exports": 1, "billing": 1, "checks": 1, "cancellations": 1, "sweeps": 1}
+    goes = {
+        "jobs": 3,
+        "webhooks": 1,
+        "notices": 1,
+        "exports": 1,
+        "billing": 1,
+        "checks": 1,
+        "cancellations": 1,
+        "sweeps": 1,
+        "connections": 1,
+    }
     assert trio.run(claimable, settings) == goes
     assert not any(trio.run(release, empty, list(OutgoingWork)).values())
     capsys.readouterr()
@@ -154,7 +165,7 @@ def test_a_copy_that_our_restore_made_passes_its_check_and_a_second_one(
 def test_what_is_named_goes_at_once(backup: BackedUp, empty: str, tmp_path: Path) -> None:
     assert restored(backup, empty, tmp_path, "--let-go", "mail") == OK
     held = {kind: count.held for kind, count in trio.run(outgoing, empty).items()}
-    assert held == {"mail": 0, "deliveries": 4, "billing": 3, "siem": 1}
+    assert held == {"mail": 0, "deliveries": 4, "billing": 3, "siem": 1, "provisioning": 1}
 
 
 def test_a_person_at_a_terminal_is_asked(backup: BackedUp, empty: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -167,9 +178,9 @@ def test_a_person_at_a_terminal_is_asked(backup: BackedUp, empty: str, tmp_path:
     monkeypatch.setattr("builtins.input", answer)
     monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
     assert restored(backup, empty, tmp_path) == OK
-    assert [question.split()[0] for question in asked] == ["2", "4", "2", "1"]
+    assert [question.split()[0] for question in asked] == ["2", "4", "2", "1", "1"]
     held = {kind: count.held for kind, count in trio.run(outgoing, empty).items()}
-    assert held == {"mail": 2, "deliveries": 4, "billing": 3, "siem": 0}
+    assert held == {"mail": 2, "deliveries": 4, "billing": 3, "siem": 0, "provisioning": 1}
 
 
 def refusal(do: Callable[[], object]) -> str:

@@ -171,6 +171,7 @@ def fill_source(there: MovingPlace) -> None:
     )
     for table in ("api_keys", "management_keys", "scim_tokens"):
         there.rows(f"update {table} set created_by = %s", ada)
+    there.rows("update provisioning_connections set made_by = %s", ada)
     there.rows(
         "update management_keys set adopted_by = %s, adopted_at = now(), expires_at = now() + interval '1 day' where org_id = %s", ada, ACME
     )

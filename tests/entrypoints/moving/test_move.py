@@ -50,8 +50,9 @@ from tests.patience import PATIENCE
 T = TypeVar("T")
 CLIENT: Final = Client(None, "a browser")
 TRUSTED: Final = ImportOptions(trusts=True)
-# Sealed values that nothing of the source has.
+# Sealed values that nothing of the source has, and one that stays there.
 NOT_FILLED: Final = {
+    ("provisioning_connections", "sealed_token"),
     ("siem_configurations", "sealed_credentials"),
     ("webhooks", "previous_sealed_secret"),
     ("upstream_providers", "sealed_private_key"),
@@ -66,6 +67,7 @@ _OTHERWISE: Final = {
     "service_users": {"own_since"},
     "domain_routes": {"join_policy"},
     "siem_configurations": {"is_active"},
+    "provisioning_connections": {"stopped_why"},
 }
 
 
@@ -156,6 +158,9 @@ def test_all_of_it_arrives_and_its_secrets_open_here_alone(moving: Moving, here:
     assert here.rows("select 1 from subscriptions where managed") == []
     assert here.one("select count(*) from subscriptions where status = 'active'") == here.one("select sum(active_count) from plans")
     assert here.one("select is_active from siem_configurations") is False
+    connections = here.rows("select state, stopped_why, sealed_token, cardinality(team_ids) as teams from provisioning_connections")
+    assert {tuple(row.values()) for row in connections} == {("stopped", "arrived", None, 10)}
+    assert here.rows("select 1 from provisioned_people union all select 1 from provisioning_runs") == []
     assert here.one("select member_count from organizations") == MEMBERS
     assert {row["user_count"] for row in here.rows("select user_count from services")} == {MEMBERS}
     texts = here.rows("select key, unlinked, outdated, compared_with from organization_texts order by key")

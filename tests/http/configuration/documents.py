@@ -226,6 +226,19 @@ ACME: Final[dict[str, Any]] = {
                 "acs_url": "https://crm.example.com/saml/acs",
             },
             "user_keys": {"enabled": True, "prefix": "inv", "longest_days": 90, "resource": "https://api.acme.example/invoices"},
+            "provisioning": {
+                "preset": "aws",
+                "base_url": "https://scim.eu-central-1.amazonaws.com/acme/scim/v2/",
+                "token": "env:AWS_TOKEN",
+                "mapping": [
+                    {"attribute": "userName", "source": "address"},
+                    {"attribute": "displayName", "source": "name"},
+                    {"attribute": "name.givenName", "source": "given_name"},
+                    {"attribute": "name.familyName", "source": "family_name"},
+                    {"attribute": "userType", "source": "constant", "argument": "employee"},
+                ],
+                "teams": ["helpers"],
+            },
         },
         "app": {"name": "App", "service_type": "mobile", "redirect_uris": ["com.example.app:/callback"]},
         "wiki": {
@@ -270,6 +283,7 @@ WHOLE: Final[dict[str, Any]] = {
 SECRETS: Final = {
     "SIEM_HEADER": "X-Collector-Key",
     "MAIL_PASSWORD": "correct horse",
+    "AWS_TOKEN": "a-token-of-theirs",
     "SIEM_KEY": "b2b1c5a0",
     "CODEHOST": "3c6e0b8a",
     "DIRECTORY": "reader of people",

@@ -63,6 +63,7 @@ NEVER: Final = {
     ),
     "an owner's word about what a run would do, and a reading that begins now": (
         f"{ORGANIZATION}/upstream-providers/{{provider_id}}/runs",
+        *(f"{SERVICE}/provisioning/{act}" for act in ("activate", "stop", "end", "runs", "people/")),
     ),
     "links that end by themselves, and drafts that wait for an owner": (
         f"{ORGANIZATION}/setup-links",
@@ -127,7 +128,9 @@ def test_an_entry_has_every_field_of_its_endpoints(kind: Any) -> None:
     for endpoint in (kind.make, kind.change):
         body = None if endpoint is None else endpoint.body_type
         if isinstance(body, type) and issubclass(body, msgspec.Struct):
-            translated = {"tier_id", "upstream_provider_id", "user_id", "organization_role", "team", "role"} if kind.translate else set()
+            translated = (
+                {"tier_id", "upstream_provider_id", "user_id", "organization_role", "team", "role", "team_ids"} if kind.translate else set()
+            )
             if kind.name == "trusted_issuers":
                 # Management keys are no part of a document.
                 translated.add("management_key_id")

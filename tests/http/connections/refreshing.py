@@ -72,6 +72,9 @@ class FakeOutbound:
     async def post(self, request: OutboundRequest, timeout: timedelta) -> OutboundAnswer:
         raise AssertionError(request, timeout)
 
+    async def send(self, method: str, request: OutboundRequest, timeout: timedelta, *, most: int) -> OutboundAnswer:
+        raise AssertionError(method, request, timeout, most)
+
     async def get(
         self,
         destination: OutboundDestination,

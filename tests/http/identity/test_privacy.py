@@ -156,7 +156,7 @@ async def test_a_person_has_all_that_is_kept_about_them(scene: PrivacyScene) -> 
     assert set(package) == {
         *("user_id", "email", "created_at", "memberships", "login_events_count", "login_events", "oauth_identities", "mfa_events"),
         *("management_keys", "user_keys", "passkeys", "consents", "devices", "profile", "directory_profiles", "service_roles"),
-        *("fields", "service_metadata", "terms", "blocked_clients"),
+        *("fields", "service_metadata", "terms", "blocked_clients", "people_there"),
     }
     assert (package["user_id"], package["email"], package["login_events_count"]) == (str(bob.user), bob.email, 3)
     (membership,) = package["memberships"]

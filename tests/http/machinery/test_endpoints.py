@@ -118,6 +118,8 @@ def test_making_keys_and_secrets_is_limited() -> None:
     webhook = f"{webhooks}/{{webhook_id}}"
     assert limited == {
         *(f"POST {service}/api-keys", f"POST {service}/client-secrets", f"POST {webhooks}", f"PATCH {webhook}"),
+        *(f"POST {service}/provisioning/runs{act}" for act in ("", "/{run_id}/go-on", "/{run_id}/leave")),
+        f"POST {service}/provisioning/people/{{user_id}}/try-again",
         f"POST {service}/signals/streams/{{stream_id}}/verification",
         *(
             f"POST {connection}/runs{act}"

@@ -50,7 +50,7 @@ def shown_in_windows() -> Sequence[Endpoint]:
 
 
 def address(one: Endpoint, world: World, scene: FilledOrganization, **instead: str) -> str:
-    named = {**named_in(world, scene), **_NAMED, **instead}
+    named = {**named_in(world, scene, one.path), **_NAMED, **instead}
     if one.path.startswith(OF_PLATFORM):
         named |= {"key": "badge"} | {name: str(world.of_platform[of]) for name, of in _OF_PLATFORM.items()}
     path = one.path

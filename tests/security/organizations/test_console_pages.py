@@ -66,6 +66,10 @@ NOT_SHOWN: Final[Mapping[str, str]] = {
         for picture in ("logo", "dark-logo", "favicon", "background")
     },
     "POST /ui/o/{org_slug}/applications/{service_slug}/logo/remove": "the application names no logo",
+    **{
+        f"POST /ui/o/{{org_slug}}/applications/{{service_slug}}/people-there/{act}": "the connection outwards of the walk is a draft"
+        for act in ("run", "stop")
+    },
     "POST /ui/o/{org_slug}/settings/billing": "there is no payment provider here",
     **{str(one): "it stands there for ten minutes after a change" for one in CONSOLE if one.path.endswith("/undo")},
 }

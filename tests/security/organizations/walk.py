@@ -231,6 +231,15 @@ CHANGES: Final = (
     Step("PUT", f"{SHOP}/signals", {"events": ["session-revoked"], "hosts": ["{slug}.example"]}, by="owner"),
     Step("POST", f"{SHOP}/signals/streams/{{stream_id}}/verification"),
     Step("DELETE", f"{SHOP}/signals", by="owner"),
+    Step("PUT", f"{SHOP}/provisioning", {"base_url": "https://board.example/scim"}),
+    Step("POST", f"{SHOP}/provisioning/activate", {"digest": "0" * 64}, by="owner", refused=409),
+    Step("POST", f"{SHOP}/provisioning/stop"),
+    Step("POST", f"{SHOP}/provisioning/people/{{user_id}}/try-again"),
+    Step("POST", f"{SHOP}/provisioning/runs", refused=409),
+    Step("POST", f"{SHOP}/provisioning/runs/{{run_id}}/go-on", {"digest": "0" * 64}, by="owner", refused=409),
+    Step("POST", f"{SHOP}/provisioning/runs/{{run_id}}/leave", by="owner"),
+    Step("POST", f"{SHOP}/provisioning/end", by="owner", refused=409),
+    Step("DELETE", f"{SHOP}/provisioning", by="owner"),
     Step("PATCH", f"{SHOP}/user-key-settings", {"most_keys": 3, "resource": "https://api.example/"}),
     Step("PATCH", f"{SHOP}/permissions/{{permission_key}}", {"description": "Described anew"}),
     Step("POST", f"{SHOP}/roles", {"slug": "new", "name": "New", "permissions": ["read"]}),
@@ -641,7 +650,7 @@ class OrganizationWalker:
         scene = self._world.asked
         known = {**known_of(self._world, scene), **known_of(self._world, self._world.others[0], "first ")}
         path = step.path
-        named = {**known, **named_in(self._world, scene)}
+        named = {**known, **named_in(self._world, scene, path)}
         for name, value in (step.ids or {}).items():
             named[name] = _filled(value, known)
         for name in parameters(path):
@@ -707,10 +716,11 @@ def known_of(world: World, scene: FilledOrganization, prefix: str = "") -> Mappi
     return {f"{prefix}{name}": text for name, text in known.items()}
 
 
-def named_in(world: World, scene: FilledOrganization) -> Mapping[str, str]:
-    """What the parameters of paths name in this organization."""
+def named_in(world: World, scene: FilledOrganization, path: str = "") -> Mapping[str, str]:
+    """What the parameters of paths name in this organization. A run is one of its directory, or of a connection outwards."""
     known = known_of(world, scene)
-    ids = {name: str(scene.ids[of]) for name, of in _NAMED.items()}
+    outwards = {"run_id": "provisioning_runs"} if "/provisioning/" in path or "/people-there/" in path else {}
+    ids = {name: str(scene.ids[of]) for name, of in {**_NAMED, **outwards}.items()}
     return {**known, **ids, **dict.fromkeys(("org_id", "group_id"), known["org_id"])}
 
 

@@ -695,6 +695,28 @@ class World:
         scene.ids["proposals"] = self._proposal_of(scene)
         self._put("logout_receivers", service_id=shop)
         self._put("signal_settings", service_id=shop, events=["session-revoked"], hosts=[f"{scene.slug}.example"], updated_at="now")
+        connection = self._put(
+            "provisioning_connections",
+            org_id=scene.tenant.id,
+            service_id=shop,
+            preset="generic",
+            base_url=f"https://{scene.slug}.example/scim",
+            sealed_token=b"of no ring",
+            token_set_at="now",
+            mapping='[{"attribute": "userName", "source": "address"}]',
+            state="draft",
+        )
+        sent = {"connection_id": connection, "user_id": self.bob.user}
+        self._put("provisioned_people", **sent, far_id=f"{scene.slug}-7", active=True, state="left_out", why="no_answer")
+        self._put("provisioning_marks", **sent)
+        run = self._put("provisioning_runs", connection_id=connection, kind="plan", state="waiting", settings_digest=b"d", digest=b"d")
+        self._put("provisioning_run_people", run_id=run, what="made", user_id=self.bob.user)
+        self._people.change(
+            "insert into provisioning_exchanges (connection_id, at, method, path, said, has_failed)"
+            " values (%s, now(), 'GET', '/Users', '', false)",
+            connection,
+        )
+        scene.ids["provisioning_runs"] = run
         scene.ids["signal_streams"] = self._put(
             "signal_streams", service_id=shop, method="poll", events=["session-revoked"], status="enabled"
         )

@@ -22,6 +22,7 @@ from core.domain.identity.privacy import (
     ExportedLogin,
     ExportedManagementKey,
     ExportedPasskey,
+    ExportedPersonThere,
     ExportedProfile,
     ExportedServiceRole,
     ExportedTerms,
@@ -260,6 +261,19 @@ PARTS: Final[tuple[PartAsItStands | PartOfRows, ...]] = (
         rows=f"provisioned_users, scope where user_id = %(user)s and {_in_scope('org_id')}",
         order="org_id",
         thing=ExportedProfile,
+    ),
+    PartOfRows(
+        part="people_there",
+        table="provisioned_people",
+        rows=f"""
+                      scope
+                cross join provisioned_people
+                 join provisioning_connections as connections on connections.id = provisioned_people.connection_id
+                 join all_services on all_services.id = connections.service_id
+                where provisioned_people.user_id = %(user)s and {_in_scope("connections.org_id")}""",
+        order="connections.org_id, all_services.slug",
+        more={"organization": "connections.org_id", "service_slug": "all_services.slug"},
+        thing=ExportedPersonThere,
     ),
     PartOfRows(
         part="service_roles",

@@ -171,7 +171,12 @@ class DirectoryStep(Frozen, kw_only=True):
 
     def has_asked(self, digest: bytes, now: datetime) -> bool:
         """Whether an owner has been asked about exactly this, today or for good."""
-        return self.held_digest == digest and (self.held_since is None or now - self.held_since <= PLAN_LASTS)
+        return was_asked(self.held_digest, self.held_since, digest, now)
+
+
+def was_asked(held: bytes | None, since: datetime | None, digest: bytes, now: datetime) -> bool:
+    """`since` is None for a stop that an owner has left: nobody is asked again about the same."""
+    return held == digest and (since is None or now - since <= PLAN_LASTS)
 
 
 def next_kind(step: DirectoryStep, settings_digest: bytes, now: datetime) -> RunKind:

@@ -44,10 +44,12 @@ from core.domain.federation.oauth.resources import (
     foreign_scopes,
     known,
 )
+from core.domain.federation.signal_grants import signals_asked
 from core.domain.formats import Json
 from core.domain.identifiers import ClientId
 from core.domain.key_proofs import KeyThumbprint, is_thumbprint
 from core.domain.services.clients import describes_itself, read_client_id
+from core.domain.services.resource_servers import SIGNAL_SCOPES
 from core.frozen import Frozen
 
 LONGEST: Final = 2000
@@ -197,6 +199,7 @@ def checked(parameters: Parameters, client: Registered, answers_to: Recipient) -
         key=_key(parameters),
         resources=_resources(parameters),
         foreign_scopes=foreign_scopes((parameters.get("scope") or "").split()) if parameters.resources else (),
+        signal_scopes=signals_asked((parameters.get("scope") or "").split()),
     )
 
 
@@ -275,7 +278,8 @@ def _scopes(parameters: Parameters) -> tuple[str, ...]:
     if len(given) > LONGEST or not _SCOPES.fullmatch(given):
         raise AuthorizationRefused(AuthorizationErrorCode.INVALID_SCOPE, "scope: must be a list of scopes, separated by spaces")
     scopes = known(given.split())
-    if not scopes and not parameters.resources:
+    # Whether the two scopes of signals are known, the database says.
+    if not scopes and not parameters.resources and SIGNAL_SCOPES.isdisjoint(given.split()):
         raise AuthorizationRefused(AuthorizationErrorCode.INVALID_SCOPE, "scope: none of these scopes is known")
     return scopes
 

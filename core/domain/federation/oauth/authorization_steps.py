@@ -134,6 +134,8 @@ class Progress(Frozen):
     """The page has asked whether the person belongs to the application's organization. The person may answer another time."""
     cannot_prove: bool = False
     """The page that asks for a fresh proof has found no way in which the person could give one."""
+    signals: bytes | None = None
+    """What the page has shown of signals, as a digest. It counts with `consented`."""
     must_choose: bool = False
     """Several accounts are signed in in this browser, and nothing says which of them the application gets; see `must_choose`."""
 
@@ -382,7 +384,8 @@ def _has_shown_both(signed_in: SignedInPerson) -> bool:
 def _must_consent(request: AuthorizationRequest, application: RequestingApplication, signed_in: SignedInPerson, progress: Progress) -> bool:
     if progress.consented:
         return False
-    if AuthorizationPrompt.CONSENT in request.prompts or proves_nothing(request.recipient.redirect_uri):
+    # An owner may have named other events and hosts since the person was asked last.
+    if request.signal_scopes or AuthorizationPrompt.CONSENT in request.prompts or proves_nothing(request.recipient.redirect_uri):
         return True
     if not relies_on_consent(application, signed_in):
         return False

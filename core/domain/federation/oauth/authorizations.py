@@ -245,12 +245,19 @@ class AuthorizationRequest(Frozen, kw_only=True):
     """The identifiers of the APIs that the application wants tokens for."""
     foreign_scopes: tuple[str, ...] = ()
     """The words of `scope` that are none of ours: scopes of these APIs."""
+    signal_scopes: tuple[str, ...] = ()
+    """The scopes of signals that it asks for. Nobody but a person who may manage integrations grants them."""
     pushed: bytes | None = None
     """The digest of the pushed request that this one came by. It is good for one code."""
     key: KeyThumbprint | None = None
     """The key that the code is bound to, as `dpop_jkt` or a pushed request's proof names it."""
     described: Mapping[str, Json] | None = None
     """What a client that nobody has placed yet says of itself; see `consents.py`."""
+
+    @property
+    def granted_scopes(self) -> tuple[str, ...]:
+        """What a code for this request is good for."""
+        return (*self.scopes, *self.signal_scopes)
 
 
 def stored(request: AuthorizationRequest) -> Mapping[str, Json]:
@@ -272,6 +279,7 @@ def stored(request: AuthorizationRequest) -> Mapping[str, Json]:
         "subject": None if request.subject is None else str(request.subject),
         "resource": list(request.resources),
         "foreign_scope": list(request.foreign_scopes),
+        "signal_scope": list(request.signal_scopes),
         "pushed": None if request.pushed is None else request.pushed.hex(),
         "dpop_jkt": request.key,
         "described": request.described,
@@ -295,6 +303,7 @@ def restored(kept: Mapping[str, Any]) -> AuthorizationRequest:
         subject=UserId(UUID(kept["subject"])) if "subject" in kept else None,
         resources=tuple(kept.get("resource", ())),
         foreign_scopes=tuple(kept.get("foreign_scope", ())),
+        signal_scopes=tuple(kept.get("signal_scope", ())),
         pushed=bytes.fromhex(kept["pushed"]) if "pushed" in kept else None,
         key=kept.get("dpop_jkt"),
         described=kept.get("described"),

@@ -77,7 +77,7 @@ def bounded(request: AuthorizationRequest, *, is_agent: bool, agents_allowed: bo
         raise AuthorizationRefused(AuthorizationErrorCode.ACCESS_DENIED, AGENTS_FORBIDDEN, recorded_as=RefusalReason.AGENTS_FORBIDDEN)
     if len(set(request.resources)) != 1:
         raise AuthorizationRefused(AuthorizationErrorCode.INVALID_TARGET, ONE_API, recorded_as=RefusalReason.AGENT_TARGET)
-    return replace(request, scopes=(), resources=request.resources[:1])
+    return replace(request, scopes=(), signal_scopes=(), resources=request.resources[:1])
 
 
 def grant_end(days: int | None, now: datetime) -> datetime:
@@ -130,6 +130,8 @@ class ConsentChoice(Frozen):
     """What the page has shown of a metadata client."""
     name: str = ""
     """The name that the page has shown of a client that nobody has placed yet."""
+    signals: bytes | None = None
+    """What the page has shown of signals."""
 
 
 NO_CHOICE: Final = ConsentChoice()

@@ -23,7 +23,7 @@ from core.domain.identity.flows import Flow, FlowOver, FlowPurpose, Prompt, Want
 from core.domain.mail import Email
 from core.domain.services.clients import describes_itself
 from core.frozen import replace
-from core.usecases.federation.authorizations import AGREED, FinishedAuthorization, Outcome, UnfinishedAuthorization
+from core.usecases.federation.authorizations import AGREED, AGREED_SIGNALS, FinishedAuthorization, Outcome, UnfinishedAuthorization
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.accepts import Raw
 from entrypoints.http.machinery.answers import SELF, Answer, NoBody, PagePolicy, redirect
@@ -92,7 +92,8 @@ class AuthorizationQuery(msgspec.Struct, frozen=True):
     """Must be `code`."""
     scope: str = ""
     """Some of `openid profile email organization roles groups offline_access`, separated by spaces. Other scopes are ignored. Without any,
-    the tokens have no scopes.
+    the tokens have no scopes. `ssf.manage` and `ssf.read` are for shared signals: only a person who may manage the integrations of the
+    service's organization grants them, on a page each time, and for anybody else they are ignored.
     """
     state: str = ""
     """A text that the answer repeats."""
@@ -266,7 +267,11 @@ async def _stepped_up(call: AnyCall, postern: Postern, flow: Flow, outcome: Unfi
     """Begins the same request again for what its scopes ask of the sign-in, in a new flow, because a flow takes one sign-in. The person is
     not asked again what they have allowed.
     """
-    request = {**flow.request, AGREED: str(outcome.signed_in.user)} if outcome.agreed and outcome.signed_in is not None else flow.request
+    request = flow.request
+    if outcome.agreed and outcome.signed_in is not None:
+        request = {**request, AGREED: str(outcome.signed_in.user)}
+        if outcome.signals is not None:
+            request = {**request, AGREED_SIGNALS: outcome.signals.digest.hex()}
     asked = _wanted(outcome)
     wanted = replace(flow.wanted, prompt=Prompt.LOGIN, max_age=asked.max_age, second_factor=asked.second_factor)
     return await begin(call, postern, FlowPurpose.AUTHORIZE, request, wanted, service=flow.service)

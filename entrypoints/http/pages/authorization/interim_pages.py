@@ -142,6 +142,8 @@ class ConsentForm(BoundForm, frozen=True, kw_only=True):
     """The name that the page has shown of a client that nobody has allowed yet."""
     days: Literal["", "1", "7", "30", "90"] = ""
     """How long an agent may act."""
+    signals: Annotated[str, msgspec.Meta(max_length=_DIGEST)] = ""
+    """What the page has shown of signals, as a digest."""
 
 
 @page.get(CONSENT, caller=BROWSER, limit=PAGE_LOADS, policy=IN_POPUP, advice=advice, refuses=_REFUSES)
@@ -159,8 +161,9 @@ async def show_consent(call: Call[None, FlowLink], postern: Postern) -> Page:
             more = {
                 "named": outcome.application.name,
                 "hidden": _hidden(outcome),
-                "scopes": request.scopes,
+                "scopes": request.scopes if outcome.signals is None else request.granted_scopes,
                 "resources": _shown(outcome),
+                "signals": _signals(outcome),
                 "has_second_factor": can_show,
                 "days": _days(outcome, postern.foundation.clock.now()),
                 **where,
@@ -183,7 +186,9 @@ async def answer_consent(call: Call[ConsentForm], postern: Postern) -> Page:
         match call.body.answer:
             case "allow":
                 days = int(call.body.days) if call.body.days else None
-                choice = ConsentChoice(ticked(call.body.scopes), days, _digest(call.body.document), call.body.name)
+                choice = ConsentChoice(
+                    ticked(call.body.scopes), days, _digest(call.body.document), call.body.name, _digest(call.body.signals)
+                )
                 try:
                     outcome = await authorizations.allow(flow, call.caller, call.actor, call.client, choice)
                 except ClientRefused as refusal:
@@ -200,10 +205,19 @@ async def answer_consent(call: Call[ConsentForm], postern: Postern) -> Page:
 
 def _hidden(outcome: UnfinishedAuthorization) -> Mapping[str, str]:
     """What the form says that the page has shown."""
+    signals = {} if outcome.signals is None else {"signals": outcome.signals.digest.hex()}
     document = next((one.document for one in outcome.resources), None)
     if document is None:
-        return {}
-    return {"document": document.hex(), **({} if outcome.application.unplaced is None else {"name": outcome.application.name})}
+        return signals
+    return {"document": document.hex(), **signals, **({} if outcome.application.unplaced is None else {"name": outcome.application.name})}
+
+
+def _signals(outcome: UnfinishedAuthorization) -> Mapping[str, Sequence[str]] | None:
+    """What the application will be told, and where."""
+    if outcome.signals is None:
+        return None
+    settings = outcome.signals.settings
+    return {"events": [one.value.replace("-", "_") for one in settings.events], "hosts": settings.hosts}
 
 
 def _shown(outcome: UnfinishedAuthorization) -> list[Mapping[str, Any]]:

@@ -122,7 +122,8 @@ async def shown_record(
         sections=sections,
         at_fault=None if given is None else visit.here(f"{resource.one}/{given.section.name}"),
         opened=opened,
-        below=[(visit.text(label), visit.here(where)) for label, where, of in resource.below if visit.may(of)],
+        # Nothing stands below what is not there yet.
+        below=[(visit.text(label), visit.here(where)) for label, where, of in resource.below if record is not None and visit.may(of)],
         meanwhile=meanwhile,
         told=told,
         undos=await offered(visit, record, resource.undoables),
@@ -254,6 +255,9 @@ def act_pages(resource: Resource, act: Act) -> Sequence[Endpoint]:
 
     async def question(visit: PageVisit, texts: Mapping[str, Any], errors: Mapping[str, str] = NO_ERRORS) -> bytes:
         record = await resource.find(visit)
+        if record is None and act.facts:
+            # Somebody has removed it, or it was never there: the question is about nothing.
+            raise NotFound("There is nothing to ask about")
         digest = "" if act.seen is None else act.seen(record)
         example = {_seen_field(endpoint): digest} if digest else example_of(shape) or None
         head = _head(resource, visit, record, f"ask_{act.name}_title", visit.curl(endpoint, body=example))

@@ -29,7 +29,7 @@ from core.domain.texts.rules import OwnText, canonical
 from core.frozen import names_of
 from entrypoints.http.machinery.fields import example
 from entrypoints.http.routes.configuration.kinds import Fields, ObjectKind, References, Within, before_any, entry
-from entrypoints.http.routes.federation import saml, scim_settings
+from entrypoints.http.routes.federation import provisioning, saml, scim_settings
 from entrypoints.http.routes.platform import governance
 from entrypoints.http.routes.services import plans, proxies, resource_servers, service_claims, service_roles, services, user_keys
 from entrypoints.http.routes.tenancy import (
@@ -158,6 +158,7 @@ _OF_SAML: Final = frozenset(
 _OF_LDAP: Final = frozenset({*names_of(LdapChange), "bind_password"})
 _RULES: Final = SignInRules()
 _Tier = Annotated[str, example("professional")]
+_TeamSlug = Annotated[str, example("support")]
 _RouteProvider = Annotated[str, example("upstream_providers/Acme login")]
 
 
@@ -481,6 +482,22 @@ async def _assignment(fields: Fields, place: ObjectPlace, _references: Reference
     raise BadRequest("an assignment is called `<role of the service> to team <team>` or `<role of the service> to role <role>`")
 
 
+def _stated_mapping(value: Any) -> Any:
+    """Without arguments that sources do not take."""
+    return [{name: said for name, said in one.items() if said is not None} for one in value]
+
+
+async def _with_teams(fields: Fields, place: ObjectPlace, references: References) -> Fields:
+    sent = {name: value for name, value in fields.items() if name != "teams"}
+    slugs = fields.get("teams")
+    if slugs is None:
+        return sent
+    known = await references.ids("teams", place.organization, slugs)
+    if missing := [slug for slug in slugs if slug not in known]:
+        raise BadRequest(f"teams: there is no team «{missing[0]}»")
+    return {**sent, "team_ids": [str(known[slug]) for slug in slugs]}
+
+
 def _stored_keys(value: Any) -> Any:
     """What is no set of keys stays as it is: the endpoint refuses it."""
     try:
@@ -628,6 +645,21 @@ SERVICE_KINDS: Final = (
         is_single=True,
         standing=before_any(proxies.ProxyBody, ProxySettings),
         unordered=frozenset({"hosts"}),
+    ),
+    # After the teams that it names. What a document changes is a draft: an owner makes it active, and gives the token to the page.
+    ObjectKind(
+        name="provisioning",
+        within=Within.SERVICE,
+        entry=entry("ProvisioningEntry", provisioning.ProvisioningBody, without=("team_ids",), more={"teams": Sequence[_TeamSlug] | None}),
+        shown_by=provisioning.get_provisioning,
+        change=provisioning.set_provisioning,
+        end=provisioning.remove_provisioning,
+        is_single=True,
+        secrets=("token",),
+        sends_all=True,
+        unordered=frozenset({"attributes_left_out", "teams"}),
+        stored={"base_url": lambda url: url.rstrip("/"), "mapping": _stated_mapping},
+        translate=_with_teams,
     ),
     # The keys name an API that the service stands for.
     ObjectKind(

@@ -15,6 +15,7 @@ from entrypoints.http.routes.federation import (
     logout_notices,
     oidc,
     polls,
+    provisioning,
     pushed_requests,
     saml,
     scim_discovery,
@@ -27,12 +28,15 @@ from entrypoints.http.routes.federation import (
     token_preview,
     unplaced_clients,
 )
+from entrypoints.http.routes.federation.provisioning import runs as provisioning_runs
 
 ROUTES: Final = Endpoints.of(
     grants,
     device_flow,
     given_sessions,
     oidc,
+    provisioning,
+    provisioning_runs,
     pushed_requests,
     logout_notices,
     saml,

@@ -51,6 +51,9 @@ class SignalStreamRecord(msgspec.Struct, frozen=True, kw_only=True):
     """What the application says of the stream."""
     status: Annotated[str, example("enabled")]
     """`enabled`, `paused` or `disabled`, as the application has set it."""
+    granted_by: Annotated[str, example("ada@example.org")] | None
+    """The member who let the application make the stream. It ends when they may no longer manage integrations. None for a stream that the
+    application made by a token of its own."""
     created_at: CreatedAt
     updated_at: UpdatedAt
 
@@ -125,6 +128,7 @@ def _stream(stream: SignalStream, settings: SignalSettings) -> SignalStreamRecor
         events=[one.value for one in stream.delivered(settings)],
         description=stream.description,
         status=stream.status.value,
+        granted_by=stream.granter,
         created_at=stream.created_at,
         updated_at=stream.updated_at,
     )

@@ -188,7 +188,7 @@ async def create_stream(call: Call[NewStream, None, None, SignalCaller], postern
     """
     body = call.body
     request = StreamRequest(**_delivery(body.delivery), events=body.events_requested or None, description=body.description, stated={})
-    stream = await postern.federation.signal_streams.create(call.caller, request, call.request.sender.actor(None))
+    stream = await postern.federation.signal_streams.create(call.caller, request, call.request.sender.actor(call.caller.person))
     return _shown(stream, call.caller, postern)
 
 
@@ -231,7 +231,7 @@ async def delete_stream(call: Call[None, StreamQuery, None, SignalCaller], poste
     What waits for it goes with it.
     """
     stream = SignalStreamId(call.query.stream_id)
-    await postern.federation.signal_streams.delete(call.caller, stream, call.request.sender.actor(None))
+    await postern.federation.signal_streams.delete(call.caller, stream, call.request.sender.actor(call.caller.person))
     return NO_BODY
 
 
@@ -252,7 +252,7 @@ async def set_stream_status(call: Call[StreamStatusBody, None, None, SignalCalle
     """
     body = call.body
     stream = await postern.federation.signal_streams.set_status(
-        call.caller, SignalStreamId(body.stream_id), body.status, body.reason, call.request.sender.actor(None)
+        call.caller, SignalStreamId(body.stream_id), body.status, body.reason, call.request.sender.actor(call.caller.person)
     )
     return _status(stream)
 
@@ -264,7 +264,7 @@ async def verify_stream(call: Call[VerificationBody, None, None, SignalCaller], 
     A signal of the type `verification` follows within seconds. A stream may ask once in 10 seconds.
     """
     body = call.body
-    actor = call.request.sender.actor(None)
+    actor = call.request.sender.actor(call.caller.person)
     await postern.federation.signal_streams.verify(call.caller, SignalStreamId(body.stream_id), body.state, actor)
     return NO_BODY
 
@@ -280,7 +280,7 @@ async def _changed(call: Call[StreamUpdate, None, None, SignalCaller], postern: 
         stated=stated,
     )
     stream = await postern.federation.signal_streams.change(
-        caller, SignalStreamId(body.stream_id), request, call.request.sender.actor(None), replaces=replaces
+        caller, SignalStreamId(body.stream_id), request, call.request.sender.actor(caller.person), replaces=replaces
     )
     return _shown(stream, caller, postern)
 

@@ -235,6 +235,21 @@ class ProfileExport(msgspec.Struct, frozen=True, kw_only=True):
     """The name to show."""
 
 
+class PersonThereExport(msgspec.Struct, frozen=True, kw_only=True):
+    """The person in the system of an application, to which an organization sends its people."""
+
+    organization_id: UUID
+    """The organization of the application."""
+    service_slug: Annotated[str, example("billing")]
+    """The application."""
+    user_name: Annotated[str, example("ada@acme.example")] | None
+    """The name that was sent."""
+    id_there: Annotated[str, example("2819c223")] | None
+    """The id there; null for somebody who is not there."""
+    is_active: Annotated[bool, example(True)]
+    """Whether the person is active there."""
+
+
 class ServiceRoleExport(msgspec.Struct, frozen=True):
     """A role that the person holds in a service by an assignment."""
 
@@ -320,6 +335,8 @@ class PersonalDataExport(msgspec.Struct, frozen=True, kw_only=True):
     """What the person said of themselves; null in an export for an organization."""
     directory_profiles: Sequence[ProfileExport]
     """Data that directories of organizations have sent by SCIM."""
+    people_there: Sequence[PersonThereExport]
+    """The systems of applications to which organizations have sent the person."""
     service_roles: Sequence[ServiceRoleExport]
     """The roles that the person holds in services: assigned to the person, to a team or to a role of the organization."""
     fields: Sequence[FieldsExport]
@@ -426,6 +443,7 @@ async def parts_of_export(exported: Exported) -> AsyncGenerator[bytes, None]:
         "devices": [_device(one) for one in export.devices],
         "profile": None if export.own_profile is None else _own_profile(export.own_profile),
         "directory_profiles": [_profile(one) for one in export.profiles],
+        "people_there": [_there(one) for one in export.people_there],
         "service_roles": [ServiceRoleExport(one.organization, one.service_slug, one.role) for one in export.service_roles],
         "fields": [FieldsExport(one.organization, one.values) for one in export.fields],
         "service_metadata": {str(service): metadata for service, metadata in export.metadata.items()},
@@ -471,6 +489,16 @@ def _own_profile(one: privacy.ExportedOwnProfile) -> OwnProfileExport:
         language=one.held.language,
         updated_at=told.updated_at,
         picture=None if picture is None else PictureExport(media_type=picture.media_type, content=b64encode(picture.content).decode()),
+    )
+
+
+def _there(one: privacy.ExportedPersonThere) -> PersonThereExport:
+    return PersonThereExport(
+        organization_id=one.organization,
+        service_slug=one.service_slug,
+        user_name=one.user_name,
+        id_there=one.far_id,
+        is_active=one.is_active,
     )
 
 

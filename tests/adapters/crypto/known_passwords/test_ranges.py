@@ -30,6 +30,9 @@ class Service:
     async def post(self, request: OutboundRequest, timeout: timedelta) -> OutboundAnswer:
         raise NotImplementedError
 
+    async def send(self, method: str, request: OutboundRequest, timeout: timedelta, *, most: int) -> OutboundAnswer:
+        raise NotImplementedError
+
     async def get(
         self,
         destination: OutboundDestination,

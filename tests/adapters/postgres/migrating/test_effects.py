@@ -22,6 +22,8 @@ ROWS: Final[Mapping[str, int]] = {
     # As many as there are services, or a few for each.
     **dict.fromkeys(("all_services", "former_services", "plans", "client_secrets", "saml_configurations", "saml_certificates"), 50_000),
     "service_logos": 50_000,
+    # At most a hundred an organization, and a few in most that have any.
+    "signal_streams": 100_000,
     **dict.fromkeys(("service_roles", "permissions", "service_claims", "api_keys", "resource_servers"), 100_000),
     # The installation's own.
     **dict.fromkeys(("tiers", "signing_keys", "server_secrets", "billing_sweeps", "logout_expiry", "schema_migrations"), 100),

@@ -49,7 +49,7 @@ _RECOGNISED = {
     *("pushed_requests", "used_key_proofs"),
     *("logos", "look_pictures", "service_logos", "audit_links", "installation_texts"),
     # Of what a directory says, and of what a run would do.
-    *("directory_runs", "directory_people", "directory_groups"),
+    *("directory_runs", "directory_people", "directory_groups", "provisioning_runs"),
 }
 # Rows of services have a part of their own, which comes before the services.
 _IN_TWO_PARTS = "former_slugs"

@@ -97,6 +97,7 @@ async def test_all_of_it_goes_and_nothing_of_another(store: Store, remains: Post
         "service_logos": 1,
         "proxies": 1,
         "proxy_hosts": 1,
+        "provisioning_connections": 1,
         "signal_settings": 1,
         "signal_streams": 5,
         "client_secrets": 2,

@@ -21,6 +21,8 @@ NOT_BY_AGE = {
     "ForsakenDeliveries",
     "ReceivedSignIns",
     "DeliveriesOfNobody",
+    # A right that has ended has no age.
+    "EndedSignalGrants",
     # Parts of tables: the functions of the schema ask.
     "PastLoginEvents",
     "PastEvents",

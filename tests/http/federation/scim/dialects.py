@@ -591,13 +591,38 @@ organization. Before the third and the fourth list, the owner of the organizatio
 teams. Before the last two, the owner has mapped attributes to fields of the organization.
 """
 
+_OUTWARDS: Final = """
+## Systems to which people are sent
+
+Postern also sends people to systems of others ([People there](guides/directories/people-there.md)). A preset says how a
+system differs. We have these facts from the public documents of Amazon Web Services and Slack, as they stood in November
+2026. **Neither was tried**: tests send people to servers of our own that behave as the documents say
+(`ops/stand_ins/far_dialects.py`), to `scim2-server` by other authors, and to another Postern.
+
+| what | SCIM 2.0 | Postern | Slack | AWS IAM Identity Center |
+|---|---|---|---|---|
+| base address | as the system says | `https://id.example.org/scim/v2` | `https://api.slack.com/scim/v2` | `https://scim.{region}.amazonaws.com/{tenant}/scim/v2` |
+| `userName` | any text | an e-mail address | any text; Slack makes a name of at most 21 characters from an address | any text |
+| required besides | nothing | nothing | an e-mail address | `displayName`, `name.givenName`, `name.familyName` |
+| refused | nothing | nothing | nothing | `password`, `ims`, `photos`, `x509Certificates`, `entitlements`, `groups` |
+| several values of an attribute | yes | yes | yes | no: one address, which is the primary one |
+| `PATCH` | yes | yes | yes | yes, with one operation on `userName` and on `active` |
+| filters | `eq` of any attribute | `eq` of `userName`, `externalId`, addresses | `eq` | `eq` of `userName` and `externalId` alone |
+| lists | pages of 100 | pages of 100 | pages of up to 1000 | the first 50, without `startIndex`, so people are asked for one by one |
+| `DELETE` of a person | deletes | deletes, or ends the membership | deactivates | deletes |
+| limits | as the system says | 429 with `Retry-After` | a minute: 600 writes, 180 of them that make and 180 that change people; 1000 reads | 429, without a number |
+
+The sources are "SCIM API reference" and "SCIM API rate limits" of Slack's developer documents, and the pages CreateUser,
+PutUser, PatchUser, ListUsers and "Limitations" of "IAM Identity Center SCIM Implementation Developer Guide".
+"""  # noqa: E501 - a row of a table is one line
+
 
 def render() -> str:
     parts = [_HEAD]
     for directory, shapes in {**CORPORA, **TEAM_CORPORA, **MAPPED_CORPORA}.items():
         parts.append(f"\n## {directory}\n\n| what | request | answer |\n|---|---|---|\n")
         parts += [f"| {one.what} | {_request(one)} | {one.status} |\n" for one in shapes]
-    return "".join(parts)
+    return "".join([*parts, _OUTWARDS])
 
 
 def _request(one: Shape) -> str:

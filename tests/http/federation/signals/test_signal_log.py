@@ -86,6 +86,8 @@ async def test_a_member_sends_a_verification(signalling: Signalling) -> None:
     assert [row["event_type"] for row in await told(signalling, stream)] == ["verification"]
     (event,) = [one for one in signalling.told() if one["name"] == "signal_stream.verification"]
     assert (event["actor_id"], event["target_id"]) == (admin.user, stream["stream_id"])
+    (entry,) = signalling.audited("signal_stream.tested")
+    assert (entry["actor_id"], entry["target_id"]) == (admin.user, stream["stream_id"])
 
 
 async def test_a_stream_that_its_application_disabled_is_sent_nothing(signalling: Signalling) -> None:

@@ -7,6 +7,7 @@ from entrypoints.http.pages.console.organization.applications import (
     claims,
     looks,
     overview,
+    people_there,
     proxy,
     rights,
     saml,
@@ -29,5 +30,6 @@ PAGES: Final = (
     *claims.PAGES,
     *proxy.PAGES,
     *saml.PAGES,
+    *people_there.PAGES,
     *signals.PAGES,
 )

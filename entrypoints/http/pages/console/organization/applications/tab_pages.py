@@ -24,6 +24,7 @@ from entrypoints.http.pages.console.resource_pages import pages, record_page, se
 from entrypoints.http.pages.console.resources import Ending, Making, Resource, Section
 from entrypoints.http.pages.console.undo import undo_pages
 from entrypoints.http.pages.console.visit import DoneLink, Head, Page, PageVisit
+from entrypoints.http.routes.federation.provisioning import get_provisioning
 from entrypoints.http.routes.federation.signals import get_signals
 from entrypoints.http.routes.federation.token_preview import preview_tokens
 from entrypoints.http.routes.services.api_keys import create_api_key, delete_api_key, get_api_key, list_api_keys
@@ -192,6 +193,7 @@ _BELOW_TOKENS: Final = (
     ("console.user_keys.title", applications.USER_KEYS, list_user_keys),
     ("console.signals.title", applications.SIGNALS, get_signals),
 )
+_BELOW_ACCESS: Final = (("console.people_there.title", applications.PEOPLE_THERE, get_provisioning),)
 
 
 async def _lists(
@@ -221,7 +223,7 @@ async def _lists(
 @console.get(applications.ACCESS, of=list_service_roles, also=(list_assignments, list_service_permissions, list_plans))
 async def show_access(call: Call[None, DoneLink, ServicePath, Any], postern: Postern) -> Page:
     """Show who has which role in an application, and what there is to have."""
-    return await _lists(PageVisit(call, postern), applications.ACCESS_POSITION, _ACCESS)
+    return await _lists(PageVisit(call, postern), applications.ACCESS_POSITION, _ACCESS, _BELOW_ACCESS)
 
 
 @console.get(applications.TOKENS, of=list_client_secrets, also=(list_api_keys, list_service_claims))

@@ -1,0 +1,326 @@
+"""The client of SCIM (RFC 7644) over the guarded client: people in the systems of applications.
+
+An answer is read at most to a length, and in parts: a page of a hundred people must not hold up the event loop. Nothing is followed
+elsewhere, because the token belongs to one host.
+"""
+
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from datetime import timedelta
+from email.utils import parsedate_to_datetime
+from typing import Any, Final
+from urllib.parse import quote
+
+import msgspec
+import trio
+
+from core.domain.federation.provisioning.people import (
+    ACTIVE,
+    EXTERNAL_ID,
+    LONGEST_FAR_ID,
+    USER_NAME,
+    FarIdentity,
+    Value,
+    Wanted,
+    found_at,
+    place_of,
+    resource_of,
+)
+from core.domain.outbound import NotADestination, destination
+from core.frozen import Frozen
+from ports.federation.provisioning_runs import (
+    FarExchange,
+    FarFailed,
+    FarFault,
+    FarOtherId,
+    FarPage,
+    FarPerson,
+    FarRefused,
+    FarSite,
+)
+from ports.outbound import Outbound, OutboundAnswer, OutboundFailed, OutboundRequest
+from ports.system import Clock
+
+LONGEST_SCIM_ANSWER: Final = 1 << 20
+PATIENCE: Final = timedelta(seconds=20)
+_MEDIA_TYPE: Final = "application/scim+json"
+_PATCH_SCHEMA: Final = "urn:ietf:params:scim:api:messages:2.0:PatchOp"
+_LONGEST_SAID: Final = 300
+_LONGEST_TYPE: Final = 50
+_SHORTEST_VALUE: Final = 3
+# People in one turn of the event loop: one takes a few hundredths of a millisecond.
+_A_TURN: Final = 10
+_ADDRESS: Final = re.compile(r"[^\s\"'<>()]+@[^\s\"'<>()]+")
+_QUOTED: Final = re.compile(r"\"[^\"]*\"|'[^']*'|“[^”]*”|`[^`]*`")
+_NUMBER: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f-]{27}|[0-9]{4,}", re.IGNORECASE)
+_TYPE: Final = re.compile(r"[A-Za-z]{1,50}")
+
+
+class _Listed(msgspec.Struct):
+    resources: list[msgspec.Raw] = msgspec.field(name="Resources", default_factory=list)
+    total: int | str | None = msgspec.field(name="totalResults", default=None)
+
+
+_LISTED: Final = msgspec.json.Decoder(_Listed)
+_RESOURCE: Final = msgspec.json.Decoder(dict[str, Any])
+
+
+class ScimClient:
+    """Implements `ports.federation.provisioning_runs.FarSide`."""
+
+    def __init__(self, outbound: Outbound, clock: Clock) -> None:
+        self._outbound = outbound
+        self._clock = clock
+
+    async def page(self, site: FarSite, start: int, count: int) -> FarPage:
+        answer = await self._asked(site, "GET", f"/Users?startIndex={start}&count={count}", "/Users?startIndex")
+        return await self._page(site, answer)
+
+    async def find(self, site: FarSite, attribute: str, value: str) -> Sequence[FarPerson]:
+        # A quotation mark in the value would end it, and the rest would be a filter of somebody else's.
+        escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+        asked = quote(f'{attribute} eq "{escaped}"', safe="")
+        answer = await self._asked(site, "GET", f"/Users?filter={asked}&count=10", f"/Users?filter={attribute}", values=[value])
+        found = (await self._page(site, answer)).people
+        # A server that ignores filters answers with everybody.
+        return [one for one in found if _matches(one, attribute, value)]
+
+    async def read(self, site: FarSite, far_id: str) -> FarPerson | None:
+        try:
+            answer = await self._asked(site, "GET", _path(far_id), "/Users/{id}")
+        except FarRefused as refused:
+            if refused.status == 404:
+                return None
+            raise
+        return self._same(self._person(site, answer), far_id)
+
+    async def make(self, site: FarSite, resource: Mapping[str, Any]) -> FarPerson:
+        answer = await self._asked(site, "POST", "/Users", "/Users", resource)
+        made = self._person(site, answer)
+        external = made.identity.external_id
+        if external is not None and external != resource[EXTERNAL_ID]:
+            raise FarOtherId
+        return made
+
+    async def change(self, site: FarSite, theirs: FarPerson, wanted: Wanted, names: Sequence[str]) -> None:
+        far_id = theirs.identity.far_id
+        asked = {name: wanted[name] for name in names}
+        if site.dialect.patches:
+            body: Mapping[str, Any] = {"schemas": [_PATCH_SCHEMA], "Operations": [_operation(name, value) for name, value in asked.items()]}
+            answer = await self._asked(site, "PATCH", _path(far_id), "/Users/{id}", body)
+        else:
+            # What is not named would go with a replacement, so everything of theirs goes back.
+            answer = await self._asked(site, "PUT", _path(far_id), "/Users/{id}", resource_of(asked, theirs.resource))
+        if answer.status != 204 and answer.body:
+            self._same(self._person(site, answer), far_id)
+
+    async def delete(self, site: FarSite, far_id: str) -> bool:
+        if not site.dialect.deletes:
+            return False
+        try:
+            await self._asked(site, "DELETE", _path(far_id), "/Users/{id}")
+        except FarRefused as refused:
+            if refused.status in {405, 501}:
+                return False
+            if refused.status != 404:
+                raise
+        return True
+
+    @staticmethod
+    def _same(person: FarPerson, far_id: str) -> FarPerson:
+        if person.identity.far_id != far_id:
+            raise FarOtherId
+        return person
+
+    async def _page(self, site: FarSite, answer: OutboundAnswer) -> FarPage:
+        try:
+            listed = _LISTED.decode(answer.body)
+            total = int(listed.total) if listed.total is not None else len(listed.resources)
+            people = list[FarPerson]()
+            for at, raw in enumerate(listed.resources):
+                if at % _A_TURN == 0:
+                    await trio.lowlevel.checkpoint()
+                people.append(_made(_RESOURCE.decode(raw)))
+        except (msgspec.DecodeError, ValueError, RecursionError):
+            raise self._malformed(site) from None
+        return FarPage(people, total)
+
+    def _person(self, site: FarSite, answer: OutboundAnswer) -> FarPerson:
+        try:
+            return _made(_RESOURCE.decode(answer.body))
+        except (msgspec.DecodeError, ValueError, RecursionError):
+            raise self._malformed(site) from None
+
+    def _malformed(self, site: FarSite) -> FarFailed:
+        self._note(site, _Said("-", "-"), FarFault.MALFORMED, has_failed=True)
+        return FarFailed(FarFault.MALFORMED)
+
+    async def _asked(
+        self,
+        site: FarSite,
+        method: str,
+        target: str,
+        form: str,
+        body: Mapping[str, Any] | None = None,
+        *,
+        values: Collection[str] = (),
+    ) -> OutboundAnswer:
+        """Raises `FarFailed` and `FarRefused`."""
+        headers = {"accept": f"{_MEDIA_TYPE}, application/json", "authorization": f"Bearer {site.token.reveal()}"}
+        content = b""
+        if body is not None:
+            content = msgspec.json.encode(body)
+            headers["content-type"] = _MEDIA_TYPE
+            values = [*values, *_texts(body)]
+        try:
+            request = OutboundRequest(destination(site.base_url.rstrip("/") + target), content, headers)
+        except NotADestination:
+            raise FarFailed(FarFault.MALFORMED) from None
+        try:
+            answer = await self._outbound.send(method, request, PATIENCE, most=LONGEST_SCIM_ANSWER)
+        except OutboundFailed as failed:
+            self._note(site, _Said(method, form), failed.failure.value, has_failed=True)
+            raise FarFailed(failed.failure.value) from None
+        return self._judged(site, method, form, answer, values)
+
+    def _judged(self, site: FarSite, method: str, form: str, answer: OutboundAnswer, values: Collection[str]) -> OutboundAnswer:
+        status = answer.status
+        if len(answer.body) > LONGEST_SCIM_ANSWER:
+            self._note(site, _Said(method, form, status), FarFault.TOO_LONG, has_failed=True)
+            raise FarFailed(FarFault.TOO_LONG)
+        if 200 <= status < 300:
+            self._note(site, _Said(method, form, status), "", has_failed=False)
+            return answer
+        scim_type, said = _error(answer.body)
+        self._note(
+            site,
+            _Said(method, form, status, scim_type),
+            without_secret(masked(said, values), site.token.reveal()),
+            has_failed=status != 404,
+        )
+        if status == 429 or (status == 503 and "retry-after" in answer.headers):
+            raise FarFailed(FarFault.THROTTLED, self._retry_after(answer.headers.get("retry-after")))
+        if 300 <= status < 400:
+            raise FarFailed(FarFault.REDIRECT)
+        if status in {401, 403}:
+            raise FarFailed(FarFault.CREDENTIALS)
+        if status == 501:
+            raise FarRefused(status, scim_type)
+        if status >= 500 or status < 200:
+            raise FarFailed(FarFault.SERVER_ERROR)
+        raise FarRefused(status, scim_type)
+
+    def _retry_after(self, said: str | None) -> timedelta:
+        """In seconds, or as a date (RFC 9110 section 10.2.3)."""
+        text = (said or "").strip()
+        if text.isascii() and text.isdigit():
+            return timedelta(seconds=min(int(text[:9]), 1 << 20))
+        try:
+            return max(parsedate_to_datetime(text) - self._clock.now(), timedelta(seconds=1))
+        except (ValueError, TypeError, OverflowError):
+            return timedelta(seconds=1)
+
+    def _note(self, site: FarSite, about: "_Said", said: str, *, has_failed: bool) -> None:
+        site.note(
+            FarExchange(
+                at=self._clock.now(),
+                method=about.method,
+                path=about.form,
+                status=about.status,
+                scim_type=about.scim_type,
+                said=said,
+                has_failed=has_failed,
+            )
+        )
+
+
+class _Said(Frozen):
+    method: str
+    form: str
+    status: int | None = None
+    scim_type: str | None = None
+
+
+def _path(far_id: str) -> str:
+    return f"/Users/{quote(far_id, safe='')}"
+
+
+def _made(resource: Mapping[str, Any]) -> FarPerson:
+    """Raises `ValueError`. Some systems have numbers for ids."""
+    given = resource.get("id")
+    far_id = str(given) if isinstance(given, str | int) and not isinstance(given, bool) else ""
+    # A path of dots leads elsewhere.
+    if not 0 < len(far_id) <= LONGEST_FAR_ID or not far_id.isprintable() or set(far_id) == {"."}:
+        raise ValueError
+    external, name = found_at(resource, EXTERNAL_ID), found_at(resource, USER_NAME)
+    identity = FarIdentity(
+        far_id=far_id,
+        external_id=None if external is None else str(external),
+        user_name=None if name is None else str(name),
+        is_active=found_at(resource, ACTIVE) is True,
+    )
+    return FarPerson(identity, resource)
+
+
+def _matches(person: FarPerson, attribute: str, value: str) -> bool:
+    found = found_at(person.resource, attribute)
+    if attribute == USER_NAME:
+        return str(found).casefold() == value.casefold()
+    return found == value
+
+
+def _operation(name: str, value: Value) -> Mapping[str, Any]:
+    place = place_of(name)
+    if value is None:
+        return {"op": "remove", "path": name if place.type is None else f'{place.attribute}[type eq "{place.type}"]'}
+    if place.attribute == "emails":
+        return {"op": "replace", "path": "emails", "value": [{"value": value, "type": place.type, "primary": True}]}
+    return {"op": "replace", "path": name, "value": value}
+
+
+def _error(body: bytes) -> tuple[str | None, str]:
+    """The type and the text of an error (RFC 7644 section 3.12)."""
+    try:
+        said = _RESOURCE.decode(body[: 64 << 10])
+    except (msgspec.DecodeError, RecursionError):
+        return None, ""
+    scim_type, detail = said.get("scimType"), said.get("detail")
+    is_type = isinstance(scim_type, str) and _TYPE.fullmatch(scim_type) is not None
+    return scim_type if is_type else None, detail if isinstance(detail, str) else ""
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for inner in value.values():
+            yield from _texts(inner)
+    elif isinstance(value, list | tuple):
+        for inner in value:
+            yield from _texts(inner)
+
+
+def masked(said: str, values: Collection[str]) -> str:
+    """The text of another system without what was sent, and without anything that looks like a person's."""
+    text = said[: 4 * _LONGEST_SAID]
+    for value in sorted({one for one in values if len(one) >= _SHORTEST_VALUE}, key=len, reverse=True):
+        text = re.sub(re.escape(value), "…", text, flags=re.IGNORECASE)
+    for shape in (_ADDRESS, _QUOTED, _NUMBER):
+        text = shape.sub("…", text)
+    return "".join(one if one.isprintable() else " " for one in text)[:_LONGEST_SAID]
+
+
+# So much of a token helps to guess the rest.
+_PART: Final = 6
+_WORDS: Final = re.compile(r"[^\s\"'“”<>(){}\[\],;]+")
+
+
+def without_secret(said: str, secret: str) -> str:
+    """A server may say back what it was sent, or a part of it."""
+    parts = {secret[at : at + _PART] for at in range(len(secret) - _PART + 1)} or {secret}
+
+    def shown(word: re.Match[str]) -> str:
+        text = word[0]
+        return "…" if any(text[at : at + _PART] in parts for at in range(len(text) - _PART + 1)) else text
+
+    return _WORDS.sub(shown, said)

@@ -1,0 +1,258 @@
+"""Runs of connections outwards: what a look at everybody would do in the other system, and has done. The first one with some settings is a
+plan, and one that would end too many stops; an owner lets both go on by the digest of what they have seen, as at directories (0193).
+"""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from enum import StrEnum
+from hashlib import sha256
+from typing import Final
+from uuid import UUID
+
+from core.domain.errors import Conflict
+from core.domain.federation.directory_runs.runs import PLAN_LASTS, NamedAs, RunPerson, digest_of_ends, was_asked
+from core.domain.federation.provisioning.connections import MappedAttribute, ProvisioningDialect
+from core.domain.federation.provisioning.people import WhyGone, WhyNotThere
+from core.domain.identifiers import OrganizationId, ProvisioningConnectionId, ProvisioningRunId, ServiceId, TeamId, UserId
+from core.domain.record.events import SYSTEM, Actor, Event, Target
+from core.domain.tenancy.upstream_providers import CHANGED_SINCE, require_seen
+from core.frozen import Frozen, replace
+
+PROVISIONING_TOPIC: Final = "provisioning"
+PEOPLE_A_PAGE: Final = 100
+"""Of theirs, as they are listed."""
+PEOPLE_AT_ONCE: Final = 15
+"""Of ours, whose facts one statement reads: more would hold up the event loop."""
+AGAIN_AFTER_FAULT: Final = timedelta(minutes=15)
+FAILING_FOR: Final = timedelta(hours=24)
+"""Whoever fails for so long is stopped, and the owners hear of it."""
+PROVISIONING_LEASE: Final = timedelta(minutes=5)
+LONGEST_REST: Final = timedelta(hours=1)
+"""The longest that an answer may make us wait."""
+PROVISIONING_RUN_KEPT: Final = timedelta(days=30)
+MOST_RUNS_SHOWN: Final = 50
+MOST_LEFT_OUT_NAMED: Final = 1000
+EXCHANGES_KEPT: Final = 50
+
+
+class ProvisioningRunKind(StrEnum):
+    """Whom a run looks at."""
+
+    PLAN = "plan"
+    """Looks at everybody, and does nothing."""
+    WHOLE = "whole"
+    CHANGES = "changes"
+    """The people whom marks name."""
+
+
+class ProvisioningRunState(StrEnum):
+    """How far a run has come."""
+
+    RUNNING = "running"
+    DONE = "done"
+    FAILED = "failed"
+    WAITING = "waiting"
+    """For an owner: whether it goes on."""
+    AGREED = "agreed"
+    LEFT = "left"
+    OVER = "over"
+    """A newer run has taken its place."""
+
+
+class DoneThere(StrEnum):
+    """What a run does, or would do, with a person."""
+
+    MADE = "made"
+    MATCHED = "matched"
+    CHANGED = "changed"
+    ENDED = "ended"
+    LEFT_OUT = "left_out"
+    OVERWRITTEN = "overwritten"
+    """It was different there."""
+
+
+class ProvisioningWork(Frozen, kw_only=True):
+    """A connection, as whoever has its lease works for it."""
+
+    connection: ProvisioningConnectionId
+    organization: OrganizationId
+    organization_slug: str
+    service: ServiceId
+    service_slug: str
+    service_name: str
+    base_url: str
+    sealed_token: bytes | None
+    mapping: Sequence[MappedAttribute]
+    left_out: Sequence[str]
+    teams: Sequence[TeamId] | None
+    dialect: ProvisioningDialect
+    is_ending: bool
+    """Its owner has deleted it and wants everybody ended there."""
+    digest: bytes
+    """Of the settings that an owner has activated."""
+    holder: UUID
+    whole_due_at: datetime | None
+    whole_at: datetime | None
+    failing_since: datetime | None
+    agreed_digest: bytes | None
+    agreed_run: ProvisioningRunId | None
+    held_run: ProvisioningRunId | None
+    held_digest: bytes | None
+    held_since: datetime | None
+
+    def has_asked(self, digest: bytes, now: datetime) -> bool:
+        return was_asked(self.held_digest, self.held_since, digest, now)
+
+    def kind(self, now: datetime) -> ProvisioningRunKind | None:
+        """Which look at everybody is due. The first with these settings is a plan. None where single changes alone are."""
+        if self.whole_due_at is None or self.whole_due_at > now:
+            return None
+        return ProvisioningRunKind.WHOLE if self.agreed_digest == self.digest else ProvisioningRunKind.PLAN
+
+
+class ProvisioningRun(Frozen, kw_only=True):
+    id: ProvisioningRunId
+    connection: ProvisioningConnectionId
+    kind: ProvisioningRunKind
+    state: ProvisioningRunState
+    begun_at: datetime
+    ended_at: datetime | None = None
+    made: int = 0
+    matched: int = 0
+    changed: int = 0
+    overwritten: int = 0
+    ended: int = 0
+    left_out: int = 0
+    unchanged: int = 0
+    held_back: int = 0
+    """Those who would end, if an owner let the run go on."""
+    why: str | None = None
+    """Why it failed."""
+    settings_digest: bytes
+    digest: bytes | None = None
+    """Of names and what happens, for a run that waits for an owner."""
+
+    def may_be_carried_out(self, now: datetime) -> bool:
+        return now - self.begun_at <= 2 * PLAN_LASTS
+
+
+class ProvisioningRunPerson(Frozen, kw_only=True):
+    """Somebody whom a run names."""
+
+    what: DoneThere
+    why: str | None = None
+    user: UserId | None = None
+    far_id: str | None = None
+    attributes: Sequence[str] = ()
+    """The names of those that were different there."""
+    named: str | None = None
+    """The address today. It is read, and never kept."""
+    number: int = 0
+    """The place among those whom the run names."""
+
+
+class ProvisioningTally:
+    """Counts what a run does, and keeps the names of the page at hand."""
+
+    def __init__(self) -> None:
+        self.counts: dict[DoneThere, int] = dict.fromkeys(DoneThere, 0)
+        self.unchanged = self.held_back = self.named = 0
+        self._left_out = 0
+        self._names: list[ProvisioningRunPerson] = []
+        self._coming = sha256()
+
+    def note(self, person: ProvisioningRunPerson) -> None:
+        self.counts[person.what] += 1
+        if person.what in {DoneThere.MADE, DoneThere.MATCHED}:
+            self._coming.update(f"{person.what.value} {person.user} {person.far_id}\n".encode())
+        if person.what is DoneThere.LEFT_OUT:
+            self._left_out += 1
+            if self._left_out > MOST_LEFT_OUT_NAMED:
+                return
+        self._names.append(person)
+
+    def take_names(self) -> tuple[int, Sequence[ProvisioningRunPerson]]:
+        """Those who were noted since the last call, and behind how many they stand: a run holds no names of earlier pages."""
+        names, self._names = self._names, []
+        before, self.named = self.named, self.named + len(names)
+        return before, names
+
+    def counted(self, run: ProvisioningRun) -> ProvisioningRun:
+        counts = self.counts
+        return replace(
+            run,
+            made=counts[DoneThere.MADE],
+            matched=counts[DoneThere.MATCHED],
+            changed=counts[DoneThere.CHANGED],
+            overwritten=counts[DoneThere.OVERWRITTEN],
+            ended=counts[DoneThere.ENDED],
+            left_out=counts[DoneThere.LEFT_OUT],
+            unchanged=self.unchanged,
+            held_back=self.held_back,
+        )
+
+    def digest(self, ends: Sequence[RunPerson]) -> bytes:
+        """Of all that an owner lets go on."""
+        return sha256(self._coming.digest() + digest_of_ends(ends)).digest()
+
+
+def end_there(user: UserId, why: WhyGone) -> RunPerson:
+    """An end, for the digest that ends at directories have, too."""
+    return RunPerson(what=NamedAs.END, reason=why.value, named="", user=user, external_id=user.bytes)
+
+
+def left_out_there(user: UserId, why: WhyNotThere | str, far_id: str | None = None) -> ProvisioningRunPerson:
+    return ProvisioningRunPerson(what=DoneThere.LEFT_OUT, why=str(why), user=user, far_id=far_id)
+
+
+def begun_there(work: ProvisioningWork, run: ProvisioningRunId, kind: ProvisioningRunKind, now: datetime) -> ProvisioningRun:
+    return ProvisioningRun(
+        id=run,
+        connection=work.connection,
+        kind=kind,
+        state=ProvisioningRunState.RUNNING,
+        begun_at=now,
+        settings_digest=work.digest,
+    )
+
+
+def agreed_there(run: ProvisioningRun, settings: bytes | None, seen: str, now: datetime) -> ProvisioningRun:
+    """Raises `BadRequest` for what is no digest, and `Conflict` for a run that does not wait, that is more than a day old, that others have
+    planned otherwise, or whose connection has other settings by now.
+    """
+    _require_waiting(run)
+    require_seen(seen, run.digest or b"")
+    if settings != run.settings_digest:
+        raise Conflict(CHANGED_SINCE, words="settings_changed")
+    if now - run.begun_at > PLAN_LASTS:
+        raise Conflict("The plan is more than a day old: start another run", words="run_too_old")
+    return replace(run, state=ProvisioningRunState.AGREED)
+
+
+def left_there(run: ProvisioningRun) -> ProvisioningRun:
+    """Raises `Conflict`."""
+    _require_waiting(run)
+    return replace(run, state=ProvisioningRunState.LEFT)
+
+
+def _require_waiting(run: ProvisioningRun) -> None:
+    if run.state is not ProvisioningRunState.WAITING:
+        raise Conflict("The run does not wait for an owner", words="run_not_waiting")
+
+
+def provisioning_event(name: str, work: ProvisioningWork, facts: dict[str, str | int], actor: Actor = SYSTEM) -> Event:
+    """About an application's connection outwards."""
+    about = {"service_slug": work.service_slug, **facts}
+    return Event(f"service.provisioning.{name}", actor, Target("service", str(work.service)), work.organization, about)
+
+
+def run_facts(run: ProvisioningRun) -> dict[str, str | int]:
+    return {
+        "run_id": str(run.id),
+        "kind": run.kind.value,
+        "made": run.made,
+        "matched": run.matched,
+        "changed": run.changed,
+        "ends": run.held_back,
+        "digest": "" if run.digest is None else run.digest.hex(),
+    }

@@ -1,0 +1,1 @@
+"""People arrive in the systems of applications."""

@@ -1,0 +1,571 @@
+"""Keeps the systems of applications in step with an organization: looks at everybody, or at those whom marks name, and sends what differs.
+A run that was killed leaves nothing half: before somebody is made, the other system is asked, and the next run finds what is left to do.
+"""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Final
+
+import structlog
+
+from core.domain.federation.directory_runs.runs import PLAN_LASTS, STOP_WINDOW, WHOLE_EVERY, RunPerson, digest_of_ends, must_stop
+from core.domain.federation.provisioning.connections import token_context
+from core.domain.federation.provisioning.people import (
+    ACTIVE,
+    EXTERNAL_ID,
+    USER_NAME,
+    FarIdentity,
+    OutwardPerson,
+    PlaceThere,
+    Wanted,
+    WhyGone,
+    WhyNotThere,
+    found_there,
+    met_there,
+)
+from core.domain.federation.provisioning.runs import (
+    AGAIN_AFTER_FAULT,
+    FAILING_FOR,
+    LONGEST_REST,
+    PEOPLE_A_PAGE,
+    PEOPLE_AT_ONCE,
+    PROVISIONING_LEASE,
+    DoneThere,
+    ProvisioningRun,
+    ProvisioningRunKind,
+    ProvisioningRunPerson,
+    ProvisioningRunState,
+    ProvisioningTally,
+    ProvisioningWork,
+    begun_there,
+    end_there,
+    left_out_there,
+    provisioning_event,
+    run_facts,
+)
+from core.domain.identifiers import ProvisioningRunId, UserId
+from core.domain.secrets import Secret
+from core.frozen import Frozen, replace
+from core.usecases.federation.provisioning.sending import FarNotes, PeopleSender, SendingResult
+from core.usecases.tenancy.ownerships import tell_owners
+from ports.crypto import KeyRing
+from ports.federation.provisioning_runs import (
+    FarFailed,
+    FarFault,
+    FarOtherId,
+    FarRefused,
+    FarSide,
+    FarSite,
+    ProvisionedPeopleStore,
+    ProvisioningPace,
+    ProvisioningRunStore,
+)
+from ports.mail import MailTemplates
+from ports.metrics import Metrics
+from ports.system import System
+from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
+
+log = structlog.get_logger()
+
+_AT_ONCE: Final = 10
+"""People who are sent before the next look at the lease."""
+_RENEWED_EVERY: Final = timedelta(seconds=20)
+_MOST_LISTED: Final = 100_000
+"""A list that is longer than this does not end."""
+_FIRST_AGAIN: Final = timedelta(minutes=1)
+_LONGEST_AGAIN: Final = timedelta(hours=6)
+
+
+class WorkTakenOver(Exception):
+    """Another process has the connection by now, or nobody wants it any more: nothing may be written or sent."""
+
+
+class ProvisioningKeeping(Frozen):
+    unit_of_work: UnitOfWorkFactory
+    runs: ProvisioningRunStore
+    people: ProvisionedPeopleStore
+    far: FarSide
+    pace: ProvisioningPace
+    keyring: KeyRing
+    templates: MailTemplates
+    metrics: Metrics
+    system: System
+    base_url: str
+
+    async def claim_due(self, limit: int) -> Sequence[ProvisioningWork]:
+        now = self.system.clock.now()
+        due = await self.runs.claim_due(now, now + PROVISIONING_LEASE, self.system.ids.new(), limit)
+        if len(due) < limit:
+            counted = await self.runs.counted()
+            self.metrics.provisioning(counted.waiting, counted.failing, counted.late)
+        return due
+
+    async def run(self, work: ProvisioningWork) -> None:
+        """Does what is due of one connection. Raises `Overloaded` and `Unavailable`: then another begins when the lease ends."""
+        try:
+            await _Working(self, work).carry_out()
+        except WorkTakenOver:
+            log.info("provisioning_taken_over", connection=str(work.connection))
+
+    async def tell_owners(self, uow: UnitOfWork, work: ProvisioningWork, why: str, run: ProvisioningRun | None = None) -> None:
+        owners = await uow.provisioning_runs.owners(work.organization)
+        link = f"{self.base_url}/ui/o/{work.organization_slug}/services/{work.service_slug}/people-there"
+        came, ends = (0, 0) if run is None else (run.made + run.matched, run.held_back)
+        facts = {"service": work.service_name, "link": link, "why": why, "came": str(came), "ends": str(ends)}
+        await tell_owners(uow, self.templates, owners, "people_there", **facts)
+
+
+class _Working:
+    """One connection while it is worked for. It holds identities, and one page of people."""
+
+    def __init__(self, keeping: ProvisioningKeeping, work: ProvisioningWork) -> None:
+        self._keeping = keeping
+        self._claimed = work
+        self._work = work
+        self._notes = FarNotes()
+        self._run: ProvisioningRun | None = None
+        self._tally = ProvisioningTally()
+        self._renewed_at = keeping.system.clock.now()
+        token = "" if work.sealed_token is None else keeping.keyring.open(work.sealed_token, token_context(work.connection)).decode()
+        self._site = FarSite(work.base_url, Secret(token), work.dialect, self._notes.add)
+        self._sender = PeopleSender(
+            work,
+            keeping.far,
+            self._site,
+            people=keeping.people,
+            secrets=keeping.system.secrets,
+            pace=keeping.pace,
+            issuer=keeping.base_url,
+        )
+        self._names = tuple(one.attribute for one in work.mapping if one.attribute not in work.left_out)
+        self._seen = set[int]()
+        """Of all whom the list has named, a number each: there may be twenty thousand."""
+        self._different = set[UserId]()
+        """Whom the list has named otherwise than we have sent them."""
+        self._strangers: dict[str, list[FarIdentity]] = {}
+        """Whom we have not sent, by `externalId` and by name."""
+
+    @property
+    def _now(self) -> datetime:
+        return self._keeping.system.clock.now()
+
+    async def carry_out(self) -> None:
+        try:
+            await self._delete_forgotten()
+            if self._work.is_ending:
+                await self._end_everybody()
+                return
+            kind = self._work.kind(self._now)
+            if kind is None:
+                await self._changes()
+                await self._settle()
+            else:
+                await self._whole(kind)
+        except FarFailed as failed:
+            await self._failed(failed)
+
+    async def _whole(self, kind: ProvisioningRunKind) -> None:
+        run = self._run = begun_there(self._work, ProvisioningRunId(self._keeping.system.ids.new()), kind, self._now)
+        async with self._keeping.unit_of_work() as uow:
+            await self._hold(uow)
+            await uow.provisioning_runs.begin(run)
+            await uow.commit()
+        if self._work.dialect.lists:
+            await self._read_list()
+        why = dict[UserId, WhyGone]()
+        after: UserId | None = None
+        while page := await self._keeping.people.page(self._work, after, PEOPLE_AT_ONCE):
+            after = page[-1].user
+            await self._look_at(page, why)
+            await self._keeping.pace.breathe()
+        waiting = await self._ends(why)
+        await self._close(waiting)
+
+    async def _read_list(self) -> None:
+        """Reads who is there, page by page, and keeps identities alone."""
+        start, keeping = 1, self._keeping
+        while True:
+            at = start
+            page = await self._sender.asked(lambda at=at: keeping.far.page(self._site, at, PEOPLE_A_PAGE))  # type: ignore[misc]
+            before = len(self._seen)
+            known = await keeping.people.known(self._work.connection, [one.identity.far_id for one in page.people])
+            for one in page.people:
+                await keeping.pace.turn()
+                identity = one.identity
+                self._seen.add(hash(identity.far_id))
+                ours = known.get(identity.far_id)
+                if ours is None:
+                    self._keep_stranger(identity)
+                elif ours.user is None:
+                    continue
+                elif ours.is_active != identity.is_active or (ours.is_active and not self._is_as_sent(one.resource, ours.digest)):
+                    self._different.add(ours.user)
+            if not page.people:
+                break
+            if len(self._seen) == before or len(self._seen) > _MOST_LISTED:
+                # The list begins anew with each page. Whoever took it for the whole would make everybody twice.
+                raise FarFailed(FarFault.MALFORMED)
+            start += len(page.people)
+            await self._hold_now()
+            if start > page.total:
+                break
+            await keeping.pace.breathe()
+
+    def _is_as_sent(self, resource: Mapping[str, object], digest: bytes | None) -> bool:
+        return self._sender.digest(found_there(resource, (*self._names, EXTERNAL_ID, ACTIVE))) == digest
+
+    def _keep_stranger(self, identity: FarIdentity) -> None:
+        for key in {f"i{identity.external_id}", f"n{(identity.user_name or '').casefold()}"}:
+            self._strangers.setdefault(key, []).append(identity)
+
+    def _listed_as(self, wanted: Wanted) -> Sequence[FarIdentity]:
+        named = f"n{str(wanted.get(USER_NAME) or '').casefold()}"
+        return self._strangers.get(f"i{wanted[EXTERNAL_ID]}") or self._strangers.get(named) or ()
+
+    async def _look_at(self, page: Sequence[OutwardPerson], why: dict[UserId, WhyGone]) -> None:
+        """One page of people: those whom nothing changed cost a comparison of digests."""
+        pace, work, is_plan = self._keeping.pace, self._work, self._is_plan
+        to_send = list[tuple[OutwardPerson, Wanted]]()
+        for person in page:
+            await pace.turn()
+            gone, sent = person.why_gone, person.sent
+            if gone is not None:
+                if sent is not None and sent.far_id is not None and (sent.is_active or person.user in self._different):
+                    why[person.user] = gone
+                continue
+            wanted = self._sender.wanted(person)
+            is_listed = not work.dialect.lists or (sent is not None and sent.far_id is not None and hash(sent.far_id) in self._seen)
+            if (
+                work.dialect.lists
+                and is_listed
+                and sent is not None
+                and sent.place is PlaceThere.SENT
+                and sent.is_active
+                and sent.digest == self._sender.digest(wanted)
+                and person.user not in self._different
+            ):
+                self._tally.unchanged += 1
+            else:
+                to_send.append((person, wanted))
+        if is_plan:
+            for person, wanted in to_send:
+                self._tally.note(await self._planned(person, wanted))
+            await self._write(())
+            return
+        await self._send(to_send)
+
+    async def _planned(self, person: OutwardPerson, wanted: Wanted) -> ProvisioningRunPerson:
+        """What a run would do. It asks, and changes nothing."""
+        sent = person.sent
+        if not wanted.get(USER_NAME):
+            return left_out_there(person.user, WhyNotThere.NO_USER_NAME)
+        if sent is not None and sent.far_id is not None and (not self._work.dialect.lists or hash(sent.far_id) in self._seen):
+            return ProvisioningRunPerson(what=DoneThere.CHANGED, user=person.user, far_id=sent.far_id)
+        found = await self._sender.with_owners(self._listed_as(wanted))
+        if not self._work.dialect.lists:
+            found = await self._sender.candidates(wanted)
+        met = met_there(person, wanted, found)
+        if isinstance(met, WhyNotThere):
+            return left_out_there(person.user, met, found[0].far_id)
+        if met is None:
+            return ProvisioningRunPerson(what=DoneThere.MADE, user=person.user)
+        return ProvisioningRunPerson(what=DoneThere.MATCHED, user=person.user, far_id=met.far_id)
+
+    async def _send(self, to_send: Sequence[tuple[OutwardPerson, Wanted]]) -> None:
+        """Some at once, and what was done is written before the next ones: whoever is killed here has made so many at most, and the next
+        run finds them.
+        """
+        results = list[SendingResult]()
+
+        async def one(person: OutwardPerson, wanted: Wanted) -> None:
+            results.append(await self._sender.send(person, wanted, self._listed_as(wanted)))
+
+        for start in range(0, len(to_send), _AT_ONCE):
+            part = to_send[start : start + _AT_ONCE]
+            await self._hold_now()
+            try:
+                await self._keeping.pace.together([lambda p=person, w=wanted: one(p, w) for person, wanted in part])  # type: ignore[misc]
+            finally:
+                # What was done before the other system went away stays done.
+                done, results[:] = list(results), []
+                if done:
+                    await self._write(done)
+
+    async def _write(self, results: Sequence[SendingResult]) -> None:
+        now, keeping = self._now, self._keeping
+        for one in results:
+            if one.named is not None:
+                self._tally.note(one.named)
+                keeping.metrics.person_sent_there(one.named.what.value)
+            elif one.sent.place is PlaceThere.SENT:
+                self._tally.unchanged += 1
+        # Single changes have a run only if something was done, and keep their few names until then.
+        after, names = (0, ()) if self._run is None else self._tally.take_names()
+        notes = self._notes.take()
+        if not results and not names and not notes:
+            return
+        async with keeping.unit_of_work() as uow:
+            await self._hold(uow)
+            if results:
+                by_word = self._run is not None and self._work.agreed_run is not None
+                await uow.provisioned_people.save(self._work.connection, [one.sent for one in results], now, by_word=by_word)
+            if names and self._run is not None:
+                await uow.provisioning_runs.name(self._run, names, after)
+            await uow.provisioning_runs.note_exchanges(self._work.connection, notes)
+            await uow.commit()
+
+    async def _ends(self, why: Mapping[UserId, WhyGone]) -> Sequence[RunPerson]:
+        """Ends those who do not belong there, unless there are too many. Returns those who wait for an owner."""
+        work, keeping = self._work, self._keeping
+        wanted = [end_there(user, why[user]) for user in sorted(why)]
+        if self._is_plan or not wanted:
+            return wanted
+        agreed = await self._agreed()
+        held = frozenset[UserId]() if work.held_run is None else frozenset(await keeping.runs.ends(work.held_run))
+        may_end = [one for one in wanted if one.user in agreed]
+        beyond = [one for one in wanted if one.user not in agreed]
+        lately = await keeping.people.ended_lately(work.connection, self._now - STOP_WINDOW)
+        # Whoever came by this run makes no room for ends. Those of other runs of today are not counted.
+        came = 0 if work.agreed_run is None else self._tally.counts[DoneThere.MADE] + self._tally.counts[DoneThere.MATCHED]
+        stops = must_stop(len(beyond), lately.ended + len(may_end), lately.active - len(may_end) - came)
+        waiting = beyond if stops else [one for one in beyond if one.user in held]
+        stay = {one.user for one in waiting}
+        await self._end([one.user for one in wanted if one.user is not None and one.user not in stay])
+        return waiting
+
+    async def _agreed(self) -> frozenset[UserId]:
+        """Those whose end an owner has let go on."""
+        work, keeping = self._work, self._keeping
+        if work.agreed_run is None:
+            return frozenset()
+        run = await keeping.runs.find(work.organization, work.service_slug, work.agreed_run)
+        if run is None or not run.may_be_carried_out(self._now):
+            # What is true now is another state than the owner has seen.
+            return frozenset()
+        return frozenset(await keeping.runs.ends(work.agreed_run))
+
+    async def _end(self, users: Sequence[UserId]) -> None:
+        for start in range(0, len(users), _AT_ONCE):
+            # Whoever has come back meanwhile does not end.
+            people = await self._keeping.people.people(self._work, users[start : start + _AT_ONCE])
+            await self._end_people([one for one in people if one.why_gone is not None])
+
+    async def _end_people(self, people: Sequence[OutwardPerson]) -> None:
+        results = list[SendingResult]()
+
+        async def one(person: OutwardPerson) -> None:
+            results.append(await self._sender.end(person))
+
+        there = [person for person in people if person.sent is not None and person.sent.far_id is not None]
+        for start in range(0, len(there), _AT_ONCE):
+            await self._hold_now()
+            try:
+                await self._keeping.pace.together([lambda p=person: one(p) for person in there[start : start + _AT_ONCE]])  # type: ignore[misc]
+            finally:
+                done, results[:] = list(results), []
+                if done:
+                    await self._write(done)
+
+    async def _close(self, waiting: Sequence[RunPerson]) -> None:
+        work, now, keeping, tally = self._work, self._now, self._keeping, self._tally
+        assert self._run is not None  # noqa: S101 - a run is closed that was begun
+        tally.held_back = len(waiting)
+        digest = tally.digest(waiting)
+        # What comes and changes is done, so the next stop is about ends alone.
+        compared = digest if self._is_plan else digest_of_ends(waiting)
+        waits = self._is_plan or (len(waiting) > 0 and not work.has_asked(compared, now))
+        run = tally.counted(
+            replace(
+                self._run,
+                state=ProvisioningRunState.WAITING if waits else ProvisioningRunState.DONE,
+                ended_at=now,
+                digest=digest if waits else None,
+            )
+        )
+        after = replace(
+            work,
+            whole_due_at=now + (PLAN_LASTS if self._is_plan else WHOLE_EVERY),
+            whole_at=work.whole_at if self._is_plan else now,
+            failing_since=None,
+            agreed_run=None,
+            held_digest=compared if waits else work.held_digest if waiting else None,
+            held_since=now if waits else work.held_since if waiting else None,
+            held_run=run.id if waits else work.held_run if waiting else None,
+        )
+        ends = [ProvisioningRunPerson(what=DoneThere.ENDED, why=one.reason, user=one.user) for one in waiting] if waits else []
+        async with keeping.unit_of_work() as uow:
+            await self._hold(uow)
+            place, names = tally.take_names()
+            await uow.provisioning_runs.name(run, [*names, *ends], place)
+            await uow.provisioning_runs.save(run)
+            await uow.provisioning_runs.note_exchanges(work.connection, self._notes.take())
+            await uow.provisioning_runs.settle(self._claimed, after, None)
+            if waits and work.held_digest != compared:
+                await uow.record(provisioning_event("run.stopped", work, run_facts(run)))
+                await keeping.tell_owners(uow, work, "first" if self._is_plan else "too_many", run)
+            await uow.commit()
+        self._tell(run)
+
+    async def _changes(self) -> None:
+        """The people whom marks name, as they are now. Of several marks of one person, one is left, and there is no order to keep."""
+        keeping = self._keeping
+        began = self._now
+        while True:
+            async with keeping.unit_of_work() as uow:
+                await self._hold(uow)
+                users = await uow.provisioning_runs.take_marks(self._work, self._now, PEOPLE_A_PAGE)
+                await uow.commit()
+            if not users:
+                break
+            # Who would end is counted over all of them, so that many do not end by halves.
+            people = [
+                person
+                for start in range(0, len(users), PEOPLE_AT_ONCE)
+                for person in await keeping.people.people(self._work, users[start : start + PEOPLE_AT_ONCE])
+            ]
+            run = begun_there(self._work, ProvisioningRunId(keeping.system.ids.new()), ProvisioningRunKind.CHANGES, self._now)
+            self._tally = ProvisioningTally()
+            again = await self._look_at_changed(people, run)
+            async with keeping.unit_of_work() as uow:
+                await self._hold(uow)
+                await uow.provisioning_runs.finish_marks(self._work, again)
+                ended = self._tally.counted(replace(run, state=ProvisioningRunState.DONE, ended_at=self._now))
+                place, names = self._tally.take_names()
+                if names:
+                    await uow.provisioning_runs.begin(ended)
+                    await uow.provisioning_runs.name(ended, names, place)
+                await uow.provisioning_runs.note_exchanges(self._work.connection, self._notes.take())
+                await uow.commit()
+            if names:
+                self._tell(ended)
+            await keeping.pace.breathe()
+            if self._now - began > PROVISIONING_LEASE:
+                # A whole run that is due meanwhile has its turn.
+                break
+
+    async def _look_at_changed(self, people: Sequence[OutwardPerson], run: ProvisioningRun) -> Mapping[UserId, datetime]:
+        """Returns those to look at again, and when."""
+        del run
+        keeping, work = self._keeping, self._work
+        sending, ending = list[tuple[OutwardPerson, Wanted]](), list[OutwardPerson]()
+        for person in people:
+            await keeping.pace.turn()
+            sent = person.sent
+            if person.why_gone is not None:
+                if sent is not None and sent.far_id is not None and sent.is_active:
+                    ending.append(person)
+                continue
+            wanted = self._sender.wanted(person)
+            if sent is None or sent.place is not PlaceThere.SENT or not sent.is_active or sent.digest != self._sender.digest(wanted):
+                sending.append((person, wanted))
+        await self._send(sending)
+        if ending:
+            lately = await keeping.people.ended_lately(work.connection, self._now - STOP_WINDOW)
+            if work.held_run is not None or must_stop(len(ending), lately.ended, lately.active):
+                # A look at everybody sees all who would end, and asks an owner.
+                self._work = replace(self._work, whole_due_at=self._now)
+            else:
+                await self._end_people(ending)
+        failed = await keeping.people.people(work, [one.user for one, _ in sending] + [one.user for one in ending])
+        return {
+            one.user: self._now + min(_FIRST_AGAIN * 2 ** min(one.sent.tries, 12), _LONGEST_AGAIN)
+            for one in failed
+            if one.sent is not None and one.sent.why == WhyNotThere.NO_ANSWER
+        }
+
+    async def _delete_forgotten(self) -> None:
+        """Whoever was forgotten or deleted here is deleted there."""
+        keeping, work = self._keeping, self._work
+        while far_ids := await keeping.people.to_delete(work.connection, self._now, _AT_ONCE):
+            await self._hold_now()
+            gone, left = list[str](), list[str]()
+            for far_id in far_ids:
+                try:
+                    await self._sender.delete(far_id, self._names)
+                except (FarRefused, FarOtherId):
+                    left.append(far_id)
+                else:
+                    gone.append(far_id)
+                    keeping.metrics.person_sent_there("deleted")
+            async with keeping.unit_of_work() as uow:
+                await self._hold(uow)
+                await uow.provisioned_people.gone(work.connection, gone)
+                await uow.provisioned_people.delay(work.connection, left, self._now + WHOLE_EVERY)
+                await uow.provisioning_runs.note_exchanges(work.connection, self._notes.take())
+                await uow.commit()
+
+    async def _end_everybody(self) -> None:
+        """The owner has deleted the connection and wants everybody ended there."""
+        keeping, after, left = self._keeping, None, 0
+        while page := await keeping.people.page(self._work, after, PEOPLE_AT_ONCE):
+            after = page[-1].user
+            await self._end_people([one for one in page if one.sent is not None and one.sent.is_active])
+            await keeping.pace.breathe()
+        left = (await keeping.people.ended_lately(self._work.connection, self._now)).there
+        if left:
+            raise FarFailed(FarFault.SERVER_ERROR)
+        async with keeping.unit_of_work() as uow:
+            await self._hold(uow)
+            await uow.provisioning_runs.finish_ending(self._work)
+            await uow.record(provisioning_event("ended", self._work, {}))
+            await uow.commit()
+
+    async def _settle(self) -> None:
+        async with self._keeping.unit_of_work() as uow:
+            await self._hold(uow)
+            await uow.provisioning_runs.note_exchanges(self._work.connection, self._notes.take())
+            await uow.provisioning_runs.settle(self._claimed, replace(self._work, failing_since=None), None)
+            await uow.commit()
+
+    async def _failed(self, failed: FarFailed) -> None:
+        """The other system is away, or wants no more for a while. The next run does what is left."""
+        keeping, work, now = self._keeping, self._work, self._now
+        is_throttled = failed.fault == FarFault.THROTTLED
+        since = work.failing_since if is_throttled else work.failing_since or now
+        rest = min(failed.retry_after or AGAIN_AFTER_FAULT, LONGEST_REST)
+        stops = since is not None and now - since > FAILING_FOR
+        log.warning("provisioning_failed", connection=str(work.connection), fault=str(failed.fault))
+        async with keeping.unit_of_work() as uow:
+            await self._hold(uow)
+            if self._run is not None:
+                run = self._tally.counted(replace(self._run, state=ProvisioningRunState.FAILED, ended_at=now, why=str(failed.fault)))
+                place, names = self._tally.take_names()
+                await uow.provisioning_runs.name(run, names, place)
+                await uow.provisioning_runs.save(run)
+            await uow.provisioning_runs.note_exchanges(work.connection, self._notes.take())
+            await uow.provisioning_runs.settle(self._claimed, replace(work, failing_since=since), now + rest)
+            if stops:
+                await uow.provisioning_runs.stop(work, "failing", now)
+                await uow.record(provisioning_event("stopped", work, {"why": "failing", "fault": str(failed.fault)}))
+                await keeping.tell_owners(uow, work, "failing")
+            elif work.failing_since is None and not is_throttled:
+                # A system that is away is news once.
+                await uow.record(provisioning_event("failing", work, {"fault": str(failed.fault)}))
+            await uow.commit()
+        keeping.metrics.provisioning_run_ended(
+            ProvisioningRunKind.CHANGES.value if self._run is None else self._run.kind.value, "throttled" if is_throttled else "failed"
+        )
+
+    @property
+    def _is_plan(self) -> bool:
+        return self._run is not None and self._run.kind is ProvisioningRunKind.PLAN
+
+    async def _hold(self, uow: UnitOfWork) -> None:
+        """Raises `WorkTakenOver`."""
+        now = self._now
+        if not await uow.provisioning_runs.hold(self._work, now + PROVISIONING_LEASE):
+            raise WorkTakenOver
+        self._renewed_at = now
+
+    async def _hold_now(self) -> None:
+        """Before what is sent: whoever has lost the connection sends nothing any more."""
+        if self._now - self._renewed_at < _RENEWED_EVERY:
+            return
+        async with self._keeping.unit_of_work() as uow:
+            await self._hold(uow)
+            await uow.commit()
+
+    def _tell(self, run: ProvisioningRun) -> None:
+        self._keeping.metrics.provisioning_run_ended(run.kind.value, run.state.value)
+        counts = {"made": run.made, "matched": run.matched, "changed": run.changed, "ended": run.ended, "left_out": run.left_out}
+        log.info("provisioning_run", connection=str(self._work.connection), kind=run.kind.value, state=run.state.value, **counts)

@@ -1,0 +1,310 @@
+"""People in the system of an application: the connection outwards, which members draft and an owner makes active."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Annotated, Any, Final
+from uuid import UUID
+
+import msgspec
+
+from core.domain.claims import ToldClaim, WithheldClaim
+from core.domain.errors import BadRequest, Conflict
+from core.domain.federation.provisioning.connections import (
+    LONGEST_PROVISIONING_TOKEN,
+    MOST_CHOSEN_TEAMS,
+    MOST_MAPPED,
+    PRESETS_THERE,
+    MappedAttribute,
+    ProvisioningConnection,
+    ProvisioningDraft,
+    ProvisioningPreset,
+    ProvisioningSource,
+    ProvisioningState,
+)
+from core.domain.federation.provisioning.people import WhyGone
+from core.domain.identifiers import TeamId, UserId
+from core.domain.identity.proofs import StepUp
+from core.domain.outbound import LONGEST_URL
+from core.domain.tenancy.members import Member
+from core.domain.tenancy.roles import Capability
+from core.usecases.federation.provisioning.connections import PeopleLeftThere
+from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery.answers import NO_BODY, NoBody
+from entrypoints.http.machinery.callers import OWNER_IN_PERSON, able
+from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.endpoints import endpoint
+from entrypoints.http.machinery.fields import SECRET, Id, ServicePath, UpdatedAt, example
+from entrypoints.http.machinery.limits import UNLIMITED
+from entrypoints.http.routes.tenancy.connections import ConfirmedSettings
+
+_TAGS: Final = ("provisioning",)
+_PROVISIONING: Final = "/api/organizations/{org_slug}/services/{service_slug}/provisioning"
+_DIGEST: Final = "9f2c4d4c86a1d0c5f2a0b3b8a3d7e9f1c2b3a4958677869504132231f0e1d2c3"
+# The form has a token in it, and the preview the values of people.
+_IN_PERSON: Final = able(Capability.INTEGRATIONS_MANAGE, impersonated=False)
+
+_Attribute = Annotated[str, msgspec.Meta(max_length=200), example("userName")]
+_BaseUrl = Annotated[str, msgspec.Meta(max_length=LONGEST_URL), example("https://id.example.org/scim/v2")]
+
+
+class MappedAttributeRow(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """An attribute of SCIM, and what it is filled with."""
+
+    attribute: _Attribute
+    """`userName`, `displayName`, `name.givenName`, `emails[type eq "work"].value`, one of the schema of enterprises, and others."""
+    source: Annotated[ProvisioningSource, example("address")]
+    """What fills it: `address` under which your organization lists the person, `name`, `given_name`, `family_name`, `user_name`,
+    `language`, `zoneinfo`, `role`, `teams`, `roles`, `organization_field`, `person_field` or `constant`.
+    """
+    argument: Annotated[str, msgspec.Meta(max_length=200), example("department")] | None = None
+    """The key of the field, or the fixed text."""
+
+
+_Mapping = Annotated[
+    Sequence[MappedAttributeRow], msgspec.Meta(max_length=MOST_MAPPED), example([{"attribute": "userName", "source": "address"}])
+]
+_LeftOut = Annotated[Sequence[_Attribute], msgspec.Meta(max_length=MOST_MAPPED), example(["displayName"])]
+_Teams = Annotated[Sequence[UUID], msgspec.Meta(max_length=MOST_CHOSEN_TEAMS), example(["018f3c5a-7b1e-7c3d-9f4a-2b6c8d0e1f23"])]
+
+
+class ProvisioningBody(msgspec.Struct, frozen=True, kw_only=True):
+    """Where an application's people are sent, and what of them."""
+
+    preset: Annotated[ProvisioningPreset, example("generic")] = ProvisioningPreset.GENERIC
+    """What is known of the system: `generic` for SCIM 2.0, `postern`, `slack` or `aws`."""
+    base_url: _BaseUrl
+    """The address of its SCIM server."""
+    token: Annotated[str, msgspec.Meta(max_length=LONGEST_PROVISIONING_TOKEN), SECRET, example("scim_live_a1b2c3d4e5")] | None = None
+    """A bearer token of the system. Without it, the token of before stays, if scheme, host and port are those of before."""
+    mapping: _Mapping | None = None
+    """What fills each attribute. Without it, that of before stays; a new connection sends address, given name, family name and name."""
+    attributes_left_out: _LeftOut = ()
+    """Attributes of the mapping that are written no more, because somebody keeps them there."""
+    team_ids: _Teams | None = None
+    """Only people of these teams are sent; null: everybody whom the application admits."""
+
+
+class PresetRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of a system, from its public documents."""
+
+    preset: Annotated[ProvisioningPreset, example("aws")]
+    """The name of the preset."""
+    base_url: Annotated[str, example("https://api.slack.com/scim/v2")]
+    """What the address of the system looks like; empty where it says nothing."""
+    required: Annotated[Sequence[str], example(["userName"])]
+    """The attributes that it needs."""
+
+
+class ProvisioningRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """The connection outwards of an application."""
+
+    preset: Annotated[ProvisioningPreset, example("generic")] | None
+    """What is known of the system; null while there is no connection."""
+    base_url: _BaseUrl | None
+    """The address of its SCIM server."""
+    has_token: Annotated[bool, example(True)]
+    """Whether there is a token for this address. Postern shows it to nobody."""
+    mapping: _Mapping
+    """What fills each attribute."""
+    attributes_left_out: _LeftOut
+    """Attributes of the mapping that are not written."""
+    team_ids: _Teams | None
+    """Only people of these teams are sent; null: everybody whom the application admits."""
+    state: Annotated[ProvisioningState, example("active")] | None
+    """`draft`, `active`, `stopped`, or `ending` while everybody is ended there; null while there is no connection."""
+    stopped_why: Annotated[str, example("failing")] | None
+    """Why it is stopped, in one word."""
+    failing_since: datetime | None
+    """Since when the system takes nobody; null when it does."""
+    active_there: Annotated[int, example(180)]
+    """The number of people who are active there."""
+    digest: Annotated[str, example(_DIGEST)] | None
+    """The digest of these settings. An owner who makes them active sends it back."""
+    changed_at: UpdatedAt | None
+    """When the settings or the state have changed last."""
+    presets: Sequence[PresetRecord]
+    """The presets that there are."""
+
+
+class MemberTherePath(ServicePath, frozen=True):
+    user_id: UUID
+    """The id of a member."""
+
+
+class SentAttribute(msgspec.Struct, frozen=True, kw_only=True):
+    """An attribute that would be sent."""
+
+    attribute: _Attribute
+    """The attribute of SCIM."""
+    value: Annotated[Any, example("ada@acme.example")]
+    """The value as of now."""
+    source: Annotated[str, example("account")]
+    """What it is made of."""
+
+
+class UnsentAttribute(msgspec.Struct, frozen=True, kw_only=True):
+    """An attribute that would not be sent."""
+
+    attribute: _Attribute
+    """The attribute of SCIM."""
+    reason: Annotated[str, example("There is no value")]
+    """Why."""
+
+
+class PreviewThereRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """What would be sent of a person."""
+
+    user_id: Id
+    would_go: Annotated[bool, example(True)]
+    """Whether the person would be sent at all."""
+    why_not: Annotated[WhyGone, example("not_admitted")] | None
+    """Why not, in one word."""
+    attributes: Sequence[SentAttribute]
+    """The attributes that would be sent."""
+    missing: Sequence[UnsentAttribute]
+    """The attributes of the mapping that would not."""
+
+
+@endpoint.get(_PROVISIONING, caller=able(Capability.INTEGRATIONS_MANAGE, impersonated=True), tags=_TAGS)
+async def get_provisioning(call: Call[None, None, ServicePath, Member], postern: Postern) -> ProvisioningRecord:
+    """Get the connection outwards of an application
+
+    By it, the people of the application are made, changed and ended in a system of SCIM 2.0.
+    """
+    return _shown(*await postern.federation.provisioning.get(call.caller, call.path.service_slug))
+
+
+@endpoint.put(
+    _PROVISIONING,
+    caller=_IN_PERSON,
+    limit=UNLIMITED,
+    refuses=(BadRequest, Conflict),
+    verb="provisioning set",
+    tags=_TAGS,
+)
+async def set_provisioning(call: Call[ProvisioningBody, None, ServicePath, Member], postern: Postern) -> ProvisioningRecord:
+    """Draft the connection outwards of an application, or change it
+
+    Nothing is sent before an owner makes these settings active. A connection that was active stops with the first change. An address with
+    another scheme, host or port empties the token, and the people of another address are no longer known.
+    """
+    body = call.body
+    draft = ProvisioningDraft(
+        preset=body.preset,
+        base_url=body.base_url,
+        token=body.token,
+        mapping=None if body.mapping is None else tuple(MappedAttribute(one.attribute, one.source, one.argument) for one in body.mapping),
+        attributes_left_out=tuple(body.attributes_left_out),
+        teams=None if body.team_ids is None else tuple(map(TeamId, body.team_ids)),
+    )
+    await postern.federation.provisioning.draft(call.caller, call.path.service_slug, draft, call.actor)
+    return _shown(*await postern.federation.provisioning.get(call.caller, call.path.service_slug))
+
+
+@endpoint.post(
+    f"{_PROVISIONING}/activate",
+    caller=OWNER_IN_PERSON,
+    limit=UNLIMITED,
+    step_up=StepUp.ACCOUNT,
+    refuses=(BadRequest, Conflict),
+    verb="provisioning activate",
+    tags=_TAGS,
+)
+async def activate_provisioning(call: Call[ConfirmedSettings, None, ServicePath, Member], postern: Postern) -> ProvisioningRecord:
+    """Make the connection outwards of an application active
+
+    Only an owner can do this, for the settings whose `digest` they send: if they have changed since, the answer is 409. The first run with
+    these settings is a plan, which sends nothing before an owner lets it go on.
+    """
+    await postern.federation.provisioning.activate(call.caller, call.path.service_slug, call.actor, seen=call.body.digest)
+    return _shown(*await postern.federation.provisioning.get(call.caller, call.path.service_slug))
+
+
+@endpoint.post(f"{_PROVISIONING}/stop", caller=_IN_PERSON, limit=UNLIMITED, refuses=(Conflict,), verb="provisioning stop", tags=_TAGS)
+async def disable_provisioning(call: Call[None, None, ServicePath, Member], postern: Postern) -> ProvisioningRecord:
+    """Stop the connection outwards of an application
+
+    Nothing is sent until an owner makes it active again. The people there stay as they are.
+    """
+    await postern.federation.provisioning.stop(call.caller, call.path.service_slug, call.actor)
+    return _shown(*await postern.federation.provisioning.get(call.caller, call.path.service_slug))
+
+
+@endpoint.delete(
+    _PROVISIONING, status=204, caller=OWNER_IN_PERSON, limit=UNLIMITED, step_up=StepUp.ACCOUNT, verb="provisioning remove", tags=_TAGS
+)
+async def remove_provisioning(call: Call[None, None, ServicePath, Member], postern: Postern) -> NoBody:
+    """Delete the connection outwards of an application
+
+    Only an owner can do this. The people there stay as they are; `…/end` ends them first.
+    """
+    await postern.federation.provisioning.delete(call.caller, call.path.service_slug, PeopleLeftThere.LEAVE, call.actor)
+    return NO_BODY
+
+
+@endpoint.post(
+    f"{_PROVISIONING}/end",
+    caller=OWNER_IN_PERSON,
+    limit=UNLIMITED,
+    step_up=StepUp.ACCOUNT,
+    refuses=(Conflict,),
+    verb="provisioning end",
+    tags=_TAGS,
+)
+async def end_provisioning(call: Call[None, None, ServicePath, Member], postern: Postern) -> ProvisioningRecord:
+    """End everybody in the system of an application, and delete the connection
+
+    Only an owner can do this, by settings that an owner has made active. The connection goes when all of its people are inactive there.
+    """
+    await postern.federation.provisioning.delete(call.caller, call.path.service_slug, PeopleLeftThere.END, call.actor)
+    return _shown(*await postern.federation.provisioning.get(call.caller, call.path.service_slug))
+
+
+@endpoint.get(f"{_PROVISIONING}/preview/{{user_id}}", caller=_IN_PERSON, verb="provisioning preview", tags=_TAGS)
+async def preview_provisioning(call: Call[None, None, MemberTherePath, Member], postern: Postern) -> PreviewThereRecord:
+    """See what would be sent of a person, and why something would not
+
+    The preview is made by the code that sends, with the settings as they are now. Nothing is sent. The answer is 404 for people who are no
+    members of your organization.
+    """
+    found = await postern.federation.provisioning.preview(call.caller, call.path.service_slug, UserId(call.path.user_id))
+    return PreviewThereRecord(
+        user_id=found.user,
+        would_go=found.why_gone is None,
+        why_not=found.why_gone,
+        attributes=[
+            SentAttribute(attribute=one.name, value=one.value, source=str(one.source)) for one in found.said if isinstance(one, ToldClaim)
+        ],
+        missing=[UnsentAttribute(attribute=one.name, reason=one.reason) for one in found.said if isinstance(one, WithheldClaim)],
+    )
+
+
+_PRESETS: Final[Sequence[PresetRecord]] = [
+    PresetRecord(preset=name, base_url=known.base_url, required=known.dialect.required) for name, known in PRESETS_THERE.items()
+]
+_NOTHING: Final[Mapping[str, Any]] = dict.fromkeys(
+    ("preset", "base_url", "team_ids", "state", "stopped_why", "failing_since", "digest", "changed_at")
+)
+
+
+def _shown(connection: ProvisioningConnection | None, active_there: int) -> ProvisioningRecord:
+    if connection is None:
+        return ProvisioningRecord(has_token=False, mapping=(), attributes_left_out=(), active_there=0, presets=_PRESETS, **_NOTHING)
+    return ProvisioningRecord(
+        preset=connection.preset,
+        base_url=connection.base_url,
+        has_token=connection.token_set_at is not None,
+        mapping=[
+            MappedAttributeRow(attribute=one.attribute, source=one.source, argument=None if one.argument is None else str(one.argument))
+            for one in connection.mapping
+        ],
+        attributes_left_out=connection.attributes_left_out,
+        team_ids=connection.teams,
+        state=connection.state,
+        stopped_why=connection.stopped_why,
+        failing_since=connection.failing_since,
+        active_there=active_there,
+        digest=connection.digest.hex(),
+        changed_at=connection.changed_at,
+        presets=_PRESETS,
+    )

@@ -1,0 +1,315 @@
+"""People in the system of an application: the runs that send them, whom a connection has sent, and what the two systems have said."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Annotated, Any, Final
+from uuid import UUID
+
+import msgspec
+
+from core.domain.errors import BadRequest, Conflict
+from core.domain.federation.provisioning.people import PlaceThere
+from core.domain.federation.provisioning.runs import (
+    DoneThere,
+    ProvisioningRun,
+    ProvisioningRunKind,
+    ProvisioningRunPerson,
+    ProvisioningRunState,
+)
+from core.domain.identifiers import ProvisioningRunId, UserId
+from core.domain.identity.proofs import StepUp
+from core.domain.requests import DEFAULT_PAGE_LIMIT, LARGEST_PAGE_LIMIT
+from core.domain.tenancy.members import Member
+from core.domain.tenancy.roles import Capability
+from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery.callers import OWNER_IN_PERSON, able
+from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.derived import shown
+from entrypoints.http.machinery.endpoints import endpoint
+from entrypoints.http.machinery.fields import Id, ServicePath, example
+from entrypoints.http.machinery.limits import CREDENTIALS
+from entrypoints.http.routes.tenancy.connections import ConfirmedSettings
+from ports.federation.provisioning_runs import FarExchange, ListedThere
+
+_TAGS = ("provisioning",)
+_DIGEST: Final = "9f2c4d4c86a1d0c5f2a0b3b8a3d7e9f1c2b3a4958677869504132231f0e1d2c3"
+_CONNECTION: Final = "/api/organizations/{org_slug}/services/{service_slug}/provisioning"
+_RUNS: Final = f"{_CONNECTION}/runs"
+_RUN: Final = f"{_RUNS}/{{run_id}}"
+_PEOPLE: Final = f"{_CONNECTION}/people"
+# Names of people, and what was said about them: members in person alone.
+_IN_PERSON: Final = able(Capability.INTEGRATIONS_MANAGE, impersonated=False)
+
+
+class ProvisioningRunPath(ServicePath, frozen=True):
+    run_id: UUID
+    """The id of the run."""
+
+
+class PersonTherePath(ServicePath, frozen=True):
+    user_id: UUID
+    """The person's id."""
+
+
+class ProvisioningRunRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """A run: what a look at people has done in the system of the application, or would do."""
+
+    id: Id
+    kind: Annotated[ProvisioningRunKind, example("whole")]
+    """`plan` looks at everybody and does nothing; `whole` looks at everybody; `changes` looks at those whom something has changed."""
+    state: Annotated[ProvisioningRunState, example("waiting")]
+    """`running`, `done`, `failed`, `waiting` for an owner, `agreed` by an owner and carried out by another run, `left` by an owner, or
+    `over`, when a newer run has taken its place.
+    """
+    begun_at: datetime
+    """When it began."""
+    ended_at: datetime | None
+    """When it ended; null while it is under way."""
+    made: Annotated[int, example(3)]
+    """The number of people whom it has made there."""
+    matched: Annotated[int, example(20)]
+    """The number of people who were there already."""
+    changed: Annotated[int, example(12)]
+    """The number of people who have changed here."""
+    overwritten: Annotated[int, example(2)]
+    """The number of people who were different there, and have been written over."""
+    ended: Annotated[int, example(1)]
+    """The number of people who are no longer active there. A plan would end them."""
+    left_out: Annotated[int, example(2)]
+    """The number of people whom it has left out, or whom the other system has refused."""
+    unchanged: Annotated[int, example(180)]
+    """The number of people of whom nothing was sent."""
+    held_back: Annotated[int, example(40)]
+    """The number of people whom it would end if an owner let it go on."""
+    why: Annotated[str, example("timeout")] | None
+    """Why it failed, in one word."""
+    digest: Annotated[str, example(_DIGEST)] | None
+    """The digest of people and what happens to them, for a run that waits. An owner who lets it go on sends it back."""
+
+
+class ProvisioningRunPersonRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """A person whom a run names."""
+
+    what: Annotated[DoneThere, example("left_out")]
+    """`made`, `matched`, `changed`, `overwritten`, `ended` or `left_out`."""
+    why: Annotated[str, example("address_not_proved")] | None
+    """Why, in one word: ours, or the `scimType` of the other system."""
+    user: Annotated[UUID, example("018f3c5a-7b1e-7c3d-9f4a-2b6c8d0e1f23")] | None
+    """The person's id; null for somebody who was deleted here."""
+    named: Annotated[str, example("ada@acme.example")] | None
+    """The address of a member; of anybody else, the name that was sent."""
+    attributes: Annotated[Sequence[str], example(["displayName"])]
+    """The attributes that were written."""
+
+
+_Limit = Annotated[int, msgspec.Meta(ge=1, le=LARGEST_PAGE_LIMIT)]
+
+
+class ProvisioningPeopleQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """A filter on the people of a run."""
+
+    what: DoneThere | None = None
+    """Only people with whom this was done."""
+    after: Annotated[str, msgspec.Meta(pattern="^[0-9]{1,9}$", max_length=9), example("100")] | None = None
+    """The `next` of the page before."""
+    limit: _Limit = DEFAULT_PAGE_LIMIT
+    """The largest number of people in the answer. A number above the maximum is refused."""
+
+
+class ProvisioningRunPeople(msgspec.Struct, frozen=True):
+    """One page of the people of a run."""
+
+    people: Sequence[ProvisioningRunPersonRecord]
+    """The people on this page, in the order in which the run has come to them."""
+    next: Annotated[str, example("100")] | None
+    """Send it as `after` to get the next page; null on the last page."""
+
+
+class PeopleThereQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """A filter on the people in the system of an application."""
+
+    place: PlaceThere | None = None
+    """Only people who stand so."""
+    after: UUID | None = None
+    """The `next` of the page before."""
+    limit: _Limit = DEFAULT_PAGE_LIMIT
+    """The largest number of people in the answer. A number above the maximum is refused."""
+
+
+class PersonThereRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """A person in the system of the application, as far as it is known here."""
+
+    user: Annotated[UUID, example("018f3c5a-7b1e-7c3d-9f4a-2b6c8d0e1f23")]
+    """The person's id."""
+    named: Annotated[str, example("ada@acme.example")] | None
+    """The address of a member; of anybody else, the name that was sent."""
+    far_id: Annotated[str, example("2819c223")] | None
+    """The id there; null for somebody who is not there."""
+    place: Annotated[PlaceThere, example("sent")]
+    """`sent`, `left_out` by us, `refused` by the other system, `to_end` or `to_delete` if that has failed so far."""
+    is_active: Annotated[bool, example(True)]
+    """Whether the person is active there."""
+    why: Annotated[str, example("uniqueness")] | None
+    """Why not, in one word: ours, or the `scimType` of the other system."""
+    changed_at: datetime
+    """When this was found out."""
+
+
+class PeopleThere(msgspec.Struct, frozen=True):
+    """One page of the people in the system of an application."""
+
+    people: Sequence[PersonThereRecord]
+    """The people on this page."""
+    next: UUID | None
+    """Send it as `after` to get the next page; null on the last page."""
+
+
+class StartedProvisioning(msgspec.Struct, frozen=True):
+    """A look begins within a minute."""
+
+    started: bool
+    """Always true."""
+
+
+class FarExchangeRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """A question to the system of the application, and its answer, without values of people."""
+
+    at: datetime
+    """When it was asked."""
+    method: Annotated[str, example("POST")]
+    """The method."""
+    path: Annotated[str, example("/Users")]
+    """The form of the address, without ids and values."""
+    status: Annotated[int, example(409)] | None
+    """The status of the answer; null if there was none."""
+    scim_type: Annotated[str, example("uniqueness")] | None
+    """The type of the error in the words of SCIM."""
+    said: Annotated[str, example("… is taken")]
+    """The text of the other system, without what was sent and without anything that looks like a person's; or why there was no answer."""
+    has_failed: Annotated[bool, example(True)]
+    """Whether it failed. The last fifty of each kind are kept for a week."""
+
+
+@endpoint.get(_RUNS, caller=_IN_PERSON, verb="provisioning-run list", tags=_TAGS)
+async def list_provisioning_runs(call: Call[None, None, ServicePath, Member], postern: Postern) -> Sequence[ProvisioningRunRecord]:
+    """List the runs that send people to the system of an application
+
+    The last fifty of the last thirty days, the newest first.
+    """
+    return [_run(one) for one in await postern.federation.provisioning_runs.list(call.caller, call.path.service_slug)]
+
+
+@endpoint.post(_RUNS, caller=_IN_PERSON, limit=CREDENTIALS, refuses=(Conflict,), verb="provisioning-run create", tags=_TAGS)
+async def create_provisioning_run(call: Call[None, None, ServicePath, Member], postern: Postern) -> StartedProvisioning:
+    """Look at everybody again, and send what differs
+
+    The run begins within a minute. It is a plan as long as no owner has let the first one go on.
+    """
+    await postern.federation.provisioning_runs.start(call.caller, call.path.service_slug, call.actor)
+    return StartedProvisioning(started=True)
+
+
+@endpoint.get(_RUN, caller=_IN_PERSON, verb="provisioning-run get", tags=_TAGS)
+async def get_provisioning_run(call: Call[None, None, ProvisioningRunPath, Member], postern: Postern) -> ProvisioningRunRecord:
+    """Get a run that sends people to the system of an application
+
+    A run that is under way says how far it has come when it has ended.
+    """
+    return _run(await postern.federation.provisioning_runs.get(*_of(call)))
+
+
+@endpoint.get(f"{_RUN}/people", caller=_IN_PERSON, verb="provisioning-run people", tags=_TAGS)
+async def list_provisioning_run_people(
+    call: Call[None, ProvisioningPeopleQuery, ProvisioningRunPath, Member], postern: Postern
+) -> ProvisioningRunPeople:
+    """List the people whom a run names
+
+    A plan names everybody whom it would make, match or end. A run names those with whom it has done something.
+    """
+    query = call.query
+    what = None if query.what is None else query.what.value
+    after = None if query.after is None else int(query.after)
+    people = await postern.federation.provisioning_runs.list_people(*_of(call), what=what, after=after, limit=query.limit)
+    return ProvisioningRunPeople([_person(one) for one in people], str(people[-1].number) if len(people) == query.limit else None)
+
+
+@endpoint.post(
+    f"{_RUN}/go-on",
+    caller=OWNER_IN_PERSON,
+    limit=CREDENTIALS,
+    step_up=StepUp.ACCOUNT,
+    refuses=(BadRequest, Conflict),
+    verb="provisioning-run approve",
+    tags=_TAGS,
+)
+async def approve_provisioning_run(
+    call: Call[ConfirmedSettings, None, ProvisioningRunPath, Member], postern: Postern
+) -> ProvisioningRunRecord:
+    """Let a run that waits do what it would do
+
+    Only an owner can do this, for the `digest` of the run that they have seen. If the run is more than a day old, or the connection has
+    other settings by now, the answer is 409. Another run carries it out within a minute. Whom that run would end besides stops it again.
+    You need a recent proof of who you are: of the second factor, if you have one.
+    """
+    return _run(await postern.federation.provisioning_runs.go_on(*_of(call), call.actor, seen=call.body.digest))
+
+
+@endpoint.post(
+    f"{_RUN}/leave",
+    caller=OWNER_IN_PERSON,
+    limit=CREDENTIALS,
+    step_up=StepUp.ACCOUNT,
+    refuses=(Conflict,),
+    verb="provisioning-run decline",
+    tags=_TAGS,
+)
+async def decline_provisioning_run(call: Call[None, None, ProvisioningRunPath, Member], postern: Postern) -> ProvisioningRunRecord:
+    """Let a run do nothing
+
+    Only an owner can do this. The people stay active there, and you are not asked again about the same people. After the first plan, no run
+    begins before somebody starts one. You need a recent proof of who you are: of the second factor, if you have one.
+    """
+    return _run(await postern.federation.provisioning_runs.leave(*_of(call), call.actor))
+
+
+@endpoint.get(_PEOPLE, caller=_IN_PERSON, verb="provisioning people", tags=_TAGS)
+async def list_people_there(call: Call[None, PeopleThereQuery, ServicePath, Member], postern: Postern) -> PeopleThere:
+    """List the people whom a connection has sent to the system of an application
+
+    Those who were left out or refused are among them, with the reason. People who were deleted here are not.
+    """
+    query = call.query
+    after = None if query.after is None else UserId(query.after)
+    runs, service = postern.federation.provisioning_runs, call.path.service_slug
+    people = await runs.people(call.caller, service, query.place, after=after, limit=query.limit)
+    return PeopleThere([_there(one) for one in people], people[-1].user if len(people) == query.limit else None)
+
+
+@endpoint.post(f"{_PEOPLE}/{{user_id}}/try-again", caller=_IN_PERSON, limit=CREDENTIALS, verb="provisioning try-again", tags=_TAGS)
+async def retry_person_there(call: Call[None, None, PersonTherePath, Member], postern: Postern) -> StartedProvisioning:
+    """Send a person to the system of an application again
+
+    The person is looked at within a minute, as they are then.
+    """
+    path = call.path
+    await postern.federation.provisioning_runs.try_again(call.caller, path.service_slug, UserId(path.user_id), call.actor)
+    return StartedProvisioning(started=True)
+
+
+@endpoint.get(f"{_CONNECTION}/exchanges", caller=_IN_PERSON, verb="provisioning exchanges", tags=_TAGS)
+async def list_far_exchanges(call: Call[None, None, ServicePath, Member], postern: Postern) -> Sequence[FarExchangeRecord]:
+    """List what was asked of the system of an application, and what it answered
+
+    The last fifty exchanges, and the last fifty that failed, of the last week; the newest first. They have no values of people.
+    """
+    return [_exchange(one) for one in await postern.federation.provisioning_runs.exchanges(call.caller, call.path.service_slug)]
+
+
+def _of(call: Call[Any, Any, ProvisioningRunPath, Member]) -> tuple[Member, str, ProvisioningRunId]:
+    return call.caller, call.path.service_slug, ProvisioningRunId(call.path.run_id)
+
+
+_run = shown(ProvisioningRun, ProvisioningRunRecord, digest=lambda run: None if run.digest is None else run.digest.hex())
+_person = shown(ProvisioningRunPerson, ProvisioningRunPersonRecord)
+_there = shown(ListedThere, PersonThereRecord)
+_exchange = shown(FarExchange, FarExchangeRecord)
