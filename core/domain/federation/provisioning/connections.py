@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
 from hashlib import sha256
-from typing import Final
+from typing import Final, Literal
 from urllib.parse import urlsplit
 from uuid import UUID
 
@@ -367,7 +367,11 @@ def require_elsewhere(base_url: str, *, token_is_own: bool, directories: Sequenc
 
 
 def provisioning_changed(
-    name: str, before: ProvisioningConnection | None, after: ProvisioningConnection | None, service_slug: str, actor: Actor
+    name: Literal["updated", "activated", "deactivated", "deleted"],
+    before: ProvisioningConnection | None,
+    after: ProvisioningConnection | None,
+    service_slug: str,
+    actor: Actor,
 ) -> Event:
     """What changed, with the earlier values and without the token. One of both is None where a connection is made or goes."""
     shown = after or before

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from enum import StrEnum
 from hashlib import sha256
-from typing import Final
+from typing import Final, Literal
 from uuid import UUID
 
 from core.domain.errors import Conflict
@@ -240,7 +240,12 @@ def _require_waiting(run: ProvisioningRun) -> None:
         raise Conflict("The run does not wait for an owner", words="run_not_waiting")
 
 
-def provisioning_event(name: str, work: ProvisioningWork, facts: dict[str, str | int], actor: Actor = SYSTEM) -> Event:
+def provisioning_event(
+    name: Literal["run.started", "run.stopped", "run.agreed", "run.left", "person.tried_again", "failing", "stopped", "ended"],
+    work: ProvisioningWork,
+    facts: dict[str, str | int],
+    actor: Actor = SYSTEM,
+) -> Event:
     """About an application's connection outwards."""
     about = {"service_slug": work.service_slug, **facts}
     return Event(f"service.provisioning.{name}", actor, Target("service", str(work.service)), work.organization, about)

@@ -50,6 +50,8 @@ _FORMS: Final[Sequence[tuple[str, str]]] = (
     ("resource_server.", "console.apis"),
     ("service.user_keys.", "console.user_keys"),
     ("service.proxy.", "console.proxy"),
+    ("service.provisioning.", "console.people_there"),
+    ("signal_stream.", "console.signal_streams"),
     ("trusted_issuer.", "console.trusted_issuers"),
     ("terms.", "console.terms"),
 )
