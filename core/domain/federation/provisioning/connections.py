@@ -26,6 +26,13 @@ LONGEST_PROVISIONING_TOKEN: Final = 4_000
 LONGEST_CONSTANT: Final = 200
 _LONGEST_KEY: Final = 64
 
+ProvisioningChange = Literal[
+    "service.provisioning.updated",
+    "service.provisioning.activated",
+    "service.provisioning.deactivated",
+    "service.provisioning.deleted",
+]
+
 
 class ProvisioningPreset(StrEnum):
     """What is known of a system."""
@@ -235,8 +242,8 @@ def checked_draft(draft: ProvisioningDraft, before: ProvisioningConnection | Non
     names = [one.attribute for one in mapping]
     if not 0 < len(names) <= MOST_MAPPED or len(set(names)) < len(names):
         raise BadRequest(f"mapping: 1 to {MOST_MAPPED} attributes, each once", words="field_list", values={"most": MOST_MAPPED})
-    for one in mapping:
-        _check_attribute(one)
+    for place, one in enumerate(mapping):
+        _check_attribute(place, one)
     if not set(draft.attributes_left_out) <= set(names):
         raise BadRequest("attributes_left_out: attributes of the mapping", words="tick_one")
     if missing := [one for one in PRESETS_THERE[draft.preset].dialect.required if one not in set(names) - set(draft.attributes_left_out)]:
@@ -277,9 +284,9 @@ def _checked_token(token: str) -> str:
 _KEY: Final = re.compile(r"[a-z][a-z0-9_]*")
 
 
-def _check_attribute(one: MappedAttribute) -> None:
+def _check_attribute(place: int, one: MappedAttribute) -> None:
     if one.attribute not in ATTRIBUTES_THERE:
-        raise BadRequest(f"mapping: {', '.join(ATTRIBUTES_THERE)}", words="tick_one")
+        raise BadRequest(f"mapping[{place}].attribute: {', '.join(ATTRIBUTES_THERE)}", words="field_choice")
     if one.source.needs_argument:
         text = one.argument if isinstance(one.argument, str) else ""
         if one.source is ProvisioningSource.CONSTANT:
@@ -287,9 +294,9 @@ def _check_attribute(one: MappedAttribute) -> None:
         else:
             usable = len(text) <= _LONGEST_KEY and _KEY.fullmatch(text) is not None
         if not usable:
-            raise BadRequest(f"mapping: {one.attribute} needs the key of a field, or a text", words="field_unknown")
+            raise BadRequest(f"mapping[{place}].argument: the key of a field, or a text", words="field_unknown")
     elif one.argument is not None:
-        raise BadRequest(f"mapping: {one.attribute} takes no argument", words="field_unknown")
+        raise BadRequest(f"mapping[{place}].argument: {one.source} takes none", words="claim_takes_none")
 
 
 def token_stays(before: str, after: str) -> bool:
@@ -367,7 +374,7 @@ def require_elsewhere(base_url: str, *, token_is_own: bool, directories: Sequenc
 
 
 def provisioning_changed(
-    name: Literal["updated", "activated", "deactivated", "deleted"],
+    name: ProvisioningChange,
     before: ProvisioningConnection | None,
     after: ProvisioningConnection | None,
     service_slug: str,
@@ -377,7 +384,7 @@ def provisioning_changed(
     shown = after or before
     assert shown is not None  # noqa: S101 - one of both is there
     details = {"service_slug": service_slug, **differences(_facts(before), _facts(after))}
-    return Event(f"service.provisioning.{name}", actor, Target("service", str(shown.service)), shown.organization, details)
+    return Event(name, actor, Target("service", str(shown.service)), shown.organization, details)
 
 
 def _facts(connection: ProvisioningConnection | None) -> dict[str, Json]:

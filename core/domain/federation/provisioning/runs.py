@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from enum import StrEnum
 from hashlib import sha256
-from typing import Final, Literal
+from typing import Final
 from uuid import UUID
 
 from core.domain.errors import Conflict
@@ -240,15 +240,10 @@ def _require_waiting(run: ProvisioningRun) -> None:
         raise Conflict("The run does not wait for an owner", words="run_not_waiting")
 
 
-def provisioning_event(
-    name: Literal["run.started", "run.stopped", "run.agreed", "run.left", "person.tried_again", "failing", "stopped", "ended"],
-    work: ProvisioningWork,
-    facts: dict[str, str | int],
-    actor: Actor = SYSTEM,
-) -> Event:
+def provisioning_event(name: str, work: ProvisioningWork, facts: dict[str, str | int], actor: Actor = SYSTEM) -> Event:
     """About an application's connection outwards."""
     about = {"service_slug": work.service_slug, **facts}
-    return Event(f"service.provisioning.{name}", actor, Target("service", str(work.service)), work.organization, about)
+    return Event(name, actor, Target("service", str(work.service)), work.organization, about)
 
 
 def run_facts(run: ProvisioningRun) -> dict[str, str | int]:

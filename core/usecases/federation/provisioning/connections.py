@@ -99,7 +99,7 @@ class ProvisioningConnections(Frozen):
                 after = drafted(before, settings, now)
                 await self._save(uow, before, after, settings)
             if after != before:
-                await uow.record(provisioning_changed("updated", before, after, service.slug, actor))
+                await uow.record(provisioning_changed("service.provisioning.updated", before, after, service.slug, actor))
             await uow.commit()
         return after
 
@@ -119,7 +119,7 @@ class ProvisioningConnections(Frozen):
                 if before.is_elsewhere:
                     await uow.provisioning.forget_people(before.id)
                 await uow.provisioning.save(after, keeps_token=True, sealed_token=None)
-                await uow.record(provisioning_changed("activated", before, after, service.slug, actor))
+                await uow.record(provisioning_changed("service.provisioning.activated", before, after, service.slug, actor))
             await uow.commit()
         return after
 
@@ -132,7 +132,7 @@ class ProvisioningConnections(Frozen):
             after = halted(before, self.system.clock.now())
             if after != before:
                 await uow.provisioning.save(after, keeps_token=True, sealed_token=None)
-                await uow.record(provisioning_changed("deactivated", before, after, service.slug, actor))
+                await uow.record(provisioning_changed("service.provisioning.deactivated", before, after, service.slug, actor))
             await uow.commit()
         return after
 
@@ -150,7 +150,7 @@ class ProvisioningConnections(Frozen):
                 await uow.provisioning.save(after, keeps_token=True, sealed_token=None)
             else:
                 await uow.provisioning.delete(before.id)
-            await uow.record(provisioning_changed("deleted", before, after, service.slug, actor))
+            await uow.record(provisioning_changed("service.provisioning.deleted", before, after, service.slug, actor))
             await uow.commit()
 
     async def _held_by_owner(self, uow: UnitOfWork, member: Member, service_slug: str) -> tuple[Service, ProvisioningConnection]:

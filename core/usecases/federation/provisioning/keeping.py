@@ -401,7 +401,7 @@ class _Working:
             await uow.provisioning_runs.note_exchanges(work.connection, self._notes.take())
             await uow.provisioning_runs.settle(self._claimed, after, None)
             if waits and work.held_digest != compared:
-                await uow.record(provisioning_event("run.stopped", work, run_facts(run)))
+                await uow.record(provisioning_event("service.provisioning.run.stopped", work, run_facts(run)))
                 await keeping.tell_owners(uow, work, "first" if self._is_plan else "too_many", run)
             await uow.commit()
         self._tell(run)
@@ -507,7 +507,7 @@ class _Working:
         async with keeping.unit_of_work() as uow:
             await self._hold(uow)
             await uow.provisioning_runs.finish_ending(self._work)
-            await uow.record(provisioning_event("ended", self._work, {}))
+            await uow.record(provisioning_event("service.provisioning.ended", self._work, {}))
             await uow.commit()
 
     async def _settle(self) -> None:
@@ -536,11 +536,11 @@ class _Working:
             await uow.provisioning_runs.settle(self._claimed, replace(work, failing_since=since), now + rest)
             if stops:
                 await uow.provisioning_runs.stop(work, "failing", now)
-                await uow.record(provisioning_event("stopped", work, {"why": "failing", "fault": str(failed.fault)}))
+                await uow.record(provisioning_event("service.provisioning.stopped", work, {"why": "failing", "fault": str(failed.fault)}))
                 await keeping.tell_owners(uow, work, "failing")
             elif work.failing_since is None and not is_throttled:
                 # A system that is away is news once.
-                await uow.record(provisioning_event("failing", work, {"fault": str(failed.fault)}))
+                await uow.record(provisioning_event("service.provisioning.failing", work, {"fault": str(failed.fault)}))
             await uow.commit()
         keeping.metrics.provisioning_run_ended(
             ProvisioningRunKind.CHANGES.value if self._run is None else self._run.kind.value, "throttled" if is_throttled else "failed"

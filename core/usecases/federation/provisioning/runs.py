@@ -61,7 +61,7 @@ class ProvisioningRuns(Frozen):
             work = found(await uow.provisioning_runs.work(member.organization, service_slug), _NO_SUCH_CONNECTION)
             if not await uow.provisioning_runs.start(member.organization, service_slug, self.system.clock.now()):
                 raise Conflict("The connection is not active: an owner makes it active first", words="provisioning_inactive")
-            await uow.record(provisioning_event("run.started", work, {}, actor))
+            await uow.record(provisioning_event("service.provisioning.run.started", work, {}, actor))
             await uow.commit()
 
     async def go_on(self, member: Member, service_slug: str, run: ProvisioningRunId, actor: Actor, *, seen: str) -> ProvisioningRun:
@@ -74,7 +74,7 @@ class ProvisioningRuns(Frozen):
             after = agreed_there(before, work.digest, seen, now)
             if not await uow.provisioning_runs.decide(after, now):
                 raise Conflict("The run does not wait for an owner", words="run_not_waiting")
-            await uow.record(provisioning_event("run.agreed", work, run_facts(after), actor))
+            await uow.record(provisioning_event("service.provisioning.run.agreed", work, run_facts(after), actor))
             await uow.commit()
         return after
 
@@ -85,7 +85,7 @@ class ProvisioningRuns(Frozen):
             after = left_there(before)
             if not await uow.provisioning_runs.decide(after, self.system.clock.now()):
                 raise Conflict("The run does not wait for an owner", words="run_not_waiting")
-            await uow.record(provisioning_event("run.left", work, run_facts(after), actor))
+            await uow.record(provisioning_event("service.provisioning.run.left", work, run_facts(after), actor))
             await uow.commit()
         return after
 
@@ -107,7 +107,7 @@ class ProvisioningRuns(Frozen):
             work = found(await uow.provisioning_runs.work(member.organization, service_slug), _NO_SUCH_CONNECTION)
             if not await uow.provisioned_people.mark(member.organization, service_slug, user, self.system.clock.now()):
                 raise NotFound(_NO_SUCH_PERSON)
-            await uow.record(provisioning_event("person.tried_again", work, {"user_id": str(user)}, actor))
+            await uow.record(provisioning_event("service.provisioning.person.tried_again", work, {"user_id": str(user)}, actor))
             await uow.commit()
 
     async def exchanges(self, member: Member, service_slug: str) -> Sequence[FarExchange]:

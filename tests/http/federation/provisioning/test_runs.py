@@ -78,6 +78,8 @@ async def test_members_who_manage_integrations_read_and_try_again(scene: Provisi
     assert [(one["status"], one["scim_type"], one["said"]) for one in exchanges if one["has_failed"]] == [
         (400, "invalidValue", "no such thing")
     ]
+    systems = (await scene.request("GET", f"/api/organizations/acme/users/{ada.user}/provisioning", by=admin)).json()
+    assert [(one["service_slug"], one["place"], one["why"]) for one in systems] == [("shop", "refused", "invalidValue")]
     far.refuses = {}
     again = f"{PATH}/people/{ada.user}/try-again"
     assert (await scene.request("POST", again, by=admin)).ok() == {"started": True}
@@ -92,6 +94,10 @@ async def test_nobody_else_reads(scene: ProvisioningScene) -> None:
     for path in ("runs", f"runs/{plan['id']}", f"runs/{plan['id']}/people", "people", "exchanges"):
         assert (await scene.request("GET", f"{PATH}/{path}", by=member)).status == 403
         assert (await scene.request("GET", f"{PATH}/{path}", by=stranger)).status in {403, 404}
+    systems = f"organizations/{{}}/users/{scene.boss.user}/provisioning"
+    assert (await scene.request("GET", f"/api/{systems.format('acme')}", by=member)).status == 403
+    assert (await scene.request("GET", f"/api/{systems.format('acme')}", by=stranger)).status in {403, 404}
+    assert (await scene.request("GET", f"/api/{systems.format('globex')}", by=stranger)).json() == []
     theirs = "/api/organizations/globex/services/app/provisioning"
     assert (await scene.request("GET", f"{theirs}/runs", by=stranger)).status == 404
     assert (await scene.request("GET", f"{theirs}/runs/{plan['id']}", by=stranger)).status == 404

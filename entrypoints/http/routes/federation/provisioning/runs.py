@@ -26,7 +26,7 @@ from entrypoints.http.machinery.callers import OWNER_IN_PERSON, able
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.derived import shown
 from entrypoints.http.machinery.endpoints import endpoint
-from entrypoints.http.machinery.fields import Id, ServicePath, example
+from entrypoints.http.machinery.fields import Id, OrganizationPath, ServicePath, SlugOfService, UserUuid, example
 from entrypoints.http.machinery.limits import CREDENTIALS
 from entrypoints.http.routes.tenancy.connections import ConfirmedSettings
 from ports.federation.provisioning_runs import FarExchange, ListedThere
@@ -164,6 +164,26 @@ class PeopleThere(msgspec.Struct, frozen=True):
     """Send it as `after` to get the next page; null on the last page."""
 
 
+class SystemsOfPersonPath(OrganizationPath, frozen=True):
+    user_id: UserUuid
+
+
+class SystemOfPersonRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """The system of an application, and how a person stands in it."""
+
+    service_slug: SlugOfService
+    service_name: Annotated[str, example("Board")]
+    """The application's name."""
+    place: Annotated[PlaceThere, example("sent")]
+    """`sent`, `left_out` by us, `refused` by the other system, `to_end` or `to_delete` if that has failed so far."""
+    is_active: Annotated[bool, example(True)]
+    """Whether the person is active there."""
+    why: Annotated[str, example("uniqueness")] | None
+    """Why not, in one word: ours, or the `scimType` of the other system."""
+    changed_at: datetime
+    """When this was found out."""
+
+
 class StartedProvisioning(msgspec.Struct, frozen=True):
     """A look begins within a minute."""
 
@@ -285,6 +305,16 @@ async def list_people_there(call: Call[None, PeopleThereQuery, ServicePath, Memb
     return PeopleThere([_there(one) for one in people], people[-1].user if len(people) == query.limit else None)
 
 
+@endpoint.get("/api/organizations/{org_slug}/users/{user_id}/provisioning", caller=_IN_PERSON, verb="provisioning person", tags=_TAGS)
+async def list_systems_of_person(call: Call[None, None, SystemsOfPersonPath, Member], postern: Postern) -> Sequence[SystemOfPersonRecord]:
+    """List the systems to which a person is sent, and how they stand there
+
+    The list is empty for people whom no connection of your organization has met.
+    """
+    runs = postern.federation.provisioning_runs
+    return [_system(one) for one in await runs.of_person(call.caller, UserId(call.path.user_id))]
+
+
 @endpoint.post(f"{_PEOPLE}/{{user_id}}/try-again", caller=_IN_PERSON, limit=CREDENTIALS, verb="provisioning try-again", tags=_TAGS)
 async def retry_person_there(call: Call[None, None, PersonTherePath, Member], postern: Postern) -> StartedProvisioning:
     """Send a person to the system of an application again
@@ -312,4 +342,5 @@ def _of(call: Call[Any, Any, ProvisioningRunPath, Member]) -> tuple[Member, str,
 _run = shown(ProvisioningRun, ProvisioningRunRecord, digest=lambda run: None if run.digest is None else run.digest.hex())
 _person = shown(ProvisioningRunPerson, ProvisioningRunPersonRecord)
 _there = shown(ListedThere, PersonThereRecord)
+_system = shown(ListedThere, SystemOfPersonRecord)
 _exchange = shown(FarExchange, FarExchangeRecord)

@@ -22,6 +22,48 @@ async def drafted(console: ConsoleScene, billing: str, far: FakeFarSide) -> str:
     return at
 
 
+async def test_what_is_sent_is_chosen_row_by_row(console: ConsoleScene, billing: str, far: FakeFarSide) -> None:
+    at = await drafted(console, billing, far)
+    assert "name.familyName" in console.tab.page.text
+    rows = ["userName", "address", "", "title", "constant", "Friend"]
+    tab = await console.submit(f"{at}/change", preset="generic", base_url=far.url, mapping=rows)
+    assert "title fixed text Friend" in tab.page.text
+    assert "name.familyName" not in tab.page.text
+    rows = ["userName", "address", "x", "password", "constant", "Friend", "title", "", ""]
+    tab = await console.submit(f"{at}/change", preset="generic", base_url=far.url, mapping=rows)
+    assert tab.status == 400
+    assert 'id="mapping-3-source-error"' in tab.shown.body.decode()
+    rows[-2] = "name"
+    for place, right in (("mapping-1-argument", (2, "")), ("mapping-2-attribute", (3, "nickName"))):
+        tab = await console.submit(f"{at}/change", preset="generic", base_url=far.url, mapping=rows)
+        assert tab.status == 400
+        assert f'id="{place}-error"' in tab.shown.body.decode()
+        rows[right[0]] = right[1]
+    (kept,) = console.people.rows("select mapping from provisioning_connections")
+    assert [one["attribute"] for one in kept["mapping"]] == ["userName", "title"]
+    await console.submit(f"{at}/change", preset="generic", base_url=far.url, mapping=rows)
+    (kept,) = console.people.rows("select mapping from provisioning_connections")
+    assert [one["attribute"] for one in kept["mapping"]] == ["userName", "nickName", "title"]
+
+
+async def test_a_person_s_page_says_where_they_were_sent(console: ConsoleScene, billing: str, far: FakeFarSide) -> None:
+    person = f"/people/{console.ada.user}"
+    assert "In other systems" not in (await console.at(person)).page.text
+    at = await drafted(console, billing, far)
+    far.refuses = {console.ada.email: (400, "invalidValue", "no such thing")}
+    await console.at(f"{at}/activate")
+    await console.submit(f"{at}/activate")
+    await step(console)
+    (run,) = console.people.rows("select id from provisioning_runs")
+    await console.at(f"{at}/runs/{run['id']}/go-on")
+    await console.submit(f"{at}/runs/{run['id']}/go-on")
+    await step(console)
+    tab = await console.at(person)
+    assert "In other systems" in tab.page.text
+    assert "Refused there" in tab.page.text
+    assert f"/ui/o/acme{billing}/people-there" in tab.page.links
+
+
 async def step(console: ConsoleScene) -> None:
     """What is due now."""
     keeping = console.postern.federation.provisioning_keeping

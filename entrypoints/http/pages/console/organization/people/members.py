@@ -40,6 +40,7 @@ from entrypoints.http.pages.console.forms import FIELD_ASKED, FIELD_BOUNDS, FIEL
 from entrypoints.http.pages.console.lists import latest_of
 from entrypoints.http.pages.console.navigation import address
 from entrypoints.http.pages.console.organization import applications
+from entrypoints.http.pages.console.organization.applications import people_there
 from entrypoints.http.pages.console.organization.applications.claims import verdict_of
 from entrypoints.http.pages.console.organization.organization_tabs import (
     APPLICATIONS_ENTRY,
@@ -60,6 +61,8 @@ from entrypoints.http.pages.console.resource_pages import pages
 from entrypoints.http.pages.console.resources import Act, Bulk, Ending, Filter, Making, Resource, Section
 from entrypoints.http.pages.console.visit import NO_ERRORS, ButtonLink, DoneLink, Head, Page, PageVisit, button
 from entrypoints.http.routes.federation.agent_grants import list_agent_grants
+from entrypoints.http.routes.federation.provisioning import get_provisioning
+from entrypoints.http.routes.federation.provisioning.runs import list_systems_of_person
 from entrypoints.http.routes.federation.token_preview import list_sign_in_verdicts
 from entrypoints.http.routes.identity.mfa import StatedReason
 from entrypoints.http.routes.platform.sign_ins import list_sign_ins
@@ -94,7 +97,10 @@ from entrypoints.http.routes.tenancy.profile_fields import (
 from entrypoints.http.routes.tenancy.sign_in_rules import get_sign_in_rules
 
 PERSON_TEMPLATE: Final = "organization/people/one_person.html"
-ASKED_OF_PERSON: Final = (list_sign_ins, list_sign_in_verdicts, list_audit_log, list_agent_grants, get_sign_in_rules)
+ASKED_OF_PERSON: Final = (
+    *(list_sign_ins, list_sign_in_verdicts, list_audit_log, list_agent_grants, list_systems_of_person, get_provisioning),
+    get_sign_in_rules,
+)
 _MOST_HAPPENED: Final = 10
 _HAPPENED: Final = (
     linked(
@@ -169,6 +175,7 @@ async def _shared(visit: PageVisit, person: Any, used: Any) -> Mapping[str, Any]
         "likeness_of": mark_of(person.name or str(person.email), person.id, getattr(person, "picture", None) or ""),
         "latest": await latest_of(SIGN_IN_LOG, visit, OF_PERSON, person=person.id) if visit.may(list_sign_ins) else None,
         "agents": await agent_grants.of_person(visit, person.id),
+        "systems": await people_there.of_person(visit, person.id),
         "applications": await _applications(visit, person.id, used),
         "happened": await _happened(visit, person.id) if visit.may(list_audit_log) else None,
     }

@@ -2,15 +2,32 @@
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
+from uuid import UUID
 
 from core.domain.federation.provisioning.connections import ProvisioningPreset, ProvisioningState
-from core.domain.federation.provisioning.people import PlaceThere
+from core.domain.federation.provisioning.people import PlaceThere, WhyGone, WhyNotThere
 from core.domain.federation.provisioning.runs import ProvisioningRunKind, ProvisioningRunState
-from entrypoints.http.pages.console.cells import Tone, code, copied, listed, number, plain, sentence, state, value_key, when, yes_or_no
+from entrypoints.http.pages.console.cells import (
+    Tone,
+    code,
+    copied,
+    linked,
+    listed,
+    number,
+    plain,
+    rows_of,
+    sentence,
+    state,
+    value_key,
+    when,
+    yes_or_no,
+)
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.forms import Asked, Choice, InputKind, shape
 from entrypoints.http.pages.console.lists import latest_of
+from entrypoints.http.pages.console.navigation import address
 from entrypoints.http.pages.console.organization import applications
+from entrypoints.http.pages.console.organization.applications.people_there.mapping_rows import MAPPING
 from entrypoints.http.pages.console.organization.applications.people_there.previews import PREVIEW, show_preview
 from entrypoints.http.pages.console.resource_pages import pages
 from entrypoints.http.pages.console.resources import Act, Ending, Filter, Resource, Section
@@ -33,6 +50,7 @@ from entrypoints.http.routes.federation.provisioning.runs import (
     list_people_there,
     list_provisioning_run_people,
     list_provisioning_runs,
+    list_systems_of_person,
     retry_person_there,
 )
 from entrypoints.http.routes.tenancy.teams import list_teams
@@ -65,26 +83,8 @@ _PLACES: Final = {
     PlaceThere.TO_DELETE: ("console.persons_there.to_delete", Tone.WARN),
 }
 _OUTCOMES: Final = {True: ("console.requests_there.failed", Tone.BAD), False: ("console.requests_there.done", Tone.GOOD)}
-# What the other system calls by words of SCIM. Anything else of its own stands as it is, and is no key of a text.
-_WHY_WORDS: Final = frozenset(
-    {
-        "no_user_name",
-        "address_not_proved",
-        "far_id_of_another",
-        "other_external_id",
-        "ambiguous",
-        "other_id",
-        "refused",
-        "uniqueness",
-        "no_answer",
-        "no_member",
-        "not_admitted",
-        "not_chosen",
-        "blocked",
-        "locked",
-        "forgotten",
-    }
-)
+# Words of ours. What the other system calls by words of SCIM stands as it is, and is no key of a text.
+_WHY_WORDS: Final = frozenset((*WhyNotThere, *WhyGone))
 
 
 def _why(one: Any, text: Text) -> str:
@@ -111,7 +111,7 @@ def _mapping(found: Any, text: Text) -> str:
 
 async def _latest(visit: PageVisit, found: Any) -> Mapping[str, Any]:
     """The newest runs: a plan that waits stands where an owner looks after they have made the connection active."""
-    return {"latest": await latest_of(RUNS, visit) if found is not None and visit.may(list_provisioning_runs) else None}
+    return {"latest": await latest_of(RUNS, visit, _LATEST_RUN) if found is not None and visit.may(list_provisioning_runs) else None}
 
 
 _SETTINGS: Final = (
@@ -147,6 +147,7 @@ PEOPLE_THERE: Final = Resource(
                 Asked(
                     "token", kind=InputKind.SECRET, label="console.people_there.token", hint="console.people_there.token_hint", at_once=True
                 ),
+                MAPPING,
                 Asked(
                     "attributes_left_out",
                     choices=_attributes,
@@ -244,6 +245,9 @@ async def _named(visit: PageVisit, run: Any) -> Mapping[str, Any]:
     }
 
 
+# Beside the settings there is room for no more.
+_LATEST_RUN: Final = (when("begun_at", "console.runs_there.begun"), _KIND, state("state", _RUN_STATES))
+
 RUNS: Final = Resource(
     name="runs_there",
     position=applications.ACCESS_POSITION,
@@ -328,6 +332,27 @@ REQUESTS: Final = Resource(
     ),
     crumbs=_above,
 )
+
+
+_OF_PERSON: Final = (
+    linked(
+        plain("service_name", "console.field.application"),
+        lambda one, path: address(applications.PEOPLE_THERE, {**path, "service_slug": one.service_slug}),
+        get_provisioning,
+    ),
+    state("place", _PLACES, "console.field.state"),
+    yes_or_no("is_active", "console.persons_there.is_active"),
+    sentence(_why, "console.persons_there.reason"),
+    when("changed_at", "console.persons_there.changed_at"),
+)
+
+
+async def of_person(visit: PageVisit, user: UUID) -> Sequence[Any] | None:
+    """The systems to which a person is sent, if those who look may see them and there are any."""
+    if not visit.may(list_systems_of_person):
+        return None
+    found = await visit.ask(list_systems_of_person, user_id=user)
+    return (_OF_PERSON, rows_of(visit.reachable(_OF_PERSON), found, visit.text, visit.path)) if found else None
 
 
 async def _name(visit: PageVisit) -> str:
