@@ -122,8 +122,12 @@ async def shown_record(
         sections=sections,
         at_fault=None if given is None else visit.here(f"{resource.one}/{given.section.name}"),
         opened=opened,
-        # Nothing stands below what is not there yet.
-        below=[(visit.text(label), visit.here(where)) for label, where, of in resource.below if record is not None and visit.may(of)],
+        # Below what is not there yet there is nothing to read. What sets it up stands there.
+        below=[
+            (visit.text(label), visit.here(where))
+            for label, where, of in resource.below
+            if (record is not None or of.method != "GET") and visit.may(of)
+        ],
         meanwhile=meanwhile,
         told=told,
         undos=await offered(visit, record, resource.undoables),
