@@ -447,22 +447,20 @@ _LEAVE: Final = """
 """
 
 _NOTE: Final = """
-    insert into provisioning_exchanges (connection_id, at, method, path, status, scim_type, said, has_failed)
+    insert into provisioning_exchanges (connection_id, at, method, path, status, scim_type, said, has_failed, place)
     select %(connection)s, noted.*
       from unnest(%(ats)s::timestamptz[], %(methods)s::text[], %(paths)s::text[], %(statuses)s::integer[], %(types)s::text[],
-                  %(said)s::text[], %(failed)s::boolean[]) as noted
+                  %(said)s::text[], %(failed)s::boolean[]) with ordinality as noted
 """
 
 _FORGET_NOTES: Final = """
     delete from provisioning_exchanges
-     where connection_id = %(connection)s and has_failed = %(failed)s
-       and number <= (
-               select number
+     where id in (
+               select id
                  from provisioning_exchanges
                 where connection_id = %(connection)s and has_failed = %(failed)s
-                order by number desc
+                order by at desc, place desc
                offset %(kept)s
-                limit 1
            )
 """
 
@@ -470,7 +468,7 @@ _EXCHANGES: Final[LiteralString] = f"""
     select at, method, path, status, scim_type, said, has_failed
       from provisioning_exchanges
      where connection_id = {_OF_SERVICE}
-     order by number desc
+     order by at desc, place desc
 """
 
 

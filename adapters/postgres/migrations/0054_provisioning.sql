@@ -106,9 +106,10 @@ create table provisioning_run_people (
 create index provisioning_run_people_of_user on provisioning_run_people (user_id) where user_id is not null;
 
 create table provisioning_exchanges (
-    number        bigint      generated always as identity primary key,
+    id            uuid        primary key default gen_random_uuid(),
     connection_id uuid        not null references provisioning_connections on delete cascade,
     at            timestamptz not null,
+    place         integer     not null default 0,      -- among those that were noted at once
     method        text        not null,
     path          text        not null,
     status        integer,
@@ -116,7 +117,7 @@ create table provisioning_exchanges (
     said          text        not null,
     has_failed    boolean     not null
 );
-create index provisioning_exchanges_of_connection on provisioning_exchanges (connection_id, has_failed, number desc);
+create index provisioning_exchanges_of_connection on provisioning_exchanges (connection_id, has_failed, at desc, place desc);
 create index provisioning_exchanges_old on provisioning_exchanges (at);
 
 -- Marks. Each trigger says `when` something differs that a mapping reads, and marks where the organization has an active connection. A mark

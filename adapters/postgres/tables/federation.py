@@ -663,7 +663,7 @@ TABLES: Final = (
         until="7 days",
         ages=(
             # Calls are kept for a week, so that people can find out why somebody was refused.
-            Age("PastFarExchanges", "at < now() - interval '7 days'", oldest_first="at", key="number"),
+            Age("PastFarExchanges", "at < now() - interval '7 days'", oldest_first="at"),
         ),
     ),
 )

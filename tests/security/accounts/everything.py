@@ -31,6 +31,7 @@ OPENS: Final[Mapping[str, str]] = {
     "user_keys": "true",
 }
 _TIE: Final = "it is a tie to an organization, which the organization has made, and says nothing about who signs in (0108)"
+_SENT: Final = "it says whom the organization has sent to another system, and lets nobody in here (0238)"
 _RECORD: Final = "it is a record"
 _ORGANIZATIONS: Final = "it is the organization's, whose pages list it (core/domain/identity/endings.py)"
 _GOES: Final = "it opens no account, and goes all the same (tests/http/tenancy/terms/test_terms_attacks.py)"
@@ -38,6 +39,7 @@ _NEEDS_PROOF: Final = "nobody gets one whose address is not proved"
 STAYS: Final[Mapping[str, str]] = {
     **dict.fromkeys(("memberships", "relations", "team_members", "provisioned_users", "service_users", "subscriptions"), _TIE),
     **dict.fromkeys(("directory_people", "directory_run_people"), _TIE),
+    **dict.fromkeys(("provisioned_people", "provisioning_marks", "provisioning_run_people"), _SENT),
     **dict.fromkeys(("service_user_marks", "billing_checkouts", "billing_subscriptions", "join_requests", "former_members"), _TIE),
     **dict.fromkeys(("audit_entries", "audit_log", "audit_personal", "events", "login_events", "mfa_events", "impersonations"), _RECORD),
     **dict.fromkeys(("logout_notices", "former_addresses", "imported_people", "privacy_requests"), _RECORD),

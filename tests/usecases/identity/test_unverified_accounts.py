@@ -211,8 +211,12 @@ async def test_a_sweep_gets_past_accounts_that_stay(postern: Postern) -> None:
 
 
 # What goes with an account that nobody used: a sign-in that somebody began, and keys, which hang on a user of an application.
-# Whom a directory lists has a tie beside the list, which is asked for.
-GOES_ALONG = {"afar_requests.user_id", "flows.user_id", "user_keys.user_id", "directory_people.user_id", "directory_run_people.user_id"}
+# Whom a directory lists has a tie beside the list, which is asked for, and so has whom an organization sends to another system: what such a
+# row leaves behind is deleted there. Only members allow signals.
+GOES_ALONG = {
+    *("afar_requests.user_id", "flows.user_id", "user_keys.user_id", "directory_people.user_id", "directory_run_people.user_id"),
+    *("provisioned_people.user_id", "provisioning_run_people.user_id", "signal_streams.granted_by"),
+}
 
 
 async def test_every_table_that_names_people_is_asked_or_goes_along(postern: Postern) -> None:
