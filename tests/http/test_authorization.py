@@ -958,6 +958,7 @@ WHO: dict[str, set[str]] = {
         "GET /api/organizations/{org_slug}/services/{service_slug}/provisioning/preview/{user_id}",
         "POST /api/organizations/{org_slug}/services/{service_slug}/provisioning/stop",
         "GET /api/organizations/{org_slug}/services/{service_slug}/provisioning/exchanges",
+        "GET /api/organizations/{org_slug}/users/{user_id}/provisioning",
         "GET /api/organizations/{org_slug}/services/{service_slug}/provisioning/people",
         "POST /api/organizations/{org_slug}/services/{service_slug}/provisioning/people/{user_id}/try-again",
         "GET /api/organizations/{org_slug}/services/{service_slug}/provisioning/runs",
