@@ -709,6 +709,7 @@ maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/services/
 .ao..   po.  no         -         GET    /api/organizations/{org_slug}/services/{service_slug}/provisioning/exchanges
 .ao..   po.  no         -         GET    /api/organizations/{org_slug}/services/{service_slug}/provisioning/people
 .ao..   po.  no         -         POST   /api/organizations/{org_slug}/services/{service_slug}/provisioning/people/{user_id}/try-again
+.ao..   po.  no         -         GET    /api/organizations/{org_slug}/users/{user_id}/provisioning
 .ao..   po.  no         -         GET    /api/organizations/{org_slug}/services/{service_slug}/provisioning/preview/{user_id}
 .ao..   po.  no         -         GET    /api/organizations/{org_slug}/services/{service_slug}/provisioning/runs
 .ao..   po.  no         -         POST   /api/organizations/{org_slug}/services/{service_slug}/provisioning/runs

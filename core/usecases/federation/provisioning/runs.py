@@ -27,6 +27,7 @@ from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
 _NO_SUCH_CONNECTION = "The application has no connection outwards"
 _NO_SUCH_RUN = "There is no such run"
+_NOWHERE = "No connection of the organization has met this person"
 _NO_SUCH_PERSON = "The connection has sent no such person"
 
 
@@ -97,8 +98,10 @@ class ProvisioningRuns(Frozen):
         return await self.people_there.list(member.organization, service_slug, place, after, limit)
 
     async def of_person(self, member: Member, user: UserId) -> Sequence[ListedThere]:
-        """In which systems a person is, for the person's page."""
-        return await self.people_there.of_person(member.organization, user)
+        """In which systems a person is, for the person's page. Raises `NotFound` for somebody whom no connection has met."""
+        if places := await self.people_there.of_person(member.organization, user):
+            return places
+        raise NotFound(_NOWHERE)
 
     async def try_again(self, member: Member, service_slug: str, user: UserId, actor: Actor) -> None:
         """Looks at a person again within a minute. Raises `NotFound`."""

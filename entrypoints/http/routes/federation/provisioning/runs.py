@@ -168,7 +168,7 @@ class SystemsOfPersonPath(OrganizationPath, frozen=True):
     user_id: UserUuid
 
 
-class SystemOfPersonRecord(msgspec.Struct, frozen=True, kw_only=True):
+class PersonsSystemRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The system of an application, and how a person stands in it."""
 
     service_slug: SlugOfService
@@ -306,10 +306,10 @@ async def list_people_there(call: Call[None, PeopleThereQuery, ServicePath, Memb
 
 
 @endpoint.get("/api/organizations/{org_slug}/users/{user_id}/provisioning", caller=_IN_PERSON, verb="provisioning person", tags=_TAGS)
-async def list_systems_of_person(call: Call[None, None, SystemsOfPersonPath, Member], postern: Postern) -> Sequence[SystemOfPersonRecord]:
+async def list_systems_of_person(call: Call[None, None, SystemsOfPersonPath, Member], postern: Postern) -> Sequence[PersonsSystemRecord]:
     """List the systems to which a person is sent, and how they stand there
 
-    The list is empty for people whom no connection of your organization has met.
+    The answer is 404 for people whom no connection of your organization has met.
     """
     runs = postern.federation.provisioning_runs
     return [_system(one) for one in await runs.of_person(call.caller, UserId(call.path.user_id))]
@@ -342,5 +342,5 @@ def _of(call: Call[Any, Any, ProvisioningRunPath, Member]) -> tuple[Member, str,
 _run = shown(ProvisioningRun, ProvisioningRunRecord, digest=lambda run: None if run.digest is None else run.digest.hex())
 _person = shown(ProvisioningRunPerson, ProvisioningRunPersonRecord)
 _there = shown(ListedThere, PersonThereRecord)
-_system = shown(ListedThere, SystemOfPersonRecord)
+_system = shown(ListedThere, PersonsSystemRecord)
 _exchange = shown(FarExchange, FarExchangeRecord)

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 from uuid import UUID
 
+from core.domain.errors import NotFound
 from core.domain.federation.provisioning.connections import ProvisioningPreset, ProvisioningState
 from core.domain.federation.provisioning.people import PlaceThere, WhyGone, WhyNotThere
 from core.domain.federation.provisioning.runs import ProvisioningRunKind, ProvisioningRunState
@@ -351,8 +352,11 @@ async def of_person(visit: PageVisit, user: UUID) -> Sequence[Any] | None:
     """The systems to which a person is sent, if those who look may see them and there are any."""
     if not visit.may(list_systems_of_person):
         return None
-    found = await visit.ask(list_systems_of_person, user_id=user)
-    return (_OF_PERSON, rows_of(visit.reachable(_OF_PERSON), found, visit.text, visit.path)) if found else None
+    try:
+        found = await visit.ask(list_systems_of_person, user_id=user)
+    except NotFound:
+        return None
+    return _OF_PERSON, rows_of(visit.reachable(_OF_PERSON), found, visit.text, visit.path)
 
 
 async def _name(visit: PageVisit) -> str:
