@@ -8,6 +8,7 @@ from entrypoints.http.routes.tenancy import (
     connections,
     domain_routes,
     domains,
+    hooks,
     joining,
     mail_servers,
     management_keys,
@@ -48,7 +49,8 @@ ROUTES: Final = Endpoints.of(
     joining,
     webhooks,
     siem,
+    hooks,
     management_keys,
     trusted_issuers,
     setup_links,
-).without(risk_policies.OF_INSTALLATION)
+).without(risk_policies.OF_INSTALLATION).without(hooks.OF_INSTALLATION)
