@@ -1,4 +1,4 @@
--- edition 10
+-- edition 11
 --
 -- The views and functions that nothing in the schema is built on: no index, default, check or trigger uses them. A change of them is a change
 -- of this file, and no migration: raise the number in the first line, and `migrate` replaces all of them, after the migrations and in one
@@ -974,6 +974,62 @@ begin
          where upstream_providers.id = directory and upstream_providers.org_id = organization and upstream_providers.enabled
            and stated = any (upstream_providers.second_factor_values)
     );
+end $$;
+
+-- Hooks before a sign-in (docs/decisions/0239-hooks-before-a-sign-in.md).
+
+-- Whether hooks at a door of the organization may hear of the person: by an act of their own they are a member, or use the application.
+create or replace function hooks_hear_of(person uuid, organization uuid, service uuid) returns boolean
+    language sql stable as $$
+    select exists (select from memberships where memberships.user_id = person and org_id = organization and own_since is not null offset 0)
+        or exists (select from consents where consents.user_id = person and consents.service_id = service offset 0)
+        or exists (
+               select from service_users
+                where service_users.user_id = person and service_users.service_id = service and own_since is not null
+               offset 0
+           )
+$$;
+
+-- An owner gets in whatever a hook says: otherwise nobody could take a wrong hook away.
+create or replace function hooks_let_in_owner(person uuid, organization uuid) returns boolean
+    language sql stable as $$
+    select exists (select from memberships where memberships.user_id = person and org_id = organization and role = 'owner' offset 0)
+        or exists (select from users where id = person and is_platform_owner)
+$$;
+
+-- What hooks have against a session at a door of the organization: 'no', or 'unasked' where no hook has let it in within twelve hours and
+-- `looks_at_age`. Null: nothing. A function of small statements, so that a door where no hook counts pays for one look into an empty table.
+create or replace function hooks_keep_out(asked uuid, person uuid, organization uuid, service uuid, looks_at_age boolean) returns text
+    language plpgsql stable as $$
+declare
+    hook record;
+    above uuid;
+    kept jsonb;
+    said jsonb;
+    against text;
+begin
+    if organization is null then
+        return null;
+    end if;
+    for hook in select counts_as from hooks where counts_as is not null and (org_id = organization or org_id is null) loop
+        said := null;
+        above := asked;
+        -- What a session says of itself counts before what the session says that it was opened from.
+        while above is not null and said is null loop
+            select hook_verdicts, parent_id into kept, above from sessions where id = above;
+            said := kept -> (hook.counts_as || '/' || organization);
+        end loop;
+        if (said ->> 'no')::boolean then
+            against := 'no';
+            exit;
+        elsif looks_at_age and (said is null or to_timestamp((said ->> 'at')::double precision) <= now() - interval '12 hours') then
+            against := 'unasked';
+        end if;
+    end loop;
+    if against is null or not hooks_hear_of(person, organization, service) or hooks_let_in_owner(person, organization) then
+        return null;
+    end if;
+    return against;
 end $$;
 
 -- Written by `python -m ops.written.functions`: from here on, change the parts in Python that a function is made of.
