@@ -32,6 +32,8 @@ from core.usecases.tenancy.connections.passwords import DirectoryPasswords, Fail
 from core.usecases.tenancy.connections.refreshes import ConnectionRefreshes
 from core.usecases.tenancy.connections.trials import ConnectionTests, DirectorySurveys
 from core.usecases.tenancy.domains import DomainProofs, DomainRoutes, Domains
+from core.usecases.tenancy.hook_calls import HookCalls
+from core.usecases.tenancy.hooks import Hooks
 from core.usecases.tenancy.invitations import Invitations
 from core.usecases.tenancy.join_requests import JoinRequests
 from core.usecases.tenancy.mail_servers import MailServers
@@ -102,6 +104,8 @@ class Tenancy(Frozen, kw_only=True):
     directory_passwords: DirectoryPasswords
     directory_logouts: DirectoryLogouts
     webhooks: Webhooks
+    hooks: Hooks
+    hook_calls: HookCalls
     webhook_deliveries: WebhookDeliveries
     deliveries: Deliveries[ClaimedWebhook, DueEvent]
     setup_links: SetupLinks
@@ -125,7 +129,12 @@ def assemble_ownerships(foundation: Foundation) -> Ownerships:
 
 
 # Use cases that others take by a shorter name.
-_ALSO_CALLED: Final = {"answers": "directory_answers", "providers": "upstream_providers", "tests": "connection_tests"}
+_ALSO_CALLED: Final = {
+    "answers": "directory_answers",
+    "providers": "upstream_providers",
+    "tests": "connection_tests",
+    "calls": "hook_calls",
+}
 
 
 def assemble_tenancy(settings: Settings, foundation: Foundation, identity: Identity, ownerships: Ownerships) -> Tenancy:

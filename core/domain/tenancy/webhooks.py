@@ -225,17 +225,25 @@ def body_of(happened: Happened) -> bytes:
     return json.dumps(happened.payload(), ensure_ascii=False, separators=(",", ":")).encode()
 
 
+def signed_by(message: UUID, body: bytes, secrets: Sequence[Secret], now: datetime) -> Mapping[str, str]:
+    """The three headers of Standard Webhooks. `secrets` has the current secret first, then the previous one while it still signs."""
+    seconds = str(int(now.timestamp()))
+    signed = f"{message}.{seconds}.".encode() + body
+    signatures = [b64encode(hmac.digest(key_of(secret), signed, sha256)).decode() for secret in secrets]
+    return {
+        "webhook-id": str(message),
+        "webhook-timestamp": seconds,
+        "webhook-signature": " ".join(f"v1,{signature}" for signature in signatures),
+    }
+
+
 def headers_of(delivery: UUID, happened: Happened, body: bytes, secrets: Sequence[Secret], now: datetime) -> Mapping[str, str]:
     """`secrets` has the current secret first, then the previous one while it still signs."""
     seconds = str(int(now.timestamp()))
-    signed = f"{happened.id}.{seconds}.".encode() + body
-    signatures = [b64encode(hmac.digest(key_of(secret), signed, sha256)).decode() for secret in secrets]
     return {
         "content-type": "application/json",
         "user-agent": "Postern-Webhooks",
-        "webhook-id": str(happened.id),
-        "webhook-timestamp": seconds,
-        "webhook-signature": " ".join(f"v1,{signature}" for signature in signatures),
+        **signed_by(happened.id, body, secrets, now),
         "X-Webhook-Event": happened.name,
         "X-Webhook-Delivery": str(delivery),
         "X-Webhook-Timestamp": seconds,

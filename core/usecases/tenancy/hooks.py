@@ -19,6 +19,7 @@ from core.domain.tenancy.hooks import (
     HookReport,
     HookSeenDiffers,
     HookStands,
+    HookWithoutSecret,
     changed,
     checked_draft,
     hook_context,
@@ -32,11 +33,14 @@ from core.domain.tenancy.hooks import (
     hook_updated,
     in_shadow,
     let_count,
+    made_up,
+    may_count,
     previous_hook_context,
 )
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.webhooks import OVERLAP, SECRET_BYTES, secret_of
 from core.frozen import Frozen, replace
+from core.usecases.tenancy.hook_calls import HookCalls
 from core.usecases.tenancy.rights import hold_members, hold_office, require_owner
 from ports.crypto import KeyRing
 from ports.outbound import Outbound
@@ -57,6 +61,8 @@ class ShownHook(Frozen):
 
     hook: Hook
     report: HookReport
+    may_count: bool
+    """Whether an owner may let it count by now."""
     listed_only: int
     """The members of whom the hook does not hear before they confirm, or allow an application. 0 for the installation's."""
 
@@ -78,6 +84,7 @@ class Hooks(Frozen):
 
     unit_of_work: UnitOfWorkFactory
     lookup: HookStore
+    calls: HookCalls
     outbound: Outbound
     keyring: KeyRing
     system: System
@@ -125,7 +132,9 @@ class Hooks(Frozen):
         async with self.unit_of_work() as uow:
             before = await self._held(uow, keeper)
             sealed = await uow.hooks.sealed_secret(before.id)
-            after = replace(before, secret_made_at=now, updated_at=now)
+            # One that has arrived without a secret begins to be asked, so its report and its time in shadow begin, too.
+            since = now if before.secret_made_at is None else before.since
+            after = replace(before, since=since, secret_made_at=now, updated_at=now)
             await uow.hooks.replace_secret(
                 after,
                 self.keyring.seal(secret.reveal().encode(), hook_context(before.id)),
@@ -164,6 +173,25 @@ class Hooks(Frozen):
             await uow.commit()
         return await self._shown(after)
 
+    async def test(self, keeper: HookKeeper, actor: Actor) -> HookExchange:
+        """Asks the hook once about nobody. The exchange is kept, and counts nowhere; a silence is an outcome, too. Raises `NotFound`,
+        `Forbidden`, and `HookWithoutSecret`.
+        """
+        slug = keeper.organization_slug if isinstance(keeper, Member) else "example"
+        async with self.unit_of_work() as uow:
+            tested = await self._held(uow, keeper)
+            if tested.secret_made_at is None:
+                raise HookWithoutSecret
+            await uow.record(hook_tested(tested, actor))
+            await uow.commit()
+        # No transaction is open while the receiver is asked.
+        sealed = found(await self.lookup.sealed(tested.organization), NO_HOOK)
+        called = await self.calls.ask(sealed, made_up(sealed.hook, slug), counted=False, is_test=True)
+        async with self.unit_of_work() as uow:
+            await uow.hooks.record(called.exchange)
+            await uow.commit()
+        return called.exchange
+
     async def delete(self, keeper: HookKeeper, actor: Actor) -> None:
         """Its verdicts and exchanges go with it. Raises `NotFound`, `Forbidden`."""
         async with self.unit_of_work() as uow:
@@ -185,7 +213,8 @@ class Hooks(Frozen):
 
     async def _shown(self, hook: Hook) -> ShownHook:
         listed = 0 if hook.organization is None else await self.lookup.listed_members(hook.organization)
-        return ShownHook(hook, await self.lookup.report(hook.id), listed)
+        report = await self.lookup.report(hook.id)
+        return ShownHook(hook, report, may_count(hook, report, self.system.clock.now()), listed)
 
     def _new(self, organization: OrganizationId | None, wanted: HookDraft) -> Hook:
         now = self.system.clock.now()

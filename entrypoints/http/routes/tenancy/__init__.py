@@ -29,28 +29,32 @@ from entrypoints.http.routes.tenancy import (
     webhooks,
 )
 
-ROUTES: Final = Endpoints.of(
-    organizations,
-    sign_in_rules,
-    risk_policies,
-    mail_servers,
-    branding,
-    domains,
-    oauth_credentials,
-    upstream_providers,
-    connections,
-    domain_routes,
-    members,
-    roles,
-    profile_fields,
-    teams,
-    terms,
-    texts,
-    joining,
-    webhooks,
-    siem,
-    hooks,
-    management_keys,
-    trusted_issuers,
-    setup_links,
-).without(risk_policies.OF_INSTALLATION).without(hooks.OF_INSTALLATION)
+ROUTES: Final = (
+    Endpoints.of(
+        organizations,
+        sign_in_rules,
+        risk_policies,
+        mail_servers,
+        branding,
+        domains,
+        oauth_credentials,
+        upstream_providers,
+        connections,
+        domain_routes,
+        members,
+        roles,
+        profile_fields,
+        teams,
+        terms,
+        texts,
+        joining,
+        webhooks,
+        siem,
+        hooks,
+        management_keys,
+        trusted_issuers,
+        setup_links,
+    )
+    .without(risk_policies.OF_INSTALLATION)
+    .without(hooks.OF_INSTALLATION)
+)

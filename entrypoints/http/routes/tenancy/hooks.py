@@ -13,7 +13,7 @@ from core.domain.outbound import LONGEST_URL
 from core.domain.tenancy.hooks import DEFAULT_SECONDS, MOST_SECONDS, HookDraft, HookExchange, HookPoint, HookSilence, HookStands
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
-from core.usecases.tenancy.hooks import HookTrial, HookWithSecret, ShownHook
+from core.usecases.tenancy.hooks import HookWithSecret, ShownHook
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import NO_BODY, NoBody
 from entrypoints.http.machinery.callers import OWNER_IN_PERSON, PLATFORM_OWNER, able
@@ -154,7 +154,7 @@ class HookTrialRecord(msgspec.Struct, frozen=True, kw_only=True):
     """How long it took."""
 
 
-@endpoint.get(_HOOK, caller=_SEES, keys=True, tags=_TAGS)
+@endpoint.get(_HOOK, caller=_SEES, keys=True, verb="hook get", tags=_TAGS)
 async def get_sign_in_hook(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> HookRecord:
     """Get the hook that an organization has asked before a sign-in
 
@@ -177,9 +177,7 @@ async def set_sign_in_hook(call: Call[HookBody, None, OrganizationPath, Member],
     return _with_secret(await postern.tenancy.hooks.put(call.caller, _draft(call.body), call.actor, seen=call.body.digest))
 
 
-@endpoint.delete(
-    _HOOK, status=204, caller=OWNER_IN_PERSON, limit=UNLIMITED, step_up=StepUp.ACCOUNT, verb="hook remove", tags=_TAGS
-)
+@endpoint.delete(_HOOK, status=204, caller=OWNER_IN_PERSON, limit=UNLIMITED, step_up=StepUp.ACCOUNT, verb="hook remove", tags=_TAGS)
 async def remove_sign_in_hook(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> NoBody:
     """Delete the hook of an organization
 
@@ -219,9 +217,7 @@ async def let_sign_in_hook_count(call: Call[SeenReport, None, OrganizationPath, 
     return _record(await postern.tenancy.hooks.let_count(call.caller, call.actor, seen=call.body.digest))
 
 
-@endpoint.post(
-    f"{_HOOK}/shadow", caller=OWNER_IN_PERSON, limit=UNLIMITED, step_up=StepUp.ACCOUNT, verb="hook shadow", tags=_TAGS
-)
+@endpoint.post(f"{_HOOK}/shadow", caller=OWNER_IN_PERSON, limit=UNLIMITED, step_up=StepUp.ACCOUNT, verb="hook shadow", tags=_TAGS)
 async def put_sign_in_hook_in_shadow(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> HookRecord:
     """Put the hook of an organization in shadow
 
@@ -230,7 +226,7 @@ async def put_sign_in_hook_in_shadow(call: Call[None, None, OrganizationPath, Me
     return _record(await postern.tenancy.hooks.put_in_shadow(call.caller, call.actor))
 
 
-@endpoint.post(f"{_HOOK}/try", caller=OWNER_IN_PERSON, limit=CREDENTIALS, verb="hook try", tags=_TAGS)
+@endpoint.post(f"{_HOOK}/try", caller=OWNER_IN_PERSON, limit=CREDENTIALS, refuses=(Conflict,), verb="hook try", tags=_TAGS)
 async def try_sign_in_hook(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> HookTrialRecord:
     """Try the hook of an organization with made-up data
 
@@ -240,9 +236,7 @@ async def try_sign_in_hook(call: Call[None, None, OrganizationPath, Member], pos
 
 
 @endpoint.get(f"{_HOOK}/exchanges", caller=_SEES, keys=True, verb="hook exchanges", tags=_TAGS)
-async def list_sign_in_hook_exchanges(
-    call: Call[None, None, OrganizationPath, Member], postern: Postern
-) -> Sequence[HookExchangeRecord]:
+async def list_sign_in_hook_exchanges(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> Sequence[HookExchangeRecord]:
     """List what the hook of an organization was asked and what it answered, the newest first
 
     These are the last fifty, of a week at most. Each text in them is replaced by its length, so they name nobody.
@@ -250,7 +244,7 @@ async def list_sign_in_hook_exchanges(
     return [_exchange(one) for one in await postern.tenancy.hooks.exchanges(call.caller.organization)]
 
 
-@endpoint.get(_HOOK_OF_INSTALLATION, caller=PLATFORM_OWNER, verb="installation hook get", tags=_TAGS)
+@endpoint.get(_HOOK_OF_INSTALLATION, caller=PLATFORM_OWNER, verb="installation-hook get", tags=_TAGS)
 async def get_installation_sign_in_hook(_call: Call, postern: Postern) -> HookRecord:
     """Get the hook that the installation has asked before a sign-in
 
@@ -266,7 +260,7 @@ async def get_installation_sign_in_hook(_call: Call, postern: Postern) -> HookRe
     limit=CREDENTIALS,
     step_up=StepUp.ACCOUNT,
     refuses=(BadRequest, Conflict),
-    verb="installation hook set",
+    verb="installation-hook set",
     tags=_TAGS,
 )
 async def set_installation_sign_in_hook(call: Call[HookBody], postern: Postern) -> HookSecretRecord:
@@ -283,7 +277,7 @@ async def set_installation_sign_in_hook(call: Call[HookBody], postern: Postern) 
     caller=PLATFORM_OWNER,
     limit=UNLIMITED,
     step_up=StepUp.ACCOUNT,
-    verb="installation hook remove",
+    verb="installation-hook remove",
     tags=_TAGS,
 )
 async def remove_installation_sign_in_hook(call: Call, postern: Postern) -> NoBody:
@@ -300,7 +294,7 @@ async def remove_installation_sign_in_hook(call: Call, postern: Postern) -> NoBo
     caller=PLATFORM_OWNER,
     limit=CREDENTIALS,
     step_up=StepUp.ACCOUNT,
-    verb="installation hook rotate-secret",
+    verb="installation-hook rotate-secret",
     tags=_TAGS,
 )
 async def rotate_installation_sign_in_hook_secret(call: Call, postern: Postern) -> HookSecretRecord:
@@ -317,7 +311,7 @@ async def rotate_installation_sign_in_hook_secret(call: Call, postern: Postern) 
     limit=UNLIMITED,
     step_up=StepUp.ACCOUNT,
     refuses=(BadRequest, Conflict),
-    verb="installation hook count",
+    verb="installation-hook count",
     tags=_TAGS,
 )
 async def let_installation_sign_in_hook_count(call: Call[SeenReport], postern: Postern) -> HookRecord:
@@ -334,7 +328,7 @@ async def let_installation_sign_in_hook_count(call: Call[SeenReport], postern: P
     caller=PLATFORM_OWNER,
     limit=UNLIMITED,
     step_up=StepUp.ACCOUNT,
-    verb="installation hook shadow",
+    verb="installation-hook shadow",
     tags=_TAGS,
 )
 async def put_installation_sign_in_hook_in_shadow(call: Call, postern: Postern) -> HookRecord:
@@ -345,7 +339,14 @@ async def put_installation_sign_in_hook_in_shadow(call: Call, postern: Postern) 
     return _record(await postern.tenancy.hooks.put_in_shadow(call.caller, call.actor))
 
 
-@endpoint.post(f"{_HOOK_OF_INSTALLATION}/try", caller=PLATFORM_OWNER, limit=CREDENTIALS, verb="installation hook try", tags=_TAGS)
+@endpoint.post(
+    f"{_HOOK_OF_INSTALLATION}/try",
+    caller=PLATFORM_OWNER,
+    limit=CREDENTIALS,
+    refuses=(Conflict,),
+    verb="installation-hook try",
+    tags=_TAGS,
+)
 async def try_installation_sign_in_hook(call: Call, postern: Postern) -> HookTrialRecord:
     """Try the hook of the installation with made-up data
 
@@ -354,7 +355,7 @@ async def try_installation_sign_in_hook(call: Call, postern: Postern) -> HookTri
     return _trial(await postern.tenancy.hooks.test(call.caller, call.actor))
 
 
-@endpoint.get(f"{_HOOK_OF_INSTALLATION}/exchanges", caller=PLATFORM_OWNER, verb="installation hook exchanges", tags=_TAGS)
+@endpoint.get(f"{_HOOK_OF_INSTALLATION}/exchanges", caller=PLATFORM_OWNER, verb="installation-hook exchanges", tags=_TAGS)
 async def list_installation_sign_in_hook_exchanges(_call: Call, postern: Postern) -> Sequence[HookExchangeRecord]:
     """List what the hook of the installation was asked and what it answered, the newest first
 
@@ -439,5 +440,5 @@ def _exchange(one: HookExchange) -> HookExchangeRecord:
     )
 
 
-def _trial(tried: HookTrial) -> HookTrialRecord:
-    return HookTrialRecord(success=tried.outcome != SILENT, outcome=tried.outcome, why=tried.why or None, milliseconds=tried.milliseconds)
+def _trial(tried: HookExchange) -> HookTrialRecord:
+    return HookTrialRecord(success=tried.outcome != "silent", outcome=tried.outcome, why=tried.why or None, milliseconds=tried.milliseconds)

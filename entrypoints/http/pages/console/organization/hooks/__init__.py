@@ -67,7 +67,11 @@ async def _silences(visit: PageVisit) -> Sequence[Choice]:
 
 
 def _kind(one: Any, text: Text) -> str:
-    return text("console.hook_exchanges.test") if one.is_test else text("console.hook_exchanges.counted" if one.counted else "console.hook.shadow")
+    return (
+        text("console.hook_exchanges.test")
+        if one.is_test
+        else text("console.hook_exchanges.counted" if one.counted else "console.hook.shadow")
+    )
 
 
 class HookPages(Frozen, kw_only=True):
