@@ -20,14 +20,17 @@ async def test_a_hook_begins_in_shadow_with_a_secret_that_is_shown_once(scene: H
     nothing = await scene.shown(at)
     assert (nothing["id"], nothing["address"], nothing["stands"], nothing["digest"], nothing["report"]) == (None, None, None, None, None)
     made = await scene.made(at, seconds=3)
-    assert made["secret"].startswith("whsec_") and len(b64decode(made["secret"][6:])) == 32
+    assert made["secret"].startswith("whsec_")
+    assert len(b64decode(made["secret"][6:])) == 32
     assert (made["address"], made["silence"], made["seconds"], made["stands"]) == (scene.url, "go_on", 3, "shadow")
-    assert made["report"]["asked"] == 0 and not made["report"]["may_count"]
+    assert made["report"]["asked"] == 0
+    assert not made["report"]["may_count"]
     shown = await scene.shown(at)
     assert shown == {name: value for name, value in made.items() if name != "secret"}
     assert made["secret"] not in str(scene.audited())
     (entry,) = scene.audited(f"{_BEGINS[at]}created")
-    assert entry["details"]["host"] == "127.0.0.1" and scene.url not in str(entry["details"])
+    assert entry["details"]["host"] == "127.0.0.1"
+    assert scene.url not in str(entry["details"])
     assert (entry["organization_id"] is None) == (at == INSTALLATION)
 
 
@@ -164,8 +167,10 @@ async def test_a_trial_asks_about_nobody_and_counts_nowhere(scene: HookScene, at
     assert (tried["success"], tried["outcome"], tried["why"]) == (True, "go_on", None)
     (call,) = scene.receiver.calls
     asked = json.loads(call.body)
-    assert asked["user"]["email"] == "ada@example.org" and asked["user"]["sub"] == "00000000-0000-0000-0000-000000000000"
-    assert asked["point"] == "sign_in" and asked["id"] == call.headers["webhook-id"]
+    assert asked["user"]["email"] == "ada@example.org"
+    assert asked["user"]["sub"] == "00000000-0000-0000-0000-000000000000"
+    assert asked["point"] == "sign_in"
+    assert asked["id"] == call.headers["webhook-id"]
     scene.receiver.answer = saying({"decision": "no", "reason": "place"})
     assert (await scene.ask("POST", "/try", at=at)).ok()["why"] == "place"
     for answer, why in (
@@ -193,7 +198,8 @@ async def test_the_last_fifty_exchanges_are_kept(scene: HookScene) -> None:
     made = await scene.made()
     scene.people.change(
         "insert into hook_exchanges (id, hook_id, at, milliseconds, outcome, counted, sent)"
-        " select gen_random_uuid(), %s, now() - make_interval(secs => number), 1, 'go_on', false, '{}' from generate_series(1, 60) as number",
+        " select gen_random_uuid(), %s, now() - make_interval(secs => number), 1, 'go_on', false, '{}'"
+        " from generate_series(1, 60) as number",
         made["id"],
     )
     assert len((await scene.ask("GET", "/exchanges")).ok()) == 50
