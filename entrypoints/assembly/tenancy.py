@@ -194,6 +194,7 @@ def _shared(settings: Settings, foundation: Foundation, identity: Identity) -> P
     """What several use cases take by the same name."""
     return {
         "unit_of_work": foundation.unit_of_work,
+        "hook_asking": identity.hook_asking,
         "system": foundation.system,
         "clock": foundation.clock,
         "ids": foundation.ids,
