@@ -32,7 +32,6 @@ from core.usecases.tenancy.connections.passwords import DirectoryPasswords, Fail
 from core.usecases.tenancy.connections.refreshes import ConnectionRefreshes
 from core.usecases.tenancy.connections.trials import ConnectionTests, DirectorySurveys
 from core.usecases.tenancy.domains import DomainProofs, DomainRoutes, Domains
-from core.usecases.tenancy.hook_calls import HookCalls
 from core.usecases.tenancy.hooks import Hooks
 from core.usecases.tenancy.invitations import Invitations
 from core.usecases.tenancy.join_requests import JoinRequests
@@ -105,7 +104,6 @@ class Tenancy(Frozen, kw_only=True):
     directory_logouts: DirectoryLogouts
     webhooks: Webhooks
     hooks: Hooks
-    hook_calls: HookCalls
     webhook_deliveries: WebhookDeliveries
     deliveries: Deliveries[ClaimedWebhook, DueEvent]
     setup_links: SetupLinks
@@ -129,12 +127,7 @@ def assemble_ownerships(foundation: Foundation) -> Ownerships:
 
 
 # Use cases that others take by a shorter name.
-_ALSO_CALLED: Final = {
-    "answers": "directory_answers",
-    "providers": "upstream_providers",
-    "tests": "connection_tests",
-    "calls": "hook_calls",
-}
+_ALSO_CALLED: Final = {"answers": "directory_answers", "providers": "upstream_providers", "tests": "connection_tests"}
 
 
 def assemble_tenancy(settings: Settings, foundation: Foundation, identity: Identity, ownerships: Ownerships) -> Tenancy:
@@ -203,6 +196,7 @@ def _shared(settings: Settings, foundation: Foundation, identity: Identity) -> P
     """What several use cases take by the same name."""
     return {
         "unit_of_work": foundation.unit_of_work,
+        "hook_asking": identity.hook_asking,
         "system": foundation.system,
         "clock": foundation.clock,
         "ids": foundation.ids,

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Protocol
 
 from core.domain.identifiers import FlowId, HookId, OrganizationId, ServiceId, SessionId, UserId
-from core.domain.identity.guards.hook_verdicts import HookSaid
+from core.domain.identity.guards.hook_verdicts import AskingDoor, HookSaid
 from core.domain.tenancy.hooks import Hook, HookExchange, HookReport
 from core.frozen import Frozen
 
@@ -22,6 +22,10 @@ class HooksToAsk(Frozen):
 
     hooks: Sequence[SealedHook]
     organization_slug: str
+    has_second_factor: bool
+    has_passkey: bool
+    is_new_device: bool
+    """The organization has seen no sign-in of the person from the device."""
     is_owner: bool
     """Of the organization or of the platform: an owner gets in whatever a hook says."""
 
@@ -65,10 +69,13 @@ class HookStore(Protocol):
     async def sealed(self, organization: OrganizationId | None) -> SealedHook | None:
         """The hook with what signs, to try it out. None for one without a secret, too."""
 
-    async def to_ask(self, person: UserId, organization: OrganizationId, service: ServiceId | None) -> HooksToAsk | None:
+    async def to_ask(self, door: AskingDoor) -> HooksToAsk | None:
         """None where nothing is to be asked: no hook, or a person who is neither a member nor a user of the application by an act of their
         own.
         """
+
+    async def against(self, session: SessionId, person: UserId, organization: OrganizationId, service: ServiceId | None) -> bool:
+        """Whether hooks that count keep the session out of a door that gives something new: by a no, or as none has let it in lately."""
 
     async def record(self, exchange: HookExchange) -> None:
         """Keeps the exchange and the newest fifty, and counts it in the report unless it is a test. What belongs to a hook that is gone

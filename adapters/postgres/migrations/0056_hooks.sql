@@ -49,3 +49,5 @@ create index hook_exchanges_newest on hook_exchanges (at);        -- the janitor
 alter table sessions add column hook_verdicts jsonb;
 -- How often the flow has asked.
 alter table flows add column hooks_asked smallint not null default 0;
+-- The session in which the person has approved a device: what hooks have said stands there.
+alter table device_codes add column approved_in uuid;

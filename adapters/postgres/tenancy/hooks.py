@@ -6,10 +6,11 @@ from typing import Any, Final, LiteralString
 
 from psycopg.types.json import Jsonb
 
-from adapters.postgres.columns import Columns, CountRow, IdRow
+from adapters.postgres.columns import AnswerRow, Columns, CountRow, IdRow
+from adapters.postgres.identity.factors.mfa import has_second_factor
 from adapters.postgres.statements import OnStatements, first, only
 from core.domain.identifiers import FlowId, HookId, OrganizationId, ServiceId, SessionId, UserId
-from core.domain.identity.guards.hook_verdicts import VERDICT_LIFETIME, HookSaid
+from core.domain.identity.guards.hook_verdicts import VERDICT_LIFETIME, AskingDoor, HookSaid
 from core.domain.tenancy.hooks import MOST_EXCHANGES, Hook, HookExchange, HookReport
 from core.frozen import Frozen
 from ports.tenancy.hooks import HooksToAsk, SealedHook
@@ -26,13 +27,21 @@ def _kept_secret(sealed: bytes | None) -> bytes | None:
     return sealed
 
 
-class _Standing(Frozen):
+class _Standing(Frozen, kw_only=True):
     slug: str
     is_owner: bool
+    has_second_factor: bool
+    has_passkey: bool
+    is_new_device: bool
 
 
-def _to_ask(*, slug: str, is_owner: bool, **columns: Any) -> tuple[_Standing, SealedHook]:
-    return _Standing(slug, is_owner), _sealed(**columns)
+def _to_ask(
+    *, slug: str, is_owner: bool, has_second_factor: bool, has_passkey: bool, is_new_device: bool, **columns: Any
+) -> tuple[_Standing, SealedHook]:
+    standing = _Standing(
+        slug=slug, is_owner=is_owner, has_second_factor=has_second_factor, has_passkey=has_passkey, is_new_device=is_new_device
+    )
+    return standing, _sealed(**columns)
 
 
 class HookRows(OnStatements):
@@ -75,13 +84,32 @@ class HookRows(OnStatements):
     async def sealed(self, organization: OrganizationId | None) -> SealedHook | None:
         return first(await self._statements.ask(_sealed, _SEALED[organization is None], {"organization": organization}))
 
-    async def to_ask(self, person: UserId, organization: OrganizationId, service: ServiceId | None) -> HooksToAsk | None:
-        parameters = {"person": person, "organization": organization, "service": service}
+    async def to_ask(self, door: AskingDoor) -> HooksToAsk | None:
+        token = None if door.came is None else door.came.device_token
+        parameters = {
+            "person": door.person,
+            "organization": door.organization,
+            "service": door.service,
+            "consents": door.consents,
+            "device": None if token is None else token.digest(),
+            "before": door.came_after,
+        }
         rows = await self._statements.ask(_to_ask, _TO_ASK, parameters)
         if not rows:
             return None
         standing = rows[0][0]
-        return HooksToAsk([hook for _, hook in rows], standing.slug, standing.is_owner)
+        return HooksToAsk(
+            hooks=[hook for _, hook in rows],
+            organization_slug=standing.slug,
+            has_second_factor=standing.has_second_factor,
+            has_passkey=standing.has_passkey,
+            is_new_device=standing.is_new_device,
+            is_owner=standing.is_owner,
+        )
+
+    async def against(self, session: SessionId, person: UserId, organization: OrganizationId, service: ServiceId | None) -> bool:
+        parameters = {"session": session, "person": person, "organization": organization, "service": service}
+        return only(await self._statements.ask(AnswerRow, _AGAINST, parameters)).yes
 
     async def record(self, exchange: HookExchange) -> None:
         await self._statements.tell(_RECORD, {**EXCHANGE.values(exchange), "most": MOST_EXCHANGES})
@@ -164,13 +192,27 @@ _LISTED: Final = "select count(*) as count from memberships where org_id = %(org
 
 # The rule about owners stands in `hooks_keep_out`, too: a test compares the two.
 _TO_ASK: Final[LiteralString] = f"""
-    select organizations.slug, hooks_let_in_owner(%(person)s, %(organization)s) as is_owner, {HOOK.names}, {_SECRETS}
+    select organizations.slug, hooks_let_in_owner(%(person)s, %(organization)s) as is_owner,
+           {has_second_factor("%(person)s::uuid")} as has_second_factor,
+           exists (select from passkeys where passkeys.user_id = %(person)s) as has_passkey,
+           not exists (
+               select
+                 from devices
+                 join login_events on login_events.user_id = devices.user_id and login_events.device_id = devices.id
+                where devices.token_digest = %(device)s and devices.user_id = %(person)s and devices.revoked_at is null
+                  and login_events.organization_id = %(organization)s and login_events.success
+                  and login_events.created_at < coalesce(%(before)s::timestamptz, now())
+           ) as is_new_device,
+           {HOOK.names}, {_SECRETS}
       from hooks
       join organizations on organizations.id = %(organization)s
      where (hooks.org_id = %(organization)s or hooks.org_id is null) and hooks.point = 'sign_in'
-       and hooks.sealed_secret is not null and hooks_hear_of(%(person)s, %(organization)s, %(service)s)
+       and hooks.sealed_secret is not null
+       and (%(consents)s or hooks_hear_of(%(person)s, %(organization)s, %(service)s))
      order by hooks.org_id nulls first
 """
+
+_AGAINST: Final = "select hooks_keep_out(%(session)s, %(person)s, %(organization)s, %(service)s, true) is not null as yes"
 
 _RECORD: Final[LiteralString] = f"""
     with counted as (

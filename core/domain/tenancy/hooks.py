@@ -14,8 +14,8 @@ from uuid import UUID
 
 from core.domain.errors import BadRequest, Conflict
 from core.domain.formats import Json
-from core.domain.identifiers import HookId, OrganizationId, ServiceId, UserId
-from core.domain.identity.guards.hook_verdicts import HookFactor, HookReason
+from core.domain.identifiers import HookId, OrganizationId
+from core.domain.identity.guards.hook_verdicts import AskingDoor, HookFactor, HookReason
 from core.domain.outbound import NotADestination, OutboundDestination, destination, is_public
 from core.domain.record.events import Actor, Event, Target, differences
 from core.frozen import Frozen, replace
@@ -149,7 +149,7 @@ def checked_draft(draft: HookDraft) -> HookDraft:
 
 
 def hook_destination(text: str) -> OutboundDestination:
-    """Plain http only where no name server and no wire outside is between: an address that the operator has allowed. Raises `BadRequest`."""
+    """Plain http is for an address that the operator has allowed, with no name server and no foreign wire between. Raises `BadRequest`."""
     try:
         found = destination(text)
     except NotADestination as refusal:
@@ -194,37 +194,30 @@ def let_count(hook: Hook, report: HookReport, *, seen: str, seen_report: str, co
 class HookQuestion(Frozen, kw_only=True):
     """What a hook hears. Each part is what the application, or the organization, may know anyhow."""
 
-    person: UserId
-    told: Mapping[str, Json]
-    """What the application may see of the person by its scopes: `sub` alone where no application is named."""
-    organization: OrganizationId
+    door: AskingDoor
     organization_slug: str
-    service: ServiceId | None = None
-    application: Mapping[str, Json] | None = None
-    scopes: tuple[str, ...] = ()
-    way: str
-    factors: tuple[str, ...]
     address: str | None = None
     country: str | None = None
     new_device: bool | None = None
     """None where the organization has not seen the sign-in."""
 
     def body(self, hook: Hook, id: UUID, at: datetime) -> bytes:  # noqa: A002 - the field's own name
+        door = self.door
         said: dict[str, Json] = {
             "point": hook.point.value,
             "id": str(id),
             "at": at.astimezone(UTC).isoformat().replace("+00:00", "Z"),
             "hook": str(hook.id),
-            "organization": {"id": str(self.organization), "slug": self.organization_slug},
-            "application": self.application,
-            "scopes": list(self.scopes),
-            "user": self.told,
-            "way": self.way,
-            "factors": list(self.factors),
+            "organization": {"id": str(door.organization), "slug": self.organization_slug},
+            "application": door.application,
+            "scopes": list(door.scopes),
+            "user": {"sub": str(door.person)} if door.application is None else door.told,
+            "way": door.way,
+            "factors": list(door.authenticated_by),
         }
-        if self.application is not None and self.address is not None:
+        if door.application is not None and self.address is not None:
             said["network"] = {"address": self.address, "country": self.country}
-        if self.application is not None and self.new_device is not None:
+        if door.application is not None and self.new_device is not None:
             said["device"] = {"is_new": self.new_device}
         return json.dumps(said, ensure_ascii=False, separators=(",", ":")).encode()
 
@@ -242,25 +235,7 @@ class HookAnswer(Frozen):
         return "go_on" if self.owes is None else self.owes.value
 
 
-def made_up(hook: Hook, slug: str) -> HookQuestion:
-    """A question about nobody, to try a hook out: in the form of one about a sign-in to an application."""
-    nobody = UserId(UUID(int=0))
-    return HookQuestion(
-        person=nobody,
-        told={"sub": str(nobody), "name": "Ada Example", "email": "ada@example.org", "email_verified": True},
-        organization=hook.organization or OrganizationId(UUID(int=0)),
-        organization_slug=slug,
-        application={"client_id": str(UUID(int=0)), "name": "Example"},
-        scopes=("openid", "email", "profile"),
-        way="password",
-        factors=("pwd", "mfa", "otp"),
-        address="192.0.2.1",
-        country="DE",
-        new_device=True,
-    )
-
-
-class HookSilent(Exception):  # noqa: N818 - a silence is no error of ours
+class HookSilent(Exception):
     """A hook gave no answer that counts. `why` is a word of a closed list, for the report and metrics."""
 
     def __init__(self, why: str) -> None:
@@ -282,7 +257,7 @@ def answer_of(status: int, content_type: str, body: bytes) -> HookAnswer:
     """Whatever is not said exactly as the guide has it is no answer: a hook that we understand by half could let in whom it means to
     refuse. Raises `HookSilent`.
     """
-    if status != 200:  # noqa: PLR2004 - the one status of an answer
+    if status != 200:
         raise HookSilent(REFUSED_STATUS)
     if len(body) > LONGEST_ANSWER:
         raise HookSilent(TOO_LONG)
@@ -375,12 +350,31 @@ def _hidden(text: str) -> str:
 
 
 _NAMES: Final = frozenset(
-    "point id at hook organization slug application client_id name scopes user sub way factors network address country device is_new"
-    " decision reason email email_verified role org org_id service".split()
+    [
+        *(
+            "point",
+            "id",
+            "at",
+            "hook",
+            "organization",
+            "slug",
+            "application",
+            "client_id",
+            "name",
+            "scopes",
+            "user",
+            "sub",
+            "way",
+            "factors",
+        ),
+        *("network", "address", "country", "device", "is_new", "decision", "reason", "email"),
+    ]
 )
 _WORDS: Final = frozenset(
-    [*HookPoint, *HookReason, *HookFactor, "go_on", "no", "password", "passkey", "sign_in_link", "pwd", "mfa", "otp", "hwk", "swk"]
-    + "user openid email profile offline_access session provider link code".split()
+    [
+        *(*HookPoint, *HookReason, *HookFactor, "go_on", "no", "password", "passkey", "sign_in_link", "pwd", "mfa", "otp", "hwk", "swk"),
+        *("user", "openid", "email", "profile", "offline_access", "session", "provider", "link", "code"),
+    ]
 )
 
 

@@ -225,29 +225,28 @@ def body_of(happened: Happened) -> bytes:
     return json.dumps(happened.payload(), ensure_ascii=False, separators=(",", ":")).encode()
 
 
-def signed_by(message: UUID, body: bytes, secrets: Sequence[Secret], now: datetime) -> Mapping[str, str]:
-    """The three headers of Standard Webhooks. `secrets` has the current secret first, then the previous one while it still signs."""
-    seconds = str(int(now.timestamp()))
-    signed = f"{message}.{seconds}.".encode() + body
-    signatures = [b64encode(hmac.digest(key_of(secret), signed, sha256)).decode() for secret in secrets]
+def headers_of(delivery: UUID, happened: Happened, body: bytes, secrets: Sequence[Secret], now: datetime) -> Mapping[str, str]:
+    """`secrets` has the current secret first, then the previous one while it still signs."""
     return {
-        "webhook-id": str(message),
-        "webhook-timestamp": seconds,
-        "webhook-signature": " ".join(f"v1,{signature}" for signature in signatures),
+        **signature_headers(happened.id, body, secrets, now),
+        "user-agent": "Postern-Webhooks",
+        "X-Webhook-Event": happened.name,
+        "X-Webhook-Delivery": str(delivery),
+        "X-Webhook-Timestamp": str(int(now.timestamp())),
+        "X-Webhook-Signature": f"sha256={hmac.new(secrets[0].reveal().encode(), body, sha256).hexdigest()}",
     }
 
 
-def headers_of(delivery: UUID, happened: Happened, body: bytes, secrets: Sequence[Secret], now: datetime) -> Mapping[str, str]:
-    """`secrets` has the current secret first, then the previous one while it still signs."""
+def signature_headers(id: UUID, body: bytes, secrets: Sequence[Secret], now: datetime) -> Mapping[str, str]:  # noqa: A002 - their word
+    """The headers of Standard Webhooks. `secrets` as above."""
     seconds = str(int(now.timestamp()))
+    signed = f"{id}.{seconds}.".encode() + body
+    signatures = [b64encode(hmac.digest(key_of(secret), signed, sha256)).decode() for secret in secrets]
     return {
         "content-type": "application/json",
-        "user-agent": "Postern-Webhooks",
-        **signed_by(happened.id, body, secrets, now),
-        "X-Webhook-Event": happened.name,
-        "X-Webhook-Delivery": str(delivery),
-        "X-Webhook-Timestamp": seconds,
-        "X-Webhook-Signature": f"sha256={hmac.new(secrets[0].reveal().encode(), body, sha256).hexdigest()}",
+        "webhook-id": str(id),
+        "webhook-timestamp": seconds,
+        "webhook-signature": " ".join(f"v1,{signature}" for signature in signatures),
     }
 
 

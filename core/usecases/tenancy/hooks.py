@@ -33,14 +33,13 @@ from core.domain.tenancy.hooks import (
     hook_updated,
     in_shadow,
     let_count,
-    made_up,
     may_count,
     previous_hook_context,
 )
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.webhooks import OVERLAP, SECRET_BYTES, secret_of
 from core.frozen import Frozen, replace
-from core.usecases.tenancy.hook_calls import HookCalls
+from core.usecases.tenancy.hook_asking import HookAsking
 from core.usecases.tenancy.rights import hold_members, hold_office, require_owner
 from ports.crypto import KeyRing
 from ports.outbound import Outbound
@@ -84,7 +83,7 @@ class Hooks(Frozen):
 
     unit_of_work: UnitOfWorkFactory
     lookup: HookStore
-    calls: HookCalls
+    hook_asking: HookAsking
     outbound: Outbound
     keyring: KeyRing
     system: System
@@ -177,7 +176,6 @@ class Hooks(Frozen):
         """Asks the hook once about nobody. The exchange is kept, and counts nowhere; a silence is an outcome, too. Raises `NotFound`,
         `Forbidden`, and `HookWithoutSecret`.
         """
-        slug = keeper.organization_slug if isinstance(keeper, Member) else "example"
         async with self.unit_of_work() as uow:
             tested = await self._held(uow, keeper)
             if tested.secret_made_at is None:
@@ -185,12 +183,7 @@ class Hooks(Frozen):
             await uow.record(hook_tested(tested, actor))
             await uow.commit()
         # No transaction is open while the receiver is asked.
-        sealed = found(await self.lookup.sealed(tested.organization), NO_HOOK)
-        called = await self.calls.ask(sealed, made_up(sealed.hook, slug), counted=False, is_test=True)
-        async with self.unit_of_work() as uow:
-            await uow.hooks.record(called.exchange)
-            await uow.commit()
-        return called.exchange
+        return await self.hook_asking.try_out(found(await self.lookup.sealed(tested.organization), NO_HOOK))
 
     async def delete(self, keeper: HookKeeper, actor: Actor) -> None:
         """Its verdicts and exchanges go with it. Raises `NotFound`, `Forbidden`."""

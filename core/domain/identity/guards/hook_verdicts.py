@@ -1,14 +1,17 @@
-"""What hooks have said of a sign-in, as the session keeps it. A hook can only make a sign-in stricter: its yes opens nothing that a rule for
+"""What hooks have said of a sign-in, as the session keeps it. A hook only makes a sign-in stricter: its yes opens nothing that a rule for
 risk has closed, so its verdicts stand apart from those of rules.
 """
 
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final
 from uuid import UUID
 
 from core.domain.errors import Forbidden
-from core.domain.identifiers import HookId, OrganizationId
+from core.domain.formats import Json
+from core.domain.identifiers import FlowId, HookId, OrganizationId, ServiceId, SessionId, UserId
+from core.domain.identity.devices import Client
 from core.frozen import Frozen
 
 # How long a hook's yes opens doors that give something new. A session that is older is led to a way in, where hooks are asked.
@@ -42,6 +45,30 @@ class HookFactor(StrEnum):
 _OF_PASSKEYS: Final = frozenset({"hwk", "swk"})
 
 
+class AskingDoor(Frozen, kw_only=True):
+    """A way in of an organization, at which hooks are asked, and who comes there after every factor, terms and consent."""
+
+    person: UserId
+    organization: OrganizationId
+    service: ServiceId | None = None
+    application: Mapping[str, Json] | None = None
+    """How the application is called. Where none is named, a hook hears `sub`, way and factors alone."""
+    scopes: tuple[str, ...] = ()
+    told: Mapping[str, Json]
+    """What the application may see of the person."""
+    way: str
+    authenticated_by: tuple[str, ...]
+    consents: bool = False
+    """The person is about to use the application by an act of theirs, which is not written yet."""
+    session: SessionId | None = None
+    """It keeps what the hooks say. None for a sign-in whose session does not exist yet."""
+    flow: FlowId | None = None
+    came: Client | None = None
+    """Who has just signed in, where the organization's own log shows it. None for what goes on from a session."""
+    came_after: datetime | None = None
+    """A device is known by sign-ins that led to the organization before this moment."""
+
+
 class HookSaid(Frozen, kw_only=True):
     """The verdict of one hook about a session, for one organization. `counts_as` names the hook as its owner has let it count: a hook that
     was changed since counts as another, and has no verdicts.
@@ -59,9 +86,13 @@ class HookVerdict(Frozen, kw_only=True):
 
     said: tuple[HookSaid, ...] = ()
     """What the session keeps."""
+    withdrawn: tuple[HookSaid, ...] = ()
+    """Hooks that ask for more than the session shows: an earlier yes of theirs stands no longer."""
     no: HookReason | None = None
     owes: HookFactor | None = None
     """What the sign-in has not shown."""
+    can_show: bool = False
+    """The person has what the hook asks for, so a sign-in can show it."""
     is_silent: bool = False
     """A hook did not answer, and its owner wants nobody let in then."""
 
@@ -97,6 +128,15 @@ class NotAskedYet(Forbidden):
         super().__init__(words="hook_unasked")
 
 
+class KeptOutByHook(Forbidden):
+    """A hook has said no about the sign-in that a session goes back to. Nobody is asked here, so nobody says why."""
+
+    text = "The organization has refused this sign-in: sign in again"
+
+    def __init__(self) -> None:
+        super().__init__(words="hook_kept_out")
+
+
 def _said(verdict: HookVerdict) -> tuple[str, str]:
     if verdict.no is not None:
         return f"The organization has refused this sign-in: {_REASONS[verdict.no]}", f"hook_refused_{verdict.no}"
@@ -121,5 +161,12 @@ _OWED: Final = {
 
 def stricter(one: HookVerdict, other: HookVerdict) -> HookVerdict:
     """Both together. The first is the installation's, and its reason is said where both say no."""
-    owes = HookFactor.PASSKEY if HookFactor.PASSKEY in {one.owes, other.owes} else one.owes or other.owes
-    return HookVerdict(said=one.said + other.said, no=one.no or other.no, owes=owes, is_silent=one.is_silent or other.is_silent)
+    owing = other if other.owes is HookFactor.PASSKEY or one.owes is None else one
+    return HookVerdict(
+        said=one.said + other.said,
+        withdrawn=one.withdrawn + other.withdrawn,
+        no=one.no or other.no,
+        owes=owing.owes,
+        can_show=owing.can_show,
+        is_silent=one.is_silent or other.is_silent,
+    )
