@@ -136,7 +136,7 @@ def checked_draft(draft: HookDraft) -> HookDraft:
     """Raises `BadRequest`."""
     hook_destination(draft.address)
     if not 1 <= draft.seconds <= MOST_SECONDS:
-        raise BadRequest(f"seconds: from 1 to {MOST_SECONDS}", words="whole_number", values={"least": 1, "most": MOST_SECONDS})
+        raise BadRequest(f"seconds: from 1 to {MOST_SECONDS}", words="field_bounds", values={"least": 1, "most": MOST_SECONDS})
     return draft
 
 
