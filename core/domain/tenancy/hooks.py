@@ -144,7 +144,7 @@ def checked_draft(draft: HookDraft) -> HookDraft:
     """Raises `BadRequest`."""
     hook_destination(draft.address)
     if not 1 <= draft.seconds <= MOST_SECONDS:
-        raise BadRequest(f"seconds: from 1 to {MOST_SECONDS}", words="number_between", values={"least": 1, "most": MOST_SECONDS})
+        raise BadRequest(f"seconds: from 1 to {MOST_SECONDS}", words="field_bounds", values={"least": 1, "most": MOST_SECONDS})
     return draft
 
 
