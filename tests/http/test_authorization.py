@@ -1090,7 +1090,12 @@ WHO: dict[str, set[str]] = {
         *("GET /api/platform/jobs", "POST /api/platform/jobs/{job_id}/retry"),
         *("GET /api/platform/mail-budgets", "POST /api/platform/mail-budgets"),
         "DELETE /api/platform/mail-budgets/{budget_id}/exception",
-        *("GET /api/platform/hooks/sign-in", "PUT /api/platform/hooks/sign-in", "DELETE /api/platform/hooks/sign-in", "GET /api/platform/hooks/sign-in/exchanges"),
+        *(
+            "GET /api/platform/hooks/sign-in",
+            "PUT /api/platform/hooks/sign-in",
+            "DELETE /api/platform/hooks/sign-in",
+            "GET /api/platform/hooks/sign-in/exchanges",
+        ),
         *(f"POST /api/platform/hooks/sign-in/{act}" for act in ("rotate-secret", "count", "shadow", "try")),
         *("GET /api/platform/risk-policies", "PUT /api/platform/risk-policies", "GET /api/platform/risk-policies/report"),
         "GET /api/platform/risk-events",
