@@ -50,10 +50,10 @@ class HookStore(Protocol):
     async def save(self, hook: Hook) -> None:
         """After `hold`. The report begins anew if `since` is another."""
 
-    async def sealed_secret(self, hook: HookId) -> bytes:
+    async def sealed_secret(self, hook: HookId) -> bytes | None:
         """After `hold`."""
 
-    async def replace_secret(self, hook: Hook, sealed: bytes, previous_sealed: bytes, previous_until: datetime) -> None:
+    async def replace_secret(self, hook: Hook, sealed: bytes, previous_sealed: bytes | None, previous_until: datetime) -> None:
         """After `hold`. `hook` is as it stands with the new secret: it is saved, too."""
 
     async def delete(self, hook: HookId) -> None: ...
@@ -67,7 +67,7 @@ class HookStore(Protocol):
         """How many members are only listed, so that the hook does not hear of them."""
 
     async def sealed(self, organization: OrganizationId | None) -> SealedHook | None:
-        """The hook with what signs, to try it out."""
+        """The hook with what signs, to try it out. None for one without a secret, too."""
 
     async def to_ask(self, door: AskingDoor) -> HooksToAsk | None:
         """None where nothing is to be asked: no hook, or a person who is neither a member nor a user of the application by an act of their

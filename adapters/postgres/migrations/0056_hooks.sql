@@ -9,10 +9,10 @@ create table hooks (
     address                text        not null,
     silence                text        not null check (silence in ('go_on', 'refuse')),
     seconds                smallint    not null check (seconds between 1 and 5),
-    sealed_secret          bytea       not null,
+    sealed_secret          bytea,                         -- null for one that has arrived from elsewhere: it is not asked
     previous_sealed_secret bytea,
     previous_until         timestamptz,
-    secret_made_at         timestamptz not null,
+    secret_made_at         timestamptz,
     counts_as              uuid        unique,            -- new each time that an owner lets it count; null: in shadow
     since                  timestamptz not null,          -- since when it stands exactly as it is
     created_at             timestamptz not null,

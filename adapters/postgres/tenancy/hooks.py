@@ -23,6 +23,10 @@ def _sealed(*, sealed_secret: bytes, previous_sealed_secret: bytes | None, **col
     return SealedHook(HOOK.row(**columns), sealed_secret, previous_sealed_secret)
 
 
+def _kept_secret(sealed: bytes | None) -> bytes | None:
+    return sealed
+
+
 class _Standing(Frozen, kw_only=True):
     slug: str
     is_owner: bool
@@ -58,10 +62,10 @@ class HookRows(OnStatements):
     async def save(self, hook: Hook) -> None:
         await self._statements.tell(_SAVE, HOOK.values(hook))
 
-    async def sealed_secret(self, hook: HookId) -> bytes:
-        return only(await self._statements.ask_in_order(bytes, "select sealed_secret from hooks where id = %(id)s", {"id": hook}))
+    async def sealed_secret(self, hook: HookId) -> bytes | None:
+        return only(await self._statements.ask_in_order(_kept_secret, "select sealed_secret from hooks where id = %(id)s", {"id": hook}))
 
-    async def replace_secret(self, hook: Hook, sealed: bytes, previous_sealed: bytes, previous_until: datetime) -> None:
+    async def replace_secret(self, hook: Hook, sealed: bytes, previous_sealed: bytes | None, previous_until: datetime) -> None:
         await self._statements.tell(_SAVE, HOOK.values(hook))
         await self._statements.tell(_ROTATE, {"id": hook.id, "sealed": sealed, "previous": previous_sealed, "until": previous_until})
 
@@ -147,7 +151,8 @@ _SECRETS: Final = """
            case when hooks.previous_until > now() then hooks.previous_sealed_secret end as previous_sealed_secret"""
 
 _SEALED: Final[dict[bool, LiteralString]] = {
-    installation: f"select {HOOK.names}, {_SECRETS} from hooks where {which} and point = 'sign_in'" for installation, which in _OF.items()
+    installation: f"select {HOOK.names}, {_SECRETS} from hooks where {which} and point = 'sign_in' and sealed_secret is not null"
+    for installation, which in _OF.items()
 }
 
 # The key of the lock is a number of its own.
@@ -202,6 +207,7 @@ _TO_ASK: Final[LiteralString] = f"""
       from hooks
       join organizations on organizations.id = %(organization)s
      where (hooks.org_id = %(organization)s or hooks.org_id is null) and hooks.point = 'sign_in'
+       and hooks.sealed_secret is not null
        and (%(consents)s or hooks_hear_of(%(person)s, %(organization)s, %(service)s))
      order by hooks.org_id nulls first
 """

@@ -68,7 +68,8 @@ class Hook(HookDraft, kw_only=True):
     """New each time that an owner lets the hook count, so that verdicts from before a change count no more. None in shadow."""
     since: datetime
     """Since when the hook stands exactly as it is."""
-    secret_made_at: datetime
+    secret_made_at: datetime | None
+    """None for one that has arrived from another installation: nobody asks it before an owner gives it a secret."""
     created_at: datetime
     updated_at: datetime
 
@@ -132,6 +133,13 @@ class HookSeenDiffers(Conflict):
         super().__init__(words="hook_seen_differs")
 
 
+class HookWithoutSecret(Conflict):
+    text = "The hook has no secret, so nobody asks it: give it a new one first"
+
+    def __init__(self) -> None:
+        super().__init__(words="hook_without_secret")
+
+
 def checked_draft(draft: HookDraft) -> HookDraft:
     """Raises `BadRequest`."""
     hook_destination(draft.address)
@@ -165,17 +173,19 @@ def in_shadow(hook: Hook, now: datetime) -> Hook:
 
 
 def may_count(hook: Hook, report: HookReport, now: datetime) -> bool:
-    return report.asked >= ENOUGH_QUESTIONS or now - hook.since >= ENOUGH_TIME
+    return hook.secret_made_at is not None and (report.asked >= ENOUGH_QUESTIONS or now - hook.since >= ENOUGH_TIME)
 
 
 def let_count(hook: Hook, report: HookReport, *, seen: str, seen_report: str, counts_as: UUID, now: datetime) -> Hook:
     """The owner's word, about the hook and the report that the owner has seen (docs/decisions/0109-the-owners-word.md). Raises
-    `HookSeenDiffers`, `HookTooNew`.
+    `HookSeenDiffers`, `HookWithoutSecret`, `HookTooNew`.
     """
     if seen != hook.digest or seen_report != report.digest:
         raise HookSeenDiffers
     if hook.stands is HookStands.COUNTS:
         return hook
+    if hook.secret_made_at is None:
+        raise HookWithoutSecret
     if not may_count(hook, report, now):
         raise HookTooNew
     return replace(hook, counts_as=counts_as, updated_at=now)
@@ -373,14 +383,14 @@ def hook_created(hook: Hook, actor: Actor) -> Event:
 
 
 def hook_updated(before: Hook, after: Hook, actor: Actor) -> Event:
-    details = {**differences(_facts(before), _facts(after)), "stands": after.stands.value}
+    details: dict[str, Json] = {"host": _host(after), **differences(_facts(before), _facts(after)), "stands": after.stands.value}
     if before.address != after.address:
         details["address_changed"] = True
     return _event("hook.updated", after, actor, details)
 
 
 def hook_secret_rotated(hook: Hook, actor: Actor) -> Event:
-    return _event("hook.secret_rotated", hook, actor, {})
+    return _event("hook.secret_rotated", hook, actor, {"host": _host(hook)})
 
 
 def hook_counts(hook: Hook, report: HookReport, actor: Actor) -> Event:
@@ -398,18 +408,22 @@ def hook_deleted(hook: Hook, actor: Actor) -> Event:
 
 
 def hook_tested(hook: Hook, actor: Actor) -> Event:
-    return _event("hook.tested", hook, actor, {})
+    return _event("hook.tested", hook, actor, {"host": _host(hook)})
 
 
 def _facts(hook: Hook) -> Mapping[str, Json]:
     """The event has no address, because it may contain a token of the receiver."""
     return {
         "point": hook.point.value,
-        "host": hook_destination(hook.address).host,
+        "host": _host(hook),
         "silence": hook.silence.value,
         "seconds": hook.seconds,
         "stands": hook.stands.value,
     }
+
+
+def _host(hook: Hook) -> str:
+    return hook_destination(hook.address).host
 
 
 def _event(name: str, hook: Hook, actor: Actor, details: Mapping[str, Json]) -> Event:

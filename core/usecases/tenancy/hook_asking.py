@@ -192,15 +192,15 @@ class HookAsking(Frozen):
     async def _heard(
         self, sealed: SealedHook, question: HookQuestion, at: datetime, *, silent: str | None = None, is_test: bool = False
     ) -> _Heard:
-        hook, began = sealed.hook, self.system.clock.now()
-        body = question.body(hook, self.system.ids.new(), at)
+        hook, began, asked = sealed.hook, self.system.clock.now(), self.system.ids.new()
+        body = question.body(hook, asked, at)
         answer, why, answered = None, "", b""
         try:
             _require_asked(silent)
             with self.crowd.one_more(question.door.organization):
                 if not is_test:
                     self.breakers.admit(hook)
-                answered, answer = await self._called(sealed, body)
+                answered, answer = await self._called(sealed, asked, body)
             if not is_test:
                 self.breakers.answered(hook)
         except HookSilent as silence:
@@ -215,7 +215,7 @@ class HookAsking(Frozen):
                 log.warning("hook_silent", hook=str(hook.id), organization=str(hook.organization), why=why)
         reason = why if answer is None or answer.no is None else answer.no.value
         exchange = HookExchange(
-            id=self.system.ids.new(),
+            id=asked,
             hook=hook.id,
             at=at,
             milliseconds=int(seconds * 1000),
@@ -228,7 +228,7 @@ class HookAsking(Frozen):
         )
         return _Heard(exchange=exchange, answer=answer)
 
-    async def _called(self, sealed: SealedHook, body: bytes) -> tuple[bytes, HookAnswer]:
+    async def _called(self, sealed: SealedHook, asked: UUID, body: bytes) -> tuple[bytes, HookAnswer]:
         """Raises `HookSilent`."""
         hook = sealed.hook
         try:
@@ -237,7 +237,7 @@ class HookAsking(Frozen):
                 secrets.append(Secret(self.keyring.open(sealed.previous_sealed_secret, previous_hook_context(hook.id)).decode()))
         except CannotOpen:
             raise HookSilent(UNREADABLE) from None
-        headers = signature_headers(self.system.ids.new(), body, secrets, self.system.clock.now())
+        headers = signature_headers(asked, body, secrets, self.system.clock.now())
         request = OutboundRequest(hook_destination(hook.address), body, {**headers, "user-agent": "Postern-Hooks"})
         try:
             received = await self.outbound.send("POST", request, timedelta(seconds=hook.seconds), most=LONGEST_ANSWER)
