@@ -115,7 +115,8 @@ async def test_a_yes_is_too_old_after_twelve_hours(arriving: Arriving, hooks: Ho
 
 def grow_old(arriving: Arriving, hours: int) -> None:
     arriving.people.change(
-        "update sessions set hook_verdicts = (select jsonb_object_agg(key, value || jsonb_build_object('at', (value ->> 'at')::float8 - %s))"
+        "update sessions set hook_verdicts ="
+        " (select jsonb_object_agg(key, value || jsonb_build_object('at', (value ->> 'at')::float8 - %s))"
         " from jsonb_each(hook_verdicts)) where hook_verdicts is not null",
         hours * 3600,
     )

@@ -1,5 +1,5 @@
-"""Hooks that hang, drip, fail, flood, redirect inside and hang up: the outcome is the one that their owner has chosen, within their time, and
-nobody else waits.
+"""Hooks that hang, drip, fail, flood, redirect inside and hang up: the outcome is the one that their owner has chosen, within their time,
+and nobody else waits.
 """
 
 from collections.abc import Awaitable, Callable
@@ -110,13 +110,17 @@ async def test_no_connection_is_held_while_hooks_are_asked(arriving: Arriving, h
     crowd = [member(arriving) for _ in range(18)]
     globex = arriving.tenants.add("globex")
     elsewhere = arriving.tenants.join(arriving.people.proved(), globex)
-    async with hooks.of(arriving.acme, hanging, seconds=3) as hooked, trio.open_nursery() as nursery:
+    ended: list[int] = []
+
+    async def one(person: Person) -> None:
+        ended.append(await select(arriving, person))
+
+    async with hooks.of(arriving.acme, hanging, seconds=5) as hooked, trio.open_nursery() as nursery:
         for person in crowd:
-            nursery.start_soon(select, arriving, person)
+            nursery.start_soon(one, person)
         await hooked.receiver.until(len(crowd))
-        began = trio.current_time()
         assert await select(arriving, elsewhere, "globex") == 200
-        assert trio.current_time() - began < 2
+        assert ended == []
         rows = arriving.people.rows(
             "select state from pg_stat_activity where datname = current_database() and state = 'idle in transaction'"
         )
@@ -160,12 +164,12 @@ async def test_fifty_bad_hooks_and_two_hundred_sign_ins_slow_nobody_else(arrivin
     async def theirs(tenant: Tenant, person: Person) -> None:
         outcomes.append(await select(arriving, person, tenant.slug))
 
+    waits = {"hangs", "drips"}
+    quick = sum(4 for number in range(50) if list(BAD_DAYS)[number % len(answers)] not in waits)
     async with trio.open_nursery() as held:
-        made: list[object] = []
 
         async def hold(tenant: Tenant, answer: Answer, task_status: trio.TaskStatus[None]) -> None:
-            async with hooks.of(tenant, answer, seconds=5, silence="go_on") as hooked:
-                made.append(hooked)
+            async with hooks.of(tenant, answer, seconds=5, silence="go_on"):
                 task_status.started()
                 await trio.sleep_forever()
 
@@ -176,17 +180,16 @@ async def test_fifty_bad_hooks_and_two_hundred_sign_ins_slow_nobody_else(arrivin
         async with trio.open_nursery() as crowd:
             for tenant, person in people:
                 crowd.start_soon(theirs, tenant, person)
-            # The crowd's own work is done once their hooks hang: what is measured is what a hook does to others.
-            while len(made) < len(bad):
-                await trio.sleep(0)
-            await trio.sleep(1.5)
+            # What is measured is what hooks do to others, and not what two hundred sign-ins do: those whose hooks fail at once are through.
+            while len(outcomes) < quick:
+                await trio.sleep(0.01)
             for person in others:
                 await timed(lambda person=person: select(arriving, person, "quiet"), beside)
         held.cancel_scope.cancel()
     assert outcomes == [200] * 200
     slow, usual = quantiles(beside, n=10)[-1], quantiles(alone, n=10)[-1]
-    print(f"p90 alone {usual * 1000:.1f} ms, beside {slow * 1000:.1f} ms")
-    assert slow <= 1.5 * usual + 0.02
+    # A moment more, as other tests may run on this machine.
+    assert slow <= 1.5 * usual + 0.02, f"p90 alone {usual * 1000:.1f} ms, beside {slow * 1000:.1f} ms"
 
 
 async def test_the_guarded_client_calls_no_address_inside(arriving: Arriving, hooks: Hooks) -> None:

@@ -280,14 +280,12 @@ async def _risk(ready: Ready, owner: Person) -> None:
 
 
 async def _hooks(ready: Ready, owner: Person) -> None:
-    """A hook that counts and gives no answer, which refuses, and that has said no of every session that there is. It is the organization's own
-    tenant that has it: nobody is let in by what another one says.
-    """
+    """A hook that counts and gives no answer, which refuses, and that has said no of every session that there is."""
     counts_as, people = uuid4(), ready.scene.people
     organization = ready.service.tenant.id
     people.change(
-        "insert into hooks (id, org_id, point, address, silence, seconds, sealed_secret, secret_made_at, counts_as, since, created_at, updated_at)"
-        " values (%s, %s, 'sign_in', 'http://127.0.0.1:1/hook', 'refuse', 1, 'x', now(), %s, now(), now(), now())",
+        "insert into hooks (id, org_id, point, address, silence, seconds, sealed_secret, secret_made_at, counts_as, since, created_at,"
+        " updated_at) values (%s, %s, 'sign_in', 'http://127.0.0.1:1/hook', 'refuse', 1, 'x', now(), %s, now(), now(), now())",
         uuid4(),
         organization,
         counts_as,
