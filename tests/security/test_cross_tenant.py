@@ -200,6 +200,11 @@ class TwoFurnishedOrganizations(Cast):
             *(scene.tenant.id, f"https://{name}.example/hook"),
         )
         self.people.change(
+            "insert into hook_exchanges (id, hook_id, at, milliseconds, outcome, counted, sent)"
+            " select gen_random_uuid(), id, now(), 1, 'go_on', false, '{}' from hooks where org_id = %s",
+            scene.tenant.id,
+        )
+        self.people.change(
             "insert into resource_consents (user_id, service_id, resource_id, identifier, scopes, granted_at, id, expires_at)"
             " select %s, services.id, apis.id, apis.identifier, '{read}', now(), gen_random_uuid(), now() + interval '1 day'"
             "   from services join resource_servers as apis using (org_id) where services.org_id = %s and services.is_agent"

@@ -104,7 +104,7 @@ class HookRecord(msgspec.Struct, frozen=True, kw_only=True):
     report: HookReportRecord | None
     """What the hook has said since then."""
     digest: Annotated[str, example(_DIGEST)] | None
-    """The digest of these settings. Whoever changes them sends it back."""
+    """The digest of these settings. An owner who changes them sends it back."""
     created_at: datetime | None
     """When the hook was made."""
     updated_at: datetime | None
