@@ -17,7 +17,7 @@ class SealedHook(Frozen):
     """None once it signs no more."""
 
 
-class HooksToAsk(Frozen):
+class AskedHooks(Frozen):
     """The hooks at a door of an organization, the installation's first, and how the person stands there."""
 
     hooks: Sequence[SealedHook]
@@ -31,9 +31,9 @@ class HooksToAsk(Frozen):
 
 
 class HookStore(Protocol):
-    """`None` for an organization means the installation. Outside a unit of work, what reads is one statement and one round trip. The other
-    methods need a unit of work in which the caller has locked the organization, or called `hold_installation`. Only PostgreSQL implements
-    it.
+    """`None` for an organization means the installation. Outside a unit of work, `find`, `report`, `exchanges`, `listed_members`, `sealed`,
+    `to_ask` and `against` may be called, each as one statement and one round trip. The other methods need a unit of work, and those that
+    change a hook one in which the caller holds the organization or the platform owners. Only PostgreSQL implements it.
     """
 
     async def find(self, organization: OrganizationId | None) -> Hook | None: ...
@@ -69,7 +69,7 @@ class HookStore(Protocol):
     async def sealed(self, organization: OrganizationId | None) -> SealedHook | None:
         """The hook with what signs, to try it out. None for one without a secret, too."""
 
-    async def to_ask(self, door: AskingDoor) -> HooksToAsk | None:
+    async def to_ask(self, door: AskingDoor) -> AskedHooks | None:
         """None where nothing is to be asked: no hook, or a person who is neither a member nor a user of the application by an act of their
         own.
         """

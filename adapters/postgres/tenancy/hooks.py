@@ -13,7 +13,7 @@ from core.domain.identifiers import FlowId, HookId, OrganizationId, ServiceId, S
 from core.domain.identity.guards.hook_verdicts import VERDICT_LIFETIME, AskingDoor, HookSaid
 from core.domain.tenancy.hooks import MOST_EXCHANGES, Hook, HookExchange, HookReport
 from core.frozen import Frozen
-from ports.tenancy.hooks import HooksToAsk, SealedHook
+from ports.tenancy.hooks import AskedHooks, SealedHook
 
 HOOK: Final = Columns(Hook, "hooks", named={"organization": "org_id"})
 EXCHANGE: Final = Columns(HookExchange, "hook_exchanges", named={"hook": "hook_id"}, texts=("sent", "answered"))
@@ -84,7 +84,7 @@ class HookRows(OnStatements):
     async def sealed(self, organization: OrganizationId | None) -> SealedHook | None:
         return first(await self._statements.ask(_sealed, _SEALED[organization is None], {"organization": organization}))
 
-    async def to_ask(self, door: AskingDoor) -> HooksToAsk | None:
+    async def to_ask(self, door: AskingDoor) -> AskedHooks | None:
         token = None if door.came is None else door.came.device_token
         parameters = {
             "person": door.person,
@@ -98,7 +98,7 @@ class HookRows(OnStatements):
         if not rows:
             return None
         standing = rows[0][0]
-        return HooksToAsk(
+        return AskedHooks(
             hooks=[hook for _, hook in rows],
             organization_slug=standing.slug,
             has_second_factor=standing.has_second_factor,

@@ -47,6 +47,8 @@ class HookSilence(StrEnum):
 
 
 class HookStands(StrEnum):
+    """Whether what a hook says decides."""
+
     SHADOW = "shadow"
     COUNTS = "counts"
 

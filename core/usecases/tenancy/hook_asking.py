@@ -42,7 +42,7 @@ from ports.crypto import CannotOpen, KeyRing
 from ports.metrics import Metrics
 from ports.outbound import Outbound, OutboundFailed, OutboundRequest
 from ports.system import Clock, System
-from ports.tenancy.hooks import HooksToAsk, HookStore, SealedHook
+from ports.tenancy.hooks import AskedHooks, HookStore, SealedHook
 from ports.unit_of_work import UnitOfWorkFactory
 
 log = structlog.get_logger()
@@ -168,7 +168,7 @@ class HookAsking(Frozen):
         await self._record([heard.exchange])
         return heard.exchange
 
-    async def _question(self, door: AskingDoor, to_ask: HooksToAsk) -> HookQuestion:
+    async def _question(self, door: AskingDoor, to_ask: AskedHooks) -> HookQuestion:
         if door.came is None or door.application is None:
             return HookQuestion(door=door, organization_slug=to_ask.organization_slug)
         location = (await self.devices.observe(door.came)).location
@@ -260,7 +260,7 @@ def _require_asked(silent: str | None) -> None:
         raise HookSilent(silent)
 
 
-def _verdict(hook: Hook, counts_as: UUID, heard: _Heard, door: AskingDoor, to_ask: HooksToAsk) -> HookVerdict:
+def _verdict(hook: Hook, counts_as: UUID, heard: _Heard, door: AskingDoor, to_ask: AskedHooks) -> HookVerdict:
     """What the session keeps of an answer, and what the door does now. An owner gets in, but gives a factor that the owner has."""
     answer, is_no = heard.answer, False
     if answer is None:

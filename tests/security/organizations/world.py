@@ -362,6 +362,10 @@ class World:
             batch_size=10,
             sign_ins=1,
         )
+        ids["hooks"] = self._put(
+            "hooks", org_id=org, point="sign_in", address=f"https://{scene.slug}.example/hook", silence="go_on", seconds=2
+        )
+        self._put("hook_exchanges", hook_id=ids["hooks"], milliseconds=1, outcome="go_on", counted=False, sent="{}")
         ids["management_keys"] = self._put(
             "management_keys",
             org_id=org,

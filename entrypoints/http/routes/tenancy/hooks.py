@@ -207,10 +207,10 @@ async def rotate_sign_in_hook_secret(call: Call[None, None, OrganizationPath, Me
     verb="hook count",
     tags=_TAGS,
 )
-async def let_sign_in_hook_count(call: Call[SeenReport, None, OrganizationPath, Member], postern: Postern) -> HookRecord:
+async def activate_sign_in_hook(call: Call[SeenReport, None, OrganizationPath, Member], postern: Postern) -> HookRecord:
     """Let the hook of an organization count
 
-    Only an owner can do this, after 100 questions or an hour in shadow, whichever comes first, for the settings and the report whose
+    Only an owner can do this, after 100 questions or an hour in shadow, for the settings and the report whose
     `digest` they send: if either is another by now, the answer is 409. From then on a sign-in without its answer does not come in, and an
     open session is led to a sign-in. Owners get in whatever it says.
     """
@@ -218,7 +218,7 @@ async def let_sign_in_hook_count(call: Call[SeenReport, None, OrganizationPath, 
 
 
 @endpoint.post(f"{_HOOK}/shadow", caller=OWNER_IN_PERSON, limit=UNLIMITED, step_up=StepUp.ACCOUNT, verb="hook shadow", tags=_TAGS)
-async def put_sign_in_hook_in_shadow(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> HookRecord:
+async def disable_sign_in_hook(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> HookRecord:
     """Put the hook of an organization in shadow
 
     Only an owner can do this. The hook is asked, and nothing it says counts, nor anything it has said. May be repeated.
@@ -227,7 +227,7 @@ async def put_sign_in_hook_in_shadow(call: Call[None, None, OrganizationPath, Me
 
 
 @endpoint.post(f"{_HOOK}/try", caller=OWNER_IN_PERSON, limit=CREDENTIALS, refuses=(Conflict,), verb="hook try", tags=_TAGS)
-async def try_sign_in_hook(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> HookTrialRecord:
+async def test_sign_in_hook(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> HookTrialRecord:
     """Try the hook of an organization with made-up data
 
     Only an owner can do this. The hook is asked about a person whom there is not, and nothing follows from what it says.
@@ -314,7 +314,7 @@ async def rotate_installation_sign_in_hook_secret(call: Call, postern: Postern) 
     verb="installation-hook count",
     tags=_TAGS,
 )
-async def let_installation_sign_in_hook_count(call: Call[SeenReport], postern: Postern) -> HookRecord:
+async def activate_installation_sign_in_hook(call: Call[SeenReport], postern: Postern) -> HookRecord:
     """Let the hook of the installation count
 
     After 100 questions or an hour in shadow, for the settings and the report whose `digest` you send: if either is another by now, the
@@ -331,7 +331,7 @@ async def let_installation_sign_in_hook_count(call: Call[SeenReport], postern: P
     verb="installation-hook shadow",
     tags=_TAGS,
 )
-async def put_installation_sign_in_hook_in_shadow(call: Call, postern: Postern) -> HookRecord:
+async def disable_installation_sign_in_hook(call: Call, postern: Postern) -> HookRecord:
     """Put the hook of the installation in shadow
 
     The hook is asked, and nothing it says counts, nor anything it has said. May be repeated.
@@ -347,7 +347,7 @@ async def put_installation_sign_in_hook_in_shadow(call: Call, postern: Postern) 
     verb="installation-hook try",
     tags=_TAGS,
 )
-async def try_installation_sign_in_hook(call: Call, postern: Postern) -> HookTrialRecord:
+async def test_installation_sign_in_hook(call: Call, postern: Postern) -> HookTrialRecord:
     """Try the hook of the installation with made-up data
 
     The hook is asked about a person whom there is not, and nothing follows from what it says.
@@ -371,9 +371,9 @@ OF_INSTALLATION: Final = Endpoints(
         set_installation_sign_in_hook,
         remove_installation_sign_in_hook,
         rotate_installation_sign_in_hook_secret,
-        let_installation_sign_in_hook_count,
-        put_installation_sign_in_hook_in_shadow,
-        try_installation_sign_in_hook,
+        activate_installation_sign_in_hook,
+        disable_installation_sign_in_hook,
+        test_installation_sign_in_hook,
         list_installation_sign_in_hook_exchanges,
     ]
 )

@@ -18,20 +18,20 @@ from entrypoints.http.pages.console.visit import PageVisit
 from entrypoints.http.routes.tenancy.hooks import (
     get_installation_sign_in_hook,
     get_sign_in_hook,
-    let_installation_sign_in_hook_count,
-    let_sign_in_hook_count,
+    activate_installation_sign_in_hook,
+    activate_sign_in_hook,
     list_installation_sign_in_hook_exchanges,
     list_sign_in_hook_exchanges,
-    put_installation_sign_in_hook_in_shadow,
-    put_sign_in_hook_in_shadow,
+    disable_installation_sign_in_hook,
+    disable_sign_in_hook,
     remove_installation_sign_in_hook,
     remove_sign_in_hook,
     rotate_installation_sign_in_hook_secret,
     rotate_sign_in_hook_secret,
     set_installation_sign_in_hook,
     set_sign_in_hook,
-    try_installation_sign_in_hook,
-    try_sign_in_hook,
+    test_installation_sign_in_hook,
+    test_sign_in_hook,
 )
 from ports.texts import Text
 
@@ -196,9 +196,9 @@ _OF_ORGANIZATION: Final = HookPages(
     change=set_sign_in_hook,
     remove=remove_sign_in_hook,
     rotate=rotate_sign_in_hook_secret,
-    count=let_sign_in_hook_count,
-    shadow=put_sign_in_hook_in_shadow,
-    attempt=try_sign_in_hook,
+    count=activate_sign_in_hook,
+    shadow=disable_sign_in_hook,
+    attempt=test_sign_in_hook,
     exchanges=list_sign_in_hook_exchanges,
 )
 _OF_INSTALLATION: Final = HookPages(
@@ -209,9 +209,9 @@ _OF_INSTALLATION: Final = HookPages(
     change=set_installation_sign_in_hook,
     remove=remove_installation_sign_in_hook,
     rotate=rotate_installation_sign_in_hook_secret,
-    count=let_installation_sign_in_hook_count,
-    shadow=put_installation_sign_in_hook_in_shadow,
-    attempt=try_installation_sign_in_hook,
+    count=activate_installation_sign_in_hook,
+    shadow=disable_installation_sign_in_hook,
+    attempt=test_installation_sign_in_hook,
     exchanges=list_installation_sign_in_hook_exchanges,
 )
 
