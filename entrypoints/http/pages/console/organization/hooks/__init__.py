@@ -16,14 +16,14 @@ from entrypoints.http.pages.console.resource_pages import pages
 from entrypoints.http.pages.console.resources import Act, Ending, Resource, Section
 from entrypoints.http.pages.console.visit import PageVisit
 from entrypoints.http.routes.tenancy.hooks import (
-    get_installation_sign_in_hook,
-    get_sign_in_hook,
     activate_installation_sign_in_hook,
     activate_sign_in_hook,
-    list_installation_sign_in_hook_exchanges,
-    list_sign_in_hook_exchanges,
     disable_installation_sign_in_hook,
     disable_sign_in_hook,
+    get_installation_sign_in_hook,
+    get_sign_in_hook,
+    list_installation_sign_in_hook_exchanges,
+    list_sign_in_hook_exchanges,
     remove_installation_sign_in_hook,
     remove_sign_in_hook,
     rotate_installation_sign_in_hook_secret,
