@@ -20,8 +20,9 @@ from core.domain.tenancy.members import IN_A_SERVICE, NOT_YOUR_ORGANIZATION, Mem
 from core.domain.tenancy.roles import capabilities_of
 from core.domain.tenancy.sign_in_rules import outlasted, require_second_factor
 from core.frozen import Frozen, replace
-from core.usecases.tenancy.hook_asking import HookAsking, door_of_member
+from core.usecases.tenancy.hook_asking import door_of_member
 from ports.crypto import AccessTokenVerifier
+from ports.identity.sign_in import SignInHooks
 from ports.system import Clock, Presence
 from ports.tenancy.members import CallerLookup
 
@@ -47,7 +48,7 @@ class Callers(Frozen):
     verifier: AccessTokenVerifier
     lookup: CallerLookup
     presence: Presence[SessionId]
-    hook_asking: HookAsking
+    hook_asking: SignInHooks
     clock: Clock
 
     async def resolve(

@@ -10,6 +10,7 @@ from entrypoints.bootstrap import Postern
 from tests.conftest import CapturedLog
 from tests.http.federation.backchannel.asking import Afar
 from tests.http.federation.devices import Sets
+from tests.http.federation.providing import Providing, asking, authn_request, sent
 from tests.http.federation.proxied.behind_proxies import Proxied
 from tests.http.federation.relying import Relying, oauth
 from tests.http.people import People
@@ -156,3 +157,18 @@ async def test_a_second_factor_that_a_hook_asks_for_is_shown_at_this_sign_in(
         log.remember(signed_in["access_token"], signed_in["refresh_token"])
         (asked,) = hooked.heard
         assert "mfa" in asked["factors"]
+
+
+async def test_a_service_provider_gets_no_assertion_past_a_no(postern: Postern, people: People, log: CapturedLog, hooks: Hooks) -> None:
+    provider = Providing(postern, people, unlimited(postern), log)
+    await provider.ready()
+    grace = provider.tenants.join(people.proved("grace@acme.example"), provider.acme)
+    browser = provider.signed_in(grace, age=120)
+    async with hooks.of(provider.acme, no("place")) as hooked:
+        assert (await browser.request("GET", asking(authn_request(ID="_one")))).status == 403
+        passive = await browser.request("GET", asking(authn_request(ID="_two", IsPassive="true")))
+        assert sent(passive).status != "Success"
+        assert people.rows("select 1 from saml_sessions") == []
+        hooked.say(GO_ON)
+        assert sent(await browser.request("GET", asking(authn_request(ID="_three")))).status == "Success"
+        assert [one["application"]["slug"] for one in hooked.heard] == ["app"] * 3
