@@ -145,9 +145,15 @@ class HookWithoutSecret(Conflict):
 def checked_draft(draft: HookDraft) -> HookDraft:
     """Raises `BadRequest`."""
     hook_destination(draft.address)
-    if not 1 <= draft.seconds <= MOST_SECONDS:
-        raise BadRequest(f"seconds: from 1 to {MOST_SECONDS}", words="field_bounds", values={"least": 1, "most": MOST_SECONDS})
+    hook_seconds(draft.seconds)
     return draft
+
+
+def hook_seconds(seconds: int) -> int:
+    """Raises `BadRequest`."""
+    if not 1 <= seconds <= MOST_SECONDS:
+        raise BadRequest(f"seconds: from 1 to {MOST_SECONDS}", words="field_bounds", values={"least": 1, "most": MOST_SECONDS})
+    return seconds
 
 
 def hook_destination(text: str) -> OutboundDestination:
