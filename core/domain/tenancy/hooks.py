@@ -27,8 +27,6 @@ LONGEST_ANSWER: Final = 64 * 1024
 ENOUGH_QUESTIONS: Final = 100
 ENOUGH_TIME: Final = timedelta(hours=1)
 MOST_EXCHANGES: Final = 50
-# How long an exchange is kept.
-EXCHANGES_KEPT: Final = timedelta(days=7)
 # How often one flow asks a hook. A hook that always asks for another factor must not hold anybody in a circle.
 MOST_ASKED_IN_FLOW: Final = 3
 
