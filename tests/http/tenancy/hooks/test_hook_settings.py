@@ -184,7 +184,7 @@ async def test_a_trial_asks_about_nobody_and_counts_nowhere(scene: HookScene, at
         scene.receiver.answer = answer
         tried = (await scene.ask("POST", "/try", at=at)).ok()
         assert (tried["success"], tried["outcome"], tried["why"]) == (False, "silent", why)
-    exchanges = (await scene.ask("GET", "/exchanges", at=at)).ok()
+    exchanges: Any = (await scene.ask("GET", "/exchanges", at=at)).ok()
     assert [one["outcome"] for one in exchanges] == ["silent"] * 6 + ["no", "go_on"]
     assert all(one["is_test"] and not one["counted"] for one in exchanges)
     for text in ("somebody@example.com", "because I say so", "192.0.2.1"):
