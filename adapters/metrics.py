@@ -65,6 +65,7 @@ _CLOCK_DOUBTS = ("apart", "unseen")
 _KNOWN_WRITE_FAILURES = ("disk_full", "read_only", "input_or_output_error", "no_standby_confirms_commits", "statement_timeout")
 _KNOWN_HOST_STATES = ("takes_writes", "takes_no_writes", "refuses_the_connection", "no_answer")
 _KNOWN_SAML = ("authn_request", "response", "logout_request", "logout_response", "our_logout_request", "our_logout_response")
+_KNOWN_HOOK_OUTCOMES = ("go_on", "second_factor", "passkey", "no", "silent")
 _KNOWN_DELIVERIES = ("delivered", "failed", "given_up")
 _KNOWN_ORGANIZATION_MAILS = ("own", "installation", "failed", "refused")
 _KNOWN_EXPORTS = ("received", "failed")
@@ -168,6 +169,10 @@ class PrometheusMetrics:
         "sso_webhook_deliveries_total", "Webhook delivery attempts, by outcome", "outcome", known=_KNOWN_DELIVERIES
     )
     _webhooks_paused = _counter("sso_webhooks_paused_total", "Webhooks disabled after days of failures")
+    _hooks = _histogram("sso_hook_latency_seconds", "Time that a sign-in waited for a hook", _JOB_BUCKETS)
+    _hooks_asked = _counter(
+        "sso_hooks_asked_total", "Questions to hooks before sign-ins, by outcome", "outcome", known=_KNOWN_HOOK_OUTCOMES
+    )
     _logout_notices = _histogram("sso_logout_notice_latency_seconds", "Time for a logout notice attempt", _JOB_BUCKETS)
     _logout_attempts = _counter("sso_logout_notices_total", "Logout notice attempts, by outcome", "outcome", known=_KNOWN_DELIVERIES)
     _signals = _histogram("sso_signal_latency_seconds", "Time for an attempt to push a signal", _JOB_BUCKETS)
@@ -479,6 +484,10 @@ class PrometheusMetrics:
 
     def webhook_paused(self) -> None:
         self._webhooks_paused.inc()
+
+    def hook_asked(self, outcome: str, seconds: float) -> None:
+        self._hooks.observe(seconds)
+        self._hooks_asked.labels(outcome).inc()
 
     def logout_notice_attempted(self, outcome: str, seconds: float) -> None:
         self._logout_notices.observe(seconds)

@@ -75,6 +75,7 @@ from ports.services.services import (
     UserKeyStore,
 )
 from ports.tenancy.connections import ConnectionRefreshStore, OAuthCredentialStore, SetupLinkStore, UpstreamProviderStore
+from ports.tenancy.hooks import HookStore
 from ports.tenancy.members import (
     InvitationStore,
     JoinRequestStore,
@@ -141,6 +142,7 @@ class AskedStores(Protocol):
     further_providers: FurtherProviderStore
     newcomers: NewcomerStore
     webhooks: WebhookStore
+    hooks: HookStore
     webhook_deliveries: WebhookDeliveryStore
     setup_links: SetupLinkStore
     proposals: ProposalStore

@@ -54,6 +54,7 @@ from adapters.postgres.services.user_keys import UserKeyRows
 from adapters.postgres.statements import Statements, Transaction
 from adapters.postgres.tenancy.branding import LookRows, NoticeRows, OwnTextRows, SpokenLanguageRows
 from adapters.postgres.tenancy.domains import DomainRouteRows, DomainRows
+from adapters.postgres.tenancy.hooks import HookRows
 from adapters.postgres.tenancy.invitations import InvitationRows
 from adapters.postgres.tenancy.join_requests import JoinRequestRows
 from adapters.postgres.tenancy.management_keys import ManagementKeyRows, TrustedIssuerRows
@@ -142,6 +143,7 @@ class Stores(AskedStores):
     further_providers = anywhere(FurtherProviderRows)
     newcomers = anywhere(NewcomerRows)
     webhooks = anywhere(WebhookRows)
+    hooks = anywhere(HookRows)
     webhook_deliveries = anywhere(WebhookDeliveryRows)
     setup_links = anywhere(SetupLinkRows)
     proposals = anywhere(ProposalRows)

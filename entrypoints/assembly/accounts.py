@@ -53,6 +53,7 @@ from core.usecases.identity.upstream.identities import LinkedIdentities
 from core.usecases.identity.upstream.journeys import Journeys
 from core.usecases.identity.upstream.provider_tokens import IdentityGrants
 from core.usecases.identity.upstream.providers import FurtherOffers, ProviderLooks, ProviderOutages, UpstreamProviders
+from core.usecases.tenancy.hook_asking import HookAsking, HookBreakers, HookCrowd
 from core.usecases.tenancy.join_requests import JoinByDomain
 from core.usecases.tenancy.profile_fields import ProfileValues, ProviderValues
 from entrypoints.assembly.configured import installed_providers, listed_proxies, location_database, widget_keys, with_client
@@ -154,6 +155,7 @@ class SignIns(Frozen, kw_only=True):
     links: SignInLinks
     joining: JoinByDomain
     admission: Admission
+    hook_asking: HookAsking
     reauthentication: Reauthentication
     mailed_proofs: MailedProofs
 
@@ -273,6 +275,17 @@ def assemble_sign_ins(
         clock=clock,
         window=settings.reauthentication_window,
     )
+    hook_asking = HookAsking(
+        new_unit_of_work,
+        stores.hooks,
+        foundation.outbound,
+        foundation.keyring,
+        traces.devices,
+        HookBreakers(clock),
+        HookCrowd(),
+        foundation.metrics,
+        system,
+    )
     return SignIns(
         mfa=mfa,
         guesses=guesses,
@@ -301,8 +314,10 @@ def assemble_sign_ins(
             provided=ProviderValues(new_unit_of_work, ProfileValues(new_unit_of_work, stores.profile_values, clock)),
             familiar=familiar,
             way_back=way_back,
+            hooks=hook_asking,
             system=system,
         ),
+        hook_asking=hook_asking,
         reauthentication=reauthentication,
         mailed_proofs=MailedProofs(
             new_unit_of_work,

@@ -48,6 +48,7 @@ from core.usecases.identity.upstream.identities import Identities, LinkRequests
 from core.usecases.identity.upstream.journeys import Journeys, RepeatedReturns
 from core.usecases.identity.upstream.provider_tokens import ProviderTokens
 from core.usecases.identity.upstream.providers import FurtherOffers
+from core.usecases.tenancy.hook_asking import HookAsking
 from core.usecases.tenancy.join_requests import JoinByDomain
 from entrypoints.assembly.accounts import (
     SignInTraces,
@@ -95,6 +96,7 @@ class Identity(Frozen, kw_only=True):
     realms: HomeRealms
     joining: JoinByDomain
     admission: Admission
+    hook_asking: HookAsking
     installation_way_back: InstallationWayBack
     sign_in: SignIn
     flows: Flows
@@ -187,6 +189,7 @@ def _assembled(settings: Settings, foundation: Foundation, decline: Declining, p
         realms=upstream.realms,
         joining=sign_ins.joining,
         admission=sign_ins.admission,
+        hook_asking=sign_ins.hook_asking,
         installation_way_back=sign_ins.admission.way_back,
         sign_in=SignIn(
             passwords=sign_ins.password_proofs,

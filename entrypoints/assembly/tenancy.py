@@ -32,6 +32,7 @@ from core.usecases.tenancy.connections.passwords import DirectoryPasswords, Fail
 from core.usecases.tenancy.connections.refreshes import ConnectionRefreshes
 from core.usecases.tenancy.connections.trials import ConnectionTests, DirectorySurveys
 from core.usecases.tenancy.domains import DomainProofs, DomainRoutes, Domains
+from core.usecases.tenancy.hooks import Hooks
 from core.usecases.tenancy.invitations import Invitations
 from core.usecases.tenancy.join_requests import JoinRequests
 from core.usecases.tenancy.mail_servers import MailServers
@@ -102,6 +103,7 @@ class Tenancy(Frozen, kw_only=True):
     directory_passwords: DirectoryPasswords
     directory_logouts: DirectoryLogouts
     webhooks: Webhooks
+    hooks: Hooks
     webhook_deliveries: WebhookDeliveries
     deliveries: Deliveries[ClaimedWebhook, DueEvent]
     setup_links: SetupLinks
@@ -194,6 +196,7 @@ def _shared(settings: Settings, foundation: Foundation, identity: Identity) -> P
     """What several use cases take by the same name."""
     return {
         "unit_of_work": foundation.unit_of_work,
+        "hook_asking": identity.hook_asking,
         "system": foundation.system,
         "clock": foundation.clock,
         "ids": foundation.ids,

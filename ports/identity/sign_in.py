@@ -22,6 +22,7 @@ from core.domain.identity.account_mails import MailedToken, MailedTokenPurpose
 from core.domain.identity.devices import Client, Device, Location, UserAgent
 from core.domain.identity.flows import Flow
 from core.domain.identity.guards.guesses import FailedGuess, OriginPlaces
+from core.domain.identity.guards.hook_verdicts import AskingDoor, HookVerdict
 from core.domain.identity.guards.puzzles import WidgetPreset, WidgetVerdict
 from core.domain.identity.login_events import LoginEvent, OwnLogin
 from core.domain.identity.mfa import Guess, MfaEvent, MfaSecret, Preauthentication, SecondFactorStatus
@@ -551,3 +552,10 @@ class Joining(Protocol):
         organization wants that. The address is the account's own, and verified. Nothing happens if something is in the way, or the second
         time. Outside any unit of work.
         """
+
+
+class SignInHooks(Protocol):
+    """The hooks of organizations and of the installation implement it; those of a higher floor, so that a sign-in knows nothing of them."""
+
+    async def ask(self, door: AskingDoor) -> HookVerdict:
+        """What they say of a sign-in at this door. Calls others for some seconds, so no transaction may be open. Never fails for them."""

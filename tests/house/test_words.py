@@ -14,6 +14,7 @@ TOLD: Final = {
     "core/domain/federation/saml/sign_in.py": {"told"},
     "core/domain/federation/token_preview.py": {"told_in"},
     "core/domain/federation/proxy_checks.py": {"LONGEST_TOLD", "MOST_TOLD", "told"},
+    "core/domain/identity/guards/hook_verdicts.py": {"told"},
     "core/domain/services/proxies.py": {"ToldHeader", "told_headers"},
     "core/domain/tenancy/teams.py": {"MOST_TOLD"},
     "core/usecases/federation/proxy_checks.py": {"told"},

@@ -572,6 +572,16 @@ maog.   po.  yes        -         GET    /api/organizations/{org_slug}/search
 everybody                         GET    /logos/{digest}
 everybody                         GET    /pictures/{picture_id}
 
+# Its hook
+.ao..   po.  yes        org-key   GET    /api/organizations/{org_slug}/hooks/sign-in
+.ao..   po.  yes        org-key   GET    /api/organizations/{org_slug}/hooks/sign-in/exchanges
+..o..   po.  no         -         PUT    /api/organizations/{org_slug}/hooks/sign-in
+..o..   po.  no         -         DELETE /api/organizations/{org_slug}/hooks/sign-in
+..o..   po.  no         -         POST   /api/organizations/{org_slug}/hooks/sign-in/rotate-secret
+..o..   po.  no         -         POST   /api/organizations/{org_slug}/hooks/sign-in/count
+..o..   po.  no         -         POST   /api/organizations/{org_slug}/hooks/sign-in/shadow
+..o..   po.  no         -         POST   /api/organizations/{org_slug}/hooks/sign-in/try
+
 # Its webhooks
 .ao..   po.  yes        org-key   GET    /api/organizations/{org_slug}/webhooks
 .ao..   po.  no         org-key   POST   /api/organizations/{org_slug}/webhooks
@@ -821,6 +831,14 @@ everybody                         POST   /webhooks/billing
 ...g.   po.  no         -         GET    /api/platform/text-approvals
 ...g.   po.  no         -         POST   /api/platform/organizations/{org_id}/texts/approval
 ...g.   po.  no         -         DELETE /api/platform/organizations/{org_id}/texts/approval
+...g.   po.  no         -         GET    /api/platform/hooks/sign-in
+...g.   po.  no         -         GET    /api/platform/hooks/sign-in/exchanges
+...g.   po.  no         -         PUT    /api/platform/hooks/sign-in
+...g.   po.  no         -         DELETE /api/platform/hooks/sign-in
+...g.   po.  no         -         POST   /api/platform/hooks/sign-in/rotate-secret
+...g.   po.  no         -         POST   /api/platform/hooks/sign-in/count
+...g.   po.  no         -         POST   /api/platform/hooks/sign-in/shadow
+...g.   po.  no         -         POST   /api/platform/hooks/sign-in/try
 ...g.   po.  no         -         GET    /api/platform/risk-policies
 ...g.   po.  no         -         PUT    /api/platform/risk-policies
 ...g.   po.  no         -         GET    /api/platform/risk-policies/report

@@ -195,6 +195,16 @@ class TwoFurnishedOrganizations(Cast):
             assert answer.status == status, answer.body
 
         self.people.change(
+            "insert into hooks (id, org_id, point, address, silence, seconds, since, created_at, updated_at)"
+            " values (gen_random_uuid(), %s, 'sign_in', %s, 'go_on', 2, now(), now(), now()) on conflict do nothing",
+            *(scene.tenant.id, f"https://{name}.example/hook"),
+        )
+        self.people.change(
+            "insert into hook_exchanges (id, hook_id, at, milliseconds, outcome, counted, sent)"
+            " select gen_random_uuid(), id, now(), 1, 'go_on', false, '{}' from hooks where org_id = %s",
+            scene.tenant.id,
+        )
+        self.people.change(
             "insert into resource_consents (user_id, service_id, resource_id, identifier, scopes, granted_at, id, expires_at)"
             " select %s, services.id, apis.id, apis.identifier, '{read}', now(), gen_random_uuid(), now() + interval '1 day'"
             "   from services join resource_servers as apis using (org_id) where services.org_id = %s and services.is_agent"
@@ -217,6 +227,7 @@ class TwoFurnishedOrganizations(Cast):
             ("services", "org_id"),
             ("webhooks", "org_id"),
             ("siem_configurations", "org_id"),
+            ("hooks", "org_id"),
             ("scim_tokens", "org_id"),
             ("upstream_providers", "org_id"),
             ("directory_runs", "org_id"),
@@ -375,6 +386,8 @@ WITHOUT_IDS = {
     "POST /api/organizations/{org_slug}/services",
     "POST /api/organizations/{org_slug}/smtp",
     "POST /api/organizations/{org_slug}/smtp/test",
+    *(f"{method} /api/organizations/{{org_slug}}/hooks/sign-in" for method in ("PUT", "DELETE")),
+    *(f"POST /api/organizations/{{org_slug}}/hooks/sign-in/{act}" for act in ("rotate-secret", "count", "shadow", "try")),
     "POST /api/organizations/{org_slug}/siem",
     "POST /api/organizations/{org_slug}/siem/test",
     "POST /api/organizations/{org_slug}/teams",
@@ -424,6 +437,7 @@ KEPT = (
     "domains",
     "oauth_credentials",
     "siem_configurations",
+    "hooks",
     "domain_routes",
     "resource_servers",
     "trusted_issuers",
@@ -564,6 +578,7 @@ async def test_no_answer_contains_anything_of_another(
                         "risk-policies",
                         "risk-policies/report",
                         "risk-events",
+                        "hooks/sign-in/exchanges",
                         "terms",
                         "languages",
                         "texts",

@@ -349,7 +349,7 @@ _LET_HOLD: Final[LiteralString] = holding_by_use(
 #
 # A code that another client shows, or without its proof, locks nothing: otherwise a stranger could hold up an account.
 REDEEM_CODE: Final = Function(
-    "redeem_code_10",
+    "redeem_code_11",
     "Redeems an authorization code: for an authenticated service, or for a client that shows a secret.",
     _ARGUMENTS,
     {**_OF_CLIENT_BY_NAME, **{name: kind for name, (kind, _, _) in _PRESENTED.items()}},
@@ -451,6 +451,12 @@ REDEEM_CODE: Final = Function(
         end if;
     end if;
 
+    -- Right before the redemption, so that nothing that a hook says meanwhile is missed. Where no hook counts, it is one look.
+    if would_do and fits and exists (select from hooks where counts_as is not null)
+       and hooks_keep_out(parent.id, code.user_id, its_organization, code.service_id, true) is not null
+    then
+        would_do := false;
+    end if;
     if would_do and fits then
         update authorization_codes
            set redeemed_at = %(at)s, redeemed_with = %(proof)s, session_id = %(session)s

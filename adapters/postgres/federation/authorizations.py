@@ -12,7 +12,7 @@ from adapters.postgres.columns import storable, storable_text
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.identity.factors.mfa import has_second_factor, second_factor_due_in
 from adapters.postgres.identity.proofs.sign_in_policy import is_assigned
-from adapters.postgres.identity.sessions.parts import AUTHENTICATES, IS_OPEN, admits_service, is_kept_out_of_service
+from adapters.postgres.identity.sessions.parts import AUTHENTICATES, IS_OPEN, admits_service, has_hooks, is_kept_out_of_service
 from adapters.postgres.identity.terms import terms_due
 from adapters.postgres.statements import ask, first, tell, tell_together
 from adapters.postgres.ties import counts_for, is_own_member
@@ -84,6 +84,7 @@ class EncounterRow(Frozen):
     is_own_member: bool
     second_factor_due: datetime | None
     is_kept_out: bool
+    has_hooks: bool
     terms_due: datetime | None
     consented: list[str] | None
     holds_fapi2: bool | None
@@ -140,6 +141,7 @@ class EncounterRow(Frozen):
             is_own_member=self.is_own_member,
             second_factor_due=self.second_factor_due,
             is_kept_out=self.is_kept_out,
+            has_hooks=self.has_hooks,
             terms_due=self.terms_due,
             consented=self.consented,
         )
@@ -246,6 +248,7 @@ ENCOUNTER: Final[LiteralString] = f"""
            {is_own_member("organizations.id", "sessions.user_id")} as is_own_member,
            {second_factor_due_in("services.org_id", "sessions.user_id", "sessions")} as second_factor_due,
            coalesce({is_kept_out_of_service()}, false) as is_kept_out,
+           sessions.id is not null and sessions.impersonator_id is null and {has_hooks("organizations.id")} as has_hooks,
            {terms_due("sessions.user_id")} as terms_due,
            (
                select consents.scopes from consents where consents.service_id = services.id and consents.user_id = sessions.user_id

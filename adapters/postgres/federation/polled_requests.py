@@ -148,6 +148,7 @@ class _Approval(Frozen):
     profile: Mapping[str, Any] | None
     granted: Sequence[Mapping[str, Any]] | None
     audiences: Sequence[Mapping[str, Any]] | None
+    approved_in: UUID | None
 
     def approval(self) -> DeviceApproval:
         return DeviceApproval(
@@ -158,6 +159,7 @@ class _Approval(Frozen):
             profile=profile(self.profile),
             granted=granted_audiences(self.granted),
             audiences=audiences(len(self.granted or ()), self.audiences),
+            session=None if self.approved_in is None else SessionId(self.approved_in),
         )
 
 
@@ -365,7 +367,7 @@ _APPROVE: Final = """
              update device_codes
                 set state = 'approved', user_id = sessions.user_id, decided_at = %(at)s, proved_at = sessions.proved_at,
                     second_factor_at = sessions.second_factor_at, stated_at = sessions.stated_at,
-                    authenticated_by = sessions.authenticated_by
+                    authenticated_by = sessions.authenticated_by, approved_in = sessions.id
                from sessions
               where device_codes.id = %(id)s and device_codes.state = 'pending' and device_codes.expires_at > %(at)s
                 and sessions.id = %(session)s and sessions.user_id = %(user)s
@@ -420,7 +422,7 @@ _CONSUME: Final[LiteralString] = f"""
               where all_services.id = consumed.service_id and memberships.user_id = consumed.user_id
          ) as role,
          (select {PROFILE} from users where users.id = consumed.user_id) as profile,
-         consumed.audiences as granted, {open_audiences("consumed")} as audiences
+         consumed.audiences as granted, {open_audiences("consumed")} as audiences, consumed.approved_in
     from consumed
 """
 

@@ -12,7 +12,7 @@ from adapters.postgres.driver.pool import Pool
 from adapters.postgres.identity.addresses import is_verified_for
 from adapters.postgres.identity.factors.mfa import grace_is_over, second_factor_due
 from adapters.postgres.identity.proofs.sign_in_policy import admits
-from adapters.postgres.identity.sessions.parts import IS_LIVE
+from adapters.postgres.identity.sessions.parts import IS_LIVE, hooks_against
 from adapters.postgres.identity.terms import terms_due, time_is_over
 from adapters.postgres.services.service_roles import roles_held
 from adapters.postgres.services.services import ClientIdRow, is_open, nearest_owner
@@ -191,7 +191,8 @@ FIND: Final[LiteralString] = f"""
                  join teams on teams.id = joined.team_id
                 order by teams.slug
            ) end,
-           users.id is not null and {admits("memberships.role is not null", "users.id")},
+           users.id is not null and {admits("memberships.role is not null", "users.id")}
+           and (sessions.id is null or {hooks_against("services.org_id", "users.id", "services.id", looks_at_age=False)} is null),
            {grace_is_over(second_factor_due("users.id", "sessions"))} or {time_is_over(terms_due("users.id"))}
       from unnest(
                (select %(secrets)s::text[]), (select %(hosts)s::text[]), (select %(above)s::text[]), (select %(cookies)s::text[]),

@@ -45,6 +45,7 @@ from core.domain.services.services import (
 )
 from core.domain.tenancy.branding import logo_destination
 from core.domain.tenancy.domains import JoinPolicy, domain_name, route_domain
+from core.domain.tenancy.hooks import HookPoint, HookSilence, hook_destination, hook_seconds
 from core.domain.tenancy.invitations import InvitationStatus
 from core.domain.tenancy.mail_servers import mail_host, mail_port, mail_username, sender_name
 from core.domain.tenancy.management_keys import key_name
@@ -286,6 +287,7 @@ _OF_TENANCY: Final[Mapping[str, Mapping[str, Rule | OtherCheck]]] = {
         "succeeds": _each(Voucher.of, MOST_SUCCEEDED),
     },
     "webhooks": {"name": _kept(webhook_name), "url": webhook_destination, "events": subscription},
+    "hooks": {"point": HookPoint, "address": hook_destination, "silence": HookSilence, "seconds": hook_seconds},
     "siem_configurations": {
         "name": _kept(siem_name),
         "provider_type": SiemProvider,

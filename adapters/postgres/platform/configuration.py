@@ -26,7 +26,16 @@ from core.domain.federation.saml.configurations import Configuration, Configurat
 from core.domain.formats import timestamp
 from core.domain.identifiers import OrganizationId, ProposalId
 from core.domain.languages import Language
-from core.domain.platform.configuration.objects import PLATFORM_FIELDS, PLATFORM_RISK, PLATFORM_TEXTS, SERVICE, ManagedMark, ObjectPlace
+from core.domain.platform.configuration.objects import (
+    HOOK,
+    PLATFORM_FIELDS,
+    PLATFORM_HOOK,
+    PLATFORM_RISK,
+    PLATFORM_TEXTS,
+    SERVICE,
+    ManagedMark,
+    ObjectPlace,
+)
 from core.domain.platform.configuration.planning import PROPOSES, Proposal, ProposalState
 from core.domain.services.resource_servers import ResourceServerChange
 from core.domain.services.user_keys import UserKeySettingsChange
@@ -573,6 +582,20 @@ _SIEM: Final = """
       join siem_configurations on siem_configurations.org_id = organizations.id
 """
 
+# Whether it counts is its state, and no document lets it.
+_HOOK: Final = """
+    select organizations.slug as organization,
+           jsonb_build_object('address', address, 'silence', silence, 'seconds', seconds) as fields
+      from organizations
+      join hooks on hooks.org_id = organizations.id
+"""
+
+_PLATFORM_HOOK: Final = """
+    select '' as organization, jsonb_build_object('address', address, 'silence', silence, 'seconds', seconds) as fields
+      from hooks
+     where org_id is null
+"""
+
 _SCIM_SETTINGS: Final = """
     select organizations.slug as organization,
            jsonb_build_object('groups', coalesce(scim_groups.groups, 'organization'),
@@ -705,6 +728,7 @@ OF_ORGANIZATION: Final[dict[str, LiteralString]] = {
     "mail_server": _MAIL_SERVER,
     "domain": _DOMAIN,
     "siem": _SIEM,
+    HOOK: _HOOK,
     "scim_settings": _SCIM_SETTINGS,
     "profile_fields": _PROFILE_FIELDS,
     "roles": _ROLES,
@@ -813,6 +837,7 @@ _OF_PLATFORM: Final[dict[str, LiteralString]] = {
     PLATFORM_FIELDS: _PLATFORM_FIELDS,
     "providers": _FURTHER_PROVIDERS,
     PLATFORM_RISK: PLATFORM_RISK_POLICIES,
+    PLATFORM_HOOK: _PLATFORM_HOOK,
     "text_rules": _TEXT_RULES,
     PLATFORM_TEXTS: INSTALLATION_TEXTS,
 }

@@ -135,6 +135,7 @@ RUN_OUTWARDS: Final = _of(
     "(select org_id from provisioning_connections where provisioning_connections.id = provisioning_runs.connection_id)",
 )
 WEBHOOK: Final = _of("webhook", "webhook_id", "webhooks")
+HOOK: Final = _of("hook", "hook_id", "hooks")
 SESSION: Final = _of("session", "session_id", "sessions", "organization_id")
 ENTRY: Final = _of("entry", "entry_id", "audit_entries", "organization_id")
 EXPORT: Final = _of("export", "export_id", "siem_configurations")

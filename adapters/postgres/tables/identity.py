@@ -268,6 +268,7 @@ TABLES: Final = (
         holds=(
             plain(WORD, "authenticated_by", "scopes"),
             plain(FACT, "audiences", "act", "factor_stated"),
+            plain("Which hooks have let the session in, or kept it out, and when", "hook_verdicts"),
             plain(OPAQUE, "key_thumbprint"),
         ),
         moves=OF_A_SIGN_IN,

@@ -9,12 +9,14 @@ from adapters.postgres.tables.declaring import (
     EXPORT,
     FACT,
     GIVEN_ROLE,
+    HOOK,
     ID,
     INSTALLATION,
     LEADS_THERE,
     MEMBERS_ROLE,
     NEW_PROOF,
     NO_CREDENTIAL,
+    OF_CALLS,
     OPAQUE,
     ORGANIZATION,
     ORGANIZATIONS_OWN,
@@ -395,6 +397,41 @@ TABLES: Final = (
         holds=(plain(WORD, "events"), plain(FACT, "name", "url"), sealed("sealed_secret", "previous_sealed_secret")),
         moves=Moved(),
         ends=Ends.ROWS,
+    ),
+    Table(
+        "hooks",
+        opens=NO_CREDENTIAL,
+        whose=ORGANIZATION,
+        holds=(
+            plain(WORD, "point", "silence"),
+            plain(FACT, "address"),
+            sealed("sealed_secret", "previous_sealed_secret"),
+        ),
+        # It arrives in shadow, and nobody asks it before an owner has given it a secret: its receiver knows the other installation.
+        moves=Moved(
+            leaves=(
+                *("sealed_secret", "previous_sealed_secret", "previous_until", "secret_made_at", "counts_as"),
+                *("asked", "silent", "refused", "factors", "milliseconds", "slowest"),
+            ),
+            sets={"since": "now()"},
+        ),
+        ends=Ends.ROWS,
+    ),
+    Table(
+        "hook_exchanges",
+        opens=NO_CREDENTIAL,
+        whose=HOOK,
+        holds=(
+            plain(WORD, "outcome", "why"),
+            plain("A call in which the length stands in place of each text; a week", "sent", "answered"),
+        ),
+        moves=OF_CALLS,
+        ends=Ends.CASCADES,
+        until="7 days, and the newest fifty of each hook",
+        ages=(
+            # Calls are kept for a week, so that owners can find out why somebody was refused.
+            Age("PastHookExchanges", "at < now() - interval '7 days'", oldest_first="at"),
+        ),
     ),
     Table(
         "siem_configurations",

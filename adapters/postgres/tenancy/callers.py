@@ -11,7 +11,7 @@ from adapters.postgres.identity.accounts import AS_JSON, profile_of
 from adapters.postgres.identity.addresses import is_verified_for
 from adapters.postgres.identity.factors.mfa import ACTING, OWES_SECOND_FACTOR, second_factor_due
 from adapters.postgres.identity.proofs.sign_in_policy import admits
-from adapters.postgres.identity.sessions.parts import IS_LIVE, is_kept_out, open_audiences, tells_more
+from adapters.postgres.identity.sessions.parts import IS_LIVE, hooks_against, is_kept_out, open_audiences, tells_more
 from adapters.postgres.identity.terms import OWES_TERMS, terms_due, time_is_over
 from adapters.postgres.shared_lookups import SharedLookups
 from adapters.postgres.statements import ask_in_order
@@ -83,6 +83,7 @@ class _Standing(NamedTuple):
     outlasted_hours: int | None
     is_kept_out: bool | None
     terms_due: datetime | None
+    hooks_against: str | None
     relations: list[str]
 
     def standing(self, slug: str) -> OrganizationStanding | None:
@@ -98,6 +99,7 @@ class _Standing(NamedTuple):
             session_lifetime(self.outlasted_hours),
             is_kept_out=bool(self.is_kept_out),
             terms_due=self.terms_due,
+            is_unheard=self.hooks_against is not None,
         )
 
 
@@ -353,7 +355,7 @@ FIND_FOR_USERINFO: Final[LiteralString] = f"""
 # How the caller stands to the organization with the slug `asked.slug`.
 _STANDING: Final[LiteralString] = f"""
            wanted.id as wanted_id, wanted.status = 'active' as wanted_is_active, wanted.role as wanted_role,
-           wanted.second_factor_due, wanted.outlasted_hours, wanted.is_kept_out, wanted.terms_due,
+           wanted.second_factor_due, wanted.outlasted_hours, wanted.is_kept_out, wanted.terms_due, wanted.hooks_against,
            case when wanted.role is null then '{{}}'::text[] else {RELATIONS_OF_MEMBER} end as relations
 """
 _WANTED: Final[LiteralString] = f"""
@@ -365,6 +367,7 @@ _WANTED: Final[LiteralString] = f"""
                            then organizations.session_hours
                        end as outlasted_hours,
                        {is_kept_out()} as is_kept_out,
+                       {hooks_against("organizations.id", "users.id")} as hooks_against,
                        case when sessions.impersonator_id is null then {terms_due("users.id")} end as terms_due
                   from organizations
                   left join memberships on memberships.org_id = organizations.id and memberships.user_id = users.id and {counts_for()}

@@ -16,7 +16,7 @@ from adapters.postgres.identity.addresses import is_proved, may_answer
 from adapters.postgres.identity.factors.mfa import second_factor_due, second_factor_since
 from adapters.postgres.identity.privacy.forgetting import BELONGS_HERE_ALONE
 from adapters.postgres.identity.proofs.sign_in_policy import admits
-from adapters.postgres.identity.sessions.parts import ending_codes, revoking
+from adapters.postgres.identity.sessions.parts import ending_codes, has_hooks, revoking
 from adapters.postgres.identity.sessions.parts import is_kept_out as kept_out
 from adapters.postgres.identity.terms import terms_due
 from adapters.postgres.statements import OnStatements, OnTransaction, Statements, Transaction, first, only
@@ -85,6 +85,7 @@ def _entry(
     session_hours: int | None,
     is_kept_out: bool,
     terms_due: datetime | None,
+    has_hooks: bool,
     **membership: Any,
 ) -> Entry:
     found = MEMBERSHIP.found(**membership)
@@ -98,6 +99,7 @@ def _entry(
         lifetime,
         is_kept_out=is_kept_out,
         terms_due=terms_due,
+        has_hooks=has_hooks,
     )
 
 
@@ -350,7 +352,8 @@ _ENTER: Final[LiteralString] = f"""
            {MEMBERSHIP.names},
            {second_factor_due("%(user)s", "sessions")} as second_factor_due, organizations.session_hours,
            coalesce({kept_out()}, false) as is_kept_out,
-           {terms_due("person.id")} as terms_due
+           {terms_due("person.id")} as terms_due,
+           {has_hooks("organizations.id")} as has_hooks
       from organizations
       join users as person on person.id = %(user)s
       left join memberships on memberships.org_id = organizations.id and memberships.user_id = person.id and {counts_for("person")}

@@ -61,6 +61,8 @@ class PresentedRefreshToken(Frozen):
     """The application acts for the person."""
     agents_are_forbidden: bool = False
     """The application is an agent, and its organization lets none act."""
+    is_kept_out: bool = False
+    """A hook of the organization, or of the installation, has said no."""
     stays: bool = False
     """The token is not exchanged for another: the application holds the FAPI 2.0 Security Profile (section 5.3.2.1), whose tokens are bound
     to a key and to a client that authenticates.
@@ -113,6 +115,7 @@ class RefreshOutcome(Enum):
     ORGANIZATION_NOT_ACTIVE = auto()
     SECOND_FACTOR_REQUIRED = auto()
     TERMS_REQUIRED = auto()
+    REFUSED_BY_HOOK = auto()
     AGENTS_FORBIDDEN = auto()
 
 
@@ -156,6 +159,8 @@ def _shut_out(presented: PresentedRefreshToken) -> RefreshOutcome | None:
         return RefreshOutcome.ORGANIZATION_NOT_ACTIVE
     if presented.owes_second_factor:
         return RefreshOutcome.SECOND_FACTOR_REQUIRED
+    if presented.is_kept_out:
+        return RefreshOutcome.REFUSED_BY_HOOK
     return RefreshOutcome.TERMS_REQUIRED if presented.owes_terms else None
 
 

@@ -201,6 +201,8 @@ class Confirmed(Frozen, kw_only=True):
     """Another organization than the service's has made the account: see `core.domain.identity.made_accounts`."""
     rules_asked: tuple[AskedRules, ...] = ()
     """The rules for risk that this sign-in is judged by."""
+    has_hooks: bool = False
+    """Hooks are to be asked at the service that the sign-in leads to."""
     terms: tuple[PendingTerms, ...] = ()
     """What the person has not accepted: of the installation, of the organization that the sign-in leads to, and of their own ones."""
 

@@ -341,6 +341,13 @@ _FURTHER: Final = (
         ("siem.configured", "Export to a SIEM configured"),
         ("siem.removed", "Export to a SIEM removed"),
         ("siem.tested", "Export to a SIEM tested"),
+        ("hook.created", "Hook before a sign-in added"),
+        ("hook.updated", "Hook before a sign-in changed"),
+        ("hook.secret_rotated", "Secret of a hook rotated"),
+        ("hook.counts", "Hook before a sign-in counts"),
+        ("hook.in_shadow", "Hook before a sign-in put in shadow"),
+        ("hook.deleted", "Hook before a sign-in deleted"),
+        ("hook.tested", "Hook before a sign-in tried"),
     ),
     *_types(
         "Security",
@@ -448,6 +455,13 @@ _FURTHER: Final = (
         ("platform.text_rules.updated", "Rules for approving own texts changed"),
         ("platform.risk_policies.updated", "Rules for risk of the installation changed"),
         ("platform.risk_policies.notified", "Platform owners notified of a sign-in by a rule for risk"),
+        ("platform.hook.created", "Hook of the installation added"),
+        ("platform.hook.updated", "Hook of the installation changed"),
+        ("platform.hook.secret_rotated", "Secret of the installation's hook rotated"),
+        ("platform.hook.counts", "Hook of the installation counts"),
+        ("platform.hook.in_shadow", "Hook of the installation put in shadow"),
+        ("platform.hook.deleted", "Hook of the installation deleted"),
+        ("platform.hook.tested", "Hook of the installation tried"),
         ("platform.mail_budget.lifted", "Budget of mails lifted"),
         ("platform.mail_budget.restored", "Exception of a budget of mails ended"),
         ("platform.provider.created", "Provider added"),
@@ -675,6 +689,7 @@ _SIGNAL_STREAM: Final[Mapping[str, Json]] = {
     "status": "enabled",
 }
 _WEBHOOK: Final[Mapping[str, Json]] = {"name": "CRM", "host": "crm.example.org", "events": ["user.joined"], "is_active": True}
+_HOOK: Final[Mapping[str, Json]] = {"point": "sign_in", "host": "checks.example.org", "silence": "go_on", "seconds": 2, "stands": "shadow"}
 _SIEM: Final[Mapping[str, Json]] = {
     "name": "Our SIEM",
     "provider_type": "generic",
@@ -1075,6 +1090,19 @@ EVENT_DATA: Final[Mapping[str, EventData]] = {
     "siem.configured": EventData("The new settings of the export, without its URL and credentials.", _SIEM),
     "siem.removed": EventData("The deleted export.", _SIEM),
     "siem.tested": EventData("The export whose receiver was tried.", _SIEM),
+    "hook.created": EventData("The new hook, without its address and secret.", _HOOK),
+    "hook.updated": EventData(
+        "Each changed setting before and after, and how the hook stands since: every change puts it in shadow.",
+        {"host": "checks.example.org", "old_silence": "go_on", "new_silence": "refuse", "stands": "shadow"},
+    ),
+    "hook.secret_rotated": EventData("The hook with the new secret.", {"host": "checks.example.org"}),
+    "hook.counts": EventData(
+        "The hook, the digest of its settings, and what its report showed to the owner who let it count.",
+        {**_HOOK, "stands": "counts", "digest": "9f2c4d4c86a1d0c5…", "asked": 120, "silent": 2, "refused": 3, "factors": 5},
+    ),
+    "hook.in_shadow": EventData("The hook, of which nothing counts any more.", _HOOK),
+    "hook.deleted": EventData("The deleted hook.", _HOOK),
+    "hook.tested": EventData("The hook that was asked about nobody.", {"host": "checks.example.org"}),
     "security.impersonation.started": EventData(
         "An operator acts in a member's name: the session, its end, and the reason.",
         {"impersonation_session": _ID, "expires_at": _WHEN, "reason": "Ticket 4711"},

@@ -92,6 +92,7 @@ class TargetType(StrEnum):
     TEAM = "team"
     WEBHOOK = "webhook"
     SIEM = "siem"
+    HOOK = "hook"
     UPSTREAM_PROVIDER = "upstream_provider"
     RESOURCE_SERVER = "resource_server"
     TRUSTED_ISSUER = "trusted_issuer"

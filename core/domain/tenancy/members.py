@@ -218,6 +218,8 @@ class OrganizationStanding(Frozen):
     """The organization's rules for risk do not let this session in."""
     terms_due: datetime | None = None
     """Until when the person may go on without accepting terms. None when nothing is missing."""
+    is_unheard: bool = False
+    """Hooks have not let this session in: they have said no, or nobody has asked them lately."""
 
 
 class Entry(Frozen):
@@ -235,6 +237,7 @@ class Entry(Frozen):
     """The organization's rules for risk do not let the session in from which it is to be opened."""
     terms_due: datetime | None = None
     """Until when the person may go on without accepting terms. None when nothing is missing."""
+    has_hooks: bool = False
 
 
 class ListedMember(Frozen):

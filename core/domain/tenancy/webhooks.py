@@ -227,19 +227,26 @@ def body_of(happened: Happened) -> bytes:
 
 def headers_of(delivery: UUID, happened: Happened, body: bytes, secrets: Sequence[Secret], now: datetime) -> Mapping[str, str]:
     """`secrets` has the current secret first, then the previous one while it still signs."""
+    return {
+        **signature_headers(happened.id, body, secrets, now),
+        "user-agent": "Postern-Webhooks",
+        "X-Webhook-Event": happened.name,
+        "X-Webhook-Delivery": str(delivery),
+        "X-Webhook-Timestamp": str(int(now.timestamp())),
+        "X-Webhook-Signature": f"sha256={hmac.new(secrets[0].reveal().encode(), body, sha256).hexdigest()}",
+    }
+
+
+def signature_headers(id: UUID, body: bytes, secrets: Sequence[Secret], now: datetime) -> Mapping[str, str]:  # noqa: A002 - their word
+    """The headers of Standard Webhooks. `secrets` as above."""
     seconds = str(int(now.timestamp()))
-    signed = f"{happened.id}.{seconds}.".encode() + body
+    signed = f"{id}.{seconds}.".encode() + body
     signatures = [b64encode(hmac.digest(key_of(secret), signed, sha256)).decode() for secret in secrets]
     return {
         "content-type": "application/json",
-        "user-agent": "Postern-Webhooks",
-        "webhook-id": str(happened.id),
+        "webhook-id": str(id),
         "webhook-timestamp": seconds,
         "webhook-signature": " ".join(f"v1,{signature}" for signature in signatures),
-        "X-Webhook-Event": happened.name,
-        "X-Webhook-Delivery": str(delivery),
-        "X-Webhook-Timestamp": seconds,
-        "X-Webhook-Signature": f"sha256={hmac.new(secrets[0].reveal().encode(), body, sha256).hexdigest()}",
     }
 
 

@@ -19,6 +19,7 @@ from core.domain.federation.oauth.authorization_steps import (
     Progress,
     RequestingApplication,
     SignedInPerson,
+    door_of,
     has_consented,
     must_choose,
     named_account,
@@ -26,6 +27,7 @@ from core.domain.federation.oauth.authorization_steps import (
     relies_on_consent,
     require_open,
     require_redeemable,
+    step_after,
 )
 from core.domain.federation.oauth.authorizations import (
     Answered,
@@ -57,6 +59,7 @@ from core.domain.identifiers import AgentGrantId, ClientId, PushedRequestId
 from core.domain.identity.callers import Caller
 from core.domain.identity.devices import Client
 from core.domain.identity.flows import Flow
+from core.domain.identity.guards.hook_verdicts import AskingDoor
 from core.domain.key_proofs import KeyThumbprint
 from core.domain.record.events import Actor
 from core.domain.secrets import Token
@@ -66,6 +69,7 @@ from core.usecases.federation.authorization_codes import Allowance, Authorizatio
 from core.usecases.federation.authorization_requests import AskedAuthorizations, kept
 from core.usecases.federation.client_documents import ClientDocuments
 from ports.federation.oauth import AuthorizationEncounter, PushedRequestStore
+from ports.identity.sign_in import SignInHooks
 from ports.system import System
 
 
@@ -104,6 +108,7 @@ class Authorizations(Frozen):
     asked: AskedAuthorizations
     documents: ClientDocuments
     answers: AuthorizationAnswers
+    hooks: SignInHooks
     system: System
 
     async def arrive(self, parameters: Parameters, caller: Caller | None, others: Sequence[Caller] = ()) -> Outcome:
@@ -275,6 +280,8 @@ class Authorizations(Frozen):
             demand = strongest(map(OfferedResource.demand, resources, allowed.audiences))
             if demand.asks:
                 step = next_step(demanding(request, demand), application, signed_in, progress, now)
+            door = door_of(application, signed_in, request.granted_scopes, flow=flow, sender=sender, consents=allowed.consent is not None)
+            step = await self._after_hooks(step, door, request, signed_in, progress)
             if step is not AuthorizationStep.DONE:
                 await self.answers.keep(application, allowed)
                 agreed = progress.consented
@@ -294,6 +301,14 @@ class Authorizations(Frozen):
             if flow is not None:
                 await self.answers.complete(flow)
             return FinishedAuthorization(self.answers.refused(request.recipient, refusal), application)
+
+    async def _after_hooks(
+        self, step: AuthorizationStep, door: AskingDoor, request: AuthorizationRequest, signed_in: SignedInPerson, progress: Progress
+    ) -> AuthorizationStep:
+        """Hooks come last of all: they hear of nobody who has still something to do."""
+        if step is not AuthorizationStep.DONE or not signed_in.has_hooks:
+            return step
+        return step_after(await self.hooks.ask(door), request, signed_in, progress)
 
     def _allowance(
         self,

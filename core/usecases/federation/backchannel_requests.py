@@ -40,6 +40,7 @@ from core.domain.federation.oauth.authorization_steps import (
     Progress,
     RequestingApplication,
     SignedInPerson,
+    door_of,
     next_step,
     require_open,
 )
@@ -58,6 +59,7 @@ from core.frozen import Frozen, replace
 from core.usecases.federation.authorization_codes import AuthorizationCodes, CodeNotIssued
 from core.usecases.federation.consents import give_consent
 from ports.federation.oauth import BackchannelRequestStore, Encounters, ResourceLookup
+from ports.identity.sign_in import SignInHooks
 from ports.mail import MailTemplates
 from ports.metrics import Metrics
 from ports.system import SharedBuckets, System
@@ -88,6 +90,7 @@ class BackchannelRequests(Frozen):
     resources: ResourceLookup
     codes: AuthorizationCodes
     buckets: SharedBuckets
+    hooks: SignInHooks
     templates: MailTemplates
     metrics: Metrics
     system: System
@@ -180,6 +183,9 @@ class BackchannelRequests(Frozen):
         demand = strongest(map(OfferedResource.demand, found.resources, granted))
         self._require_done(found, demand, now)
         consent = self._consent(found, granted, choice, now)
+        if found.signed_in.has_hooks:
+            door = door_of(found.application, found.signed_in, found.request.scopes, way=PROVIDER, consents=True)
+            (await self.hooks.ask(door)).require_let_in()
         by = replace(actor, agent=found.waiting.client) if found.application.is_agent else actor
         async with self.unit_of_work() as uow:
             await uow.accounts.hold(caller.user)

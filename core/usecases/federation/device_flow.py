@@ -1,7 +1,7 @@
 """The device flow: a code is asked for, entered, approved or denied by a person, and exchanged once by the device that asked."""
 
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Final, TypeGuard
 
 from core.domain.errors import (
@@ -31,6 +31,7 @@ from core.domain.federation.oauth.device_flow import (
     AskedFor,
     AskingClient,
     AskingDevice,
+    DeviceApproval,
     DeviceAuthorization,
     DeviceCodeState,
     DeviceDecision,
@@ -51,12 +52,15 @@ from core.domain.federation.oauth.device_flow import (
 from core.domain.federation.oauth.grants import Granted
 from core.domain.federation.oauth.refusals import InvalidGrant, InvalidScope, InvalidTarget, UnauthorizedClient, client_refused
 from core.domain.federation.oauth.resources import named_resources
+from core.domain.formats import Json
 from core.domain.identifiers import ClientId, DeviceCodeId, UserId
 from core.domain.identity.callers import Caller
 from core.domain.identity.devices import Client
+from core.domain.identity.guards.hook_verdicts import AskingDoor
 from core.domain.identity.risk import Approach
 from core.domain.identity.risk_policies.shadow import shows_key, way_by
 from core.domain.identity.risk_policies.verdicts import Came, judge_sign_in
+from core.domain.identity.sessions import Context
 from core.domain.identity.sign_in import LastLook, open_context
 from core.domain.key_proofs import KeyThumbprint
 from core.domain.secrets import Secret, Token
@@ -66,13 +70,14 @@ from core.frozen import Frozen, replace
 from core.usecases.federation.clients import Clients
 from core.usecases.identity.devices import Devices
 from core.usecases.identity.sessions import Sessions
-from core.usecases.identity.sign_in.admission import Admission, Arrived
+from core.usecases.identity.sign_in.admission import Admission, Arrived, HooksToAsk
 from core.usecases.identity.sign_in.landings import WithTokens
 from ports.crypto import ServerSecrets
 from ports.federation.oauth import ClientLookup, DeviceCodeStore, ResourceLookup
+from ports.identity.sign_in import SignInHooks
 from ports.metrics import Metrics
 from ports.system import SharedBuckets, System
-from ports.unit_of_work import UnitOfWorkFactory
+from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
 # The name of the key that makes the HMACs of user codes.
 USER_CODES: Final = "device_user_codes"
@@ -88,6 +93,7 @@ class DeviceFlow(Frozen):
     resources: ResourceLookup
     devices: Devices
     admission: Admission
+    hooks: SignInHooks
     sessions: Sessions
     buckets: SharedBuckets
     server_secrets: ServerSecrets
@@ -166,19 +172,34 @@ class DeviceFlow(Frozen):
             raise Forbidden(NO_APPLICATIONS, words="no_applications")
         if not found.outlasts(caller.proved, now):
             raise ReauthenticationRequired(max_age=found.session_lifetime or timedelta(0))
+        try:
+            approved_now = await self._approve(found, code, caller, client, now)
+        except HooksToAsk as to_ask:
+            (await self.hooks.ask(to_ask.door)).require_let_in()
+            approved_now = await self._approve(found, code, caller, client, now, asked=True)
+        if approved_now:
+            return found
+        return await self._decided(code, caller, DeviceCodeState.APPROVED, DeviceCodeState.CONSUMED)
+
+    async def _approve(
+        self, found: EnteredCode, code: DeviceCodeId, caller: Caller, client: Client, now: datetime, *, asked: bool = False
+    ) -> bool:
+        """Raises `HooksToAsk` before anything is written, so that no connection is held while hooks are asked."""
         async with self.unit_of_work() as uow:
             # A request that ends the person's sessions at this moment either waits for this unit of work, or has ended the approving
             # session already.
             confirmed = await uow.sign_ins.confirm(LastLook(user=caller.user, since=now, service=found.context.service))
             if confirmed is None:
                 raise Unauthorized
-            open_context(confirmed.destination, gives_tokens=False)
+            context = open_context(confirmed.destination, gives_tokens=False)
+            if confirmed.has_hooks and not asked and caller.impersonator is None:
+                raise HooksToAsk(_door(found, context, caller))
             if await uow.device_codes.approve(code, caller.user, caller.session, now):
                 await uow.record(device_approved(found, client.actor(caller.user)))
                 await uow.commit()
                 self.metrics.device_flow(DeviceStep.APPROVED)
-                return found
-        return await self._decided(code, caller, DeviceCodeState.APPROVED, DeviceCodeState.CONSUMED)
+                return True
+        return False
 
     async def deny(self, code: DeviceCodeId, caller: Caller, client: Client) -> EnteredCode:
         """Refuses the device. The same person may repeat the refusal. Raises the errors of `find`."""
@@ -274,6 +295,9 @@ class DeviceFlow(Frozen):
                 audience = approval.audiences.chosen(resource)
             except NoAudience as refusal:
                 raise InvalidTarget(str(refusal)) from None
+            # What hooks said when the person approved counts, and a no that one has said since.
+            if confirmed.has_hooks and await self._is_refused(uow, approval, user, context):
+                raise DeviceDenied(detail="a hook refuses this, or has not let it in")
             knowledge = await uow.devices.knowledge(user, approach)
             sighting = self.devices.judge(approach, knowledge)
             came = Came(
@@ -310,6 +334,12 @@ class DeviceFlow(Frozen):
         is_verified = confirmed.account.address_is_verified_for(context.organization)
         return Granted(replace(admitted.kept, audience=audience), is_verified, approval.role, profile=approval.profile)
 
+    @staticmethod
+    async def _is_refused(uow: UnitOfWork, approval: DeviceApproval, user: UserId, context: Context) -> bool:
+        if approval.session is None or context.organization is None:
+            return False
+        return await uow.hooks.against(approval.session, user, context.organization, context.service)
+
     def _pending(self, found: EnteredCode | None) -> EnteredCode:
         if found is None:
             raise UserCodeUnknown
@@ -324,6 +354,26 @@ class DeviceFlow(Frozen):
         self._pending(found)
         # The code is still pending, so the caller's session has ended.
         raise Unauthorized
+
+
+def _door(found: EnteredCode, context: Context, caller: Caller) -> AskingDoor:
+    """The page has named the device and the service, so that the person knows who is told."""
+    assert context.organization is not None  # noqa: S101 - for the type checker: a service has an organization
+    told: dict[str, Json] = {"sub": str(caller.user)}
+    if "email" in found.scopes:
+        told["email"] = caller.email.address
+    return AskingDoor(
+        person=caller.user,
+        organization=context.organization,
+        service=context.service,
+        application={"id": str(context.service), "slug": context.service_slug, "name": found.service_name},
+        scopes=found.scopes,
+        told=told,
+        way=PROVIDER,
+        authenticated_by=caller.authentication_methods,
+        consents=True,
+        session=caller.session,
+    )
 
 
 def _known(asked: AskedFor | None) -> AskedFor:

@@ -19,6 +19,7 @@ from core.domain.identity.accounts import Account
 from core.domain.identity.browser_sessions import FrameAddress
 from core.domain.identity.callers import NOT_A_MEMBER, Caller, request_made
 from core.domain.identity.devices import Client
+from core.domain.identity.guards.hook_verdicts import KeptOutByHook
 from core.domain.identity.proofs import UNPROVED, Proved
 from core.domain.identity.refresh_tokens import (
     LONGEST_REFRESH_TOKEN,
@@ -355,7 +356,7 @@ def _refusal(outcome: RefreshOutcome, presented: PresentedRefreshToken, holder: 
             return BeyondScopes()
         case RefreshOutcome.NO_AUDIENCE:
             return NoAudience(presented.audiences.missing(None if holder is None else holder.resource))
-        case RefreshOutcome.NOT_A_MEMBER | RefreshOutcome.AGENTS_FORBIDDEN:
+        case RefreshOutcome.NOT_A_MEMBER | RefreshOutcome.AGENTS_FORBIDDEN | RefreshOutcome.REFUSED_BY_HOOK:
             return _forbidden(outcome)
         case RefreshOutcome.ORGANIZATION_NOT_ACTIVE:
             return OrganizationNotActive()
@@ -368,7 +369,7 @@ def _refusal(outcome: RefreshOutcome, presented: PresentedRefreshToken, holder: 
 def _forbidden(outcome: RefreshOutcome) -> Forbidden:
     if outcome is RefreshOutcome.NOT_A_MEMBER:
         return Forbidden(NOT_A_MEMBER, words="not_a_member")
-    return AgentsForbidden()
+    return KeptOutByHook() if outcome is RefreshOutcome.REFUSED_BY_HOOK else AgentsForbidden()
 
 
 def _application(presented: PresentedRefreshToken, holder: Holder | None) -> Application | None:

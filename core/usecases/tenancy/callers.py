@@ -10,6 +10,7 @@ from core.domain.formats import Json
 from core.domain.identifiers import OrganizationId, SessionId, UserId
 from core.domain.identity.browser_sessions import BrowserAccount
 from core.domain.identity.callers import NOT_A_MEMBER, Caller, Participation, require_admitted
+from core.domain.identity.guards.hook_verdicts import NotAskedYet
 from core.domain.identity.risk_policies.verdicts import KeptOut
 from core.domain.identity.sessions import TokenUse
 from core.domain.identity.terms import require_accepted
@@ -19,7 +20,9 @@ from core.domain.tenancy.members import IN_A_SERVICE, NOT_YOUR_ORGANIZATION, Mem
 from core.domain.tenancy.roles import capabilities_of
 from core.domain.tenancy.sign_in_rules import outlasted, require_second_factor
 from core.frozen import Frozen, replace
+from core.usecases.tenancy.hook_asking import door_of_member
 from ports.crypto import AccessTokenVerifier
+from ports.identity.sign_in import SignInHooks
 from ports.system import Clock, Presence
 from ports.tenancy.members import CallerLookup
 
@@ -45,6 +48,7 @@ class Callers(Frozen):
     verifier: AccessTokenVerifier
     lookup: CallerLookup
     presence: Presence[SessionId]
+    hook_asking: SignInHooks
     clock: Clock
 
     async def resolve(
@@ -110,7 +114,13 @@ class Callers(Frozen):
         if found is None:
             return None
         caller, standing = found
-        return await self._member(caller, standing, slug, participation, witness)
+        try:
+            return await self._member(caller, standing, slug, participation, witness)
+        except NotAskedYet:
+            # A page is a way in, as `select` is for programs: a browser has no other to the organization's pages.
+            assert standing is not None  # noqa: S101 - for the type checker: nobody is kept out of nothing
+            (await self.hook_asking.ask(door_of_member(caller, standing.organization))).require_let_in()
+        return await self._member(caller, replace(standing, is_unheard=False), slug, participation, witness)
 
     async def _member(
         self, caller: Caller, standing: OrganizationStanding | None, slug: str, participation: Participation, witness: Witness | None
@@ -135,6 +145,8 @@ class Callers(Frozen):
         require_accepted(standing.terms_due, now)
         if standing.is_kept_out:
             raise KeptOut(standing.organization_slug)
+        if standing.is_unheard:
+            raise NotAskedYet(standing.organization_slug)
         self.presence.seen(caller.session, now)
         return Member(
             caller,

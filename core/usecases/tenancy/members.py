@@ -39,6 +39,8 @@ from core.frozen import Frozen, replace
 from core.usecases.identity.account_passwords import AccountPasswords
 from core.usecases.identity.mfa import Mfa
 from core.usecases.identity.sessions import Sessions
+from core.usecases.identity.sign_in.admission import HooksToAsk
+from core.usecases.tenancy.hook_asking import HookAsking, door_of_member
 from core.usecases.tenancy.ownerships import Ownerships, require_in_person
 from core.usecases.tenancy.rights import confirm_ownership, hold_members, require_capability, require_owner
 from ports.jobs import Turns
@@ -65,6 +67,7 @@ class Members(Frozen):
     sessions: Sessions
     passwords: AccountPasswords
     ownerships: Ownerships
+    hook_asking: HookAsking
     clock: Clock
     turns: Turns
 
@@ -219,8 +222,16 @@ class Members(Frozen):
     async def select(self, caller: Caller, slug: str, actor: Actor) -> Selected:
         """Open a new session for the caller in this organization. Raises `NotFound`, `Forbidden` when the caller is not a member,
         `OrganizationNotActive`, `ReauthenticationRequired` and `SecondFactorRequired` by the organization's sign-in rules, `TermsRequired`,
-        and `Unauthorized` when the session has ended since the request came in.
+        `RefusedByHook`, and `Unauthorized` when the session has ended since the request came in.
         """
+        try:
+            return await self._select(caller, slug, actor)
+        except HooksToAsk as to_ask:
+            (await self.hook_asking.ask(to_ask.door)).require_let_in()
+        return await self._select(caller, slug, actor, asked=True)
+
+    async def _select(self, caller: Caller, slug: str, actor: Actor, *, asked: bool = False) -> Selected:
+        """Raises `HooksToAsk` before anything is written, so that no connection is held while hooks are asked."""
         async with self.unit_of_work() as uow:
             # Every transaction takes these locks in the same order: the account, the membership, then the sessions.
             entry = await uow.members.enter(slug, caller.user, caller.session)
@@ -240,6 +251,8 @@ class Members(Frozen):
             require_accepted(entry.terms_due, now)
             if entry.is_kept_out:
                 raise KeptOut(entry.organization_slug)
+            if entry.has_hooks and not asked and caller.impersonator is None:
+                raise HooksToAsk(door_of_member(caller, entry.organization))
             opened = await self.sessions.open(
                 uow,
                 opener.account,

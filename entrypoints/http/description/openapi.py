@@ -141,6 +141,7 @@ TAGS: Final[Mapping[str, str]] = {
     "teams": "Teams of an organization's members. A team may carry a role of the organization, and roles of its services.",
     "invitations": "Invite people to become members, and answer an invitation.",
     "webhooks": "Receive the events of an organization by webhooks, and see the deliveries of each event.",
+    "hooks": "An address that is asked before a sign-in, and may only make it stricter. Owners set it, and let it count.",
     "siem": "Send the audit log and the sign-ins to your SIEM, the system that watches for attacks.",
     "analytics": "How often people sign in.",
     "scim": "Let a directory manage the people of an organization by SCIM 2.0, and see the directory's requests.",

@@ -37,6 +37,7 @@ UNTRIED: Final[Mapping[str, str]] = {
     "PosternConnectionCertificatesEnd": "a daemon looks within ten minutes of its start",
     "PosternSamlCertificateEnds": "a daemon looks within an hour of its start",
     "PosternSignalsLate": "an application has to make its streams itself, and none runs here",
+    "PosternHookSilent": "an organization has to have a hook, and none runs here",
     "PosternPeopleThereLate": "an application has to have a connection outwards, and none runs here",
     "PosternOrganizationMailFailing": "a server that fails rests, so twenty organizations would have to have one each",
 }

@@ -260,6 +260,10 @@ _FILL: Final = """
     select gen_random_uuid(), webhooks.id, events.id, 'user.joined', now(), now()
       from webhooks join events on events.organization_id = webhooks.org_id
      where webhooks.org_id = %(organization)s;
+    insert into hooks (id, org_id, point, address, silence, seconds, sealed_secret, secret_made_at, since, created_at, updated_at)
+    values (gen_random_uuid(), %(organization)s, 'sign_in', 'https://hook.example/', 'go_on', 2, '', now(), now(), now(), now());
+    insert into hook_exchanges (id, hook_id, at, milliseconds, outcome, counted, sent)
+    select gen_random_uuid(), id, now(), 1, 'go_on', false, '{}' from hooks where org_id = %(organization)s;
     insert into siem_configurations (id, org_id, name, provider_type, endpoint_url, batch_size, created_at, updated_at)
     values (gen_random_uuid(), %(organization)s, 'SIEM', 'generic', 'https://siem.example', 1, now(), now());
     insert into login_events (id, user_id, organization_id, service_id, provider, success, created_at)

@@ -54,6 +54,7 @@ TRUSTED: Final = ImportOptions(trusts=True)
 NOT_FILLED: Final = {
     ("provisioning_connections", "sealed_token"),
     ("siem_configurations", "sealed_credentials"),
+    *(("hooks", column) for column in ("sealed_secret", "previous_sealed_secret")),
     ("webhooks", "previous_sealed_secret"),
     ("upstream_providers", "sealed_private_key"),
     ("upstream_providers", "next_sealed_private_key"),
@@ -67,6 +68,7 @@ _OTHERWISE: Final = {
     "service_users": {"own_since"},
     "domain_routes": {"join_policy"},
     "siem_configurations": {"is_active"},
+    "hooks": {"since"},
     "provisioning_connections": {"stopped_why"},
 }
 
@@ -158,6 +160,9 @@ def test_all_of_it_arrives_and_its_secrets_open_here_alone(moving: Moving, here:
     assert here.rows("select 1 from subscriptions where managed") == []
     assert here.one("select count(*) from subscriptions where status = 'active'") == here.one("select sum(active_count) from plans")
     assert here.one("select is_active from siem_configurations") is False
+    # It stands in shadow, and nobody asks it before an owner gives it a secret.
+    hooks = here.rows("select counts_as, sealed_secret, secret_made_at, asked from hooks")
+    assert [tuple(row.values()) for row in hooks] == [(None, None, None, 0)]
     connections = here.rows("select state, stopped_why, sealed_token, cardinality(team_ids) as teams from provisioning_connections")
     assert {tuple(row.values()) for row in connections} == {("stopped", "arrived", None, 10)}
     assert here.rows("select 1 from provisioned_people union all select 1 from provisioning_runs") == []

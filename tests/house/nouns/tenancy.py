@@ -8,6 +8,7 @@ from core.domain.identity.upstream.identity_assertions import AssertionSettings
 from core.domain.platform.configuration.planning import Proposal
 from core.domain.platform.searches import ThingKind
 from core.domain.tenancy.domains import Domain, DomainRoute
+from core.domain.tenancy.hooks import Hook
 from core.domain.tenancy.invitations import Invitation
 from core.domain.tenancy.join_requests import JoinRequest
 from core.domain.tenancy.mail_servers import MailServer
@@ -171,6 +172,18 @@ TENANCY: Final = (
         page=f"{_UI}/directories/setup-links",
         search=ThingKind.SETUP_LINK,
         most="MOST_LINKS",
+    ),
+    Noun(
+        name="hook",
+        of=Hook,
+        id=ids.HookId,
+        table="hooks",
+        parts={"hook_exchanges": "what it was asked last, and what it answered"},
+        at=f"{_API}/hooks/sign-in",
+        is_single=True,
+        events=("hook",),
+        page=f"{_UI}/events/hooks",
+        document="hook",
     ),
     Noun(
         name="mail server",

@@ -70,6 +70,7 @@ ACME: Final[dict[str, Any]] = {
         "batch_size": 100,
         "is_active": False,
     },
+    "hook": {"address": "https://127.0.0.1/hook", "silence": "refuse", "seconds": 3},
     "scim_settings": {"groups": "teams", "profile_mapping": {"department": "department"}},
     "profile_fields": {
         "department": {
@@ -277,6 +278,7 @@ WHOLE: Final[dict[str, Any]] = {
             ],
             "exceptions": [{"kind": "network", "value": "192.0.2.0/24", "ends_at": "2099-01-01T00:00:00Z"}],
         },
+        "hook": {"address": "https://127.0.0.1/everywhere", "silence": "go_on"},
     },
     "organizations": {"acme": ACME},
 }

@@ -37,6 +37,7 @@ NEVER: Final = {
             f"{ORGANIZATION}/management-keys",
             f"{PLATFORM}/management-keys",
             f"{ORGANIZATION}/webhooks/{{webhook_id}}/rotate-secret",
+            *(f"{place}/hooks/sign-in/rotate-secret" for place in (ORGANIZATION, PLATFORM)),
         ),
     ),
     "proofs": tuple(
@@ -60,6 +61,9 @@ NEVER: Final = {
     ),
     "whether a provider's assertions count follows from its test and its owner's word": (
         f"{ORGANIZATION}/upstream-providers/{{provider_id}}/assertions",
+    ),
+    "whether a hook counts is an owner's word about what its report showed; a trial sets nothing": tuple(
+        f"{place}/hooks/sign-in/{act}" for place in (ORGANIZATION, PLATFORM) for act in ("count", "shadow", "try")
     ),
     "an owner's word about what a run would do, and a reading that begins now": (
         f"{ORGANIZATION}/upstream-providers/{{provider_id}}/runs",
@@ -129,7 +133,9 @@ def test_an_entry_has_every_field_of_its_endpoints(kind: Any) -> None:
         body = None if endpoint is None else endpoint.body_type
         if isinstance(body, type) and issubclass(body, msgspec.Struct):
             translated = (
-                {"tier_id", "upstream_provider_id", "user_id", "organization_role", "team", "role", "team_ids"} if kind.translate else set()
+                {"tier_id", "upstream_provider_id", "user_id", "organization_role", "team", "role", "team_ids", "digest"}
+                if kind.translate
+                else set()
             )
             if kind.name == "trusted_issuers":
                 # Management keys are no part of a document.

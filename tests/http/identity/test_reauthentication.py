@@ -129,6 +129,12 @@ def test_these_routes_ask_for_a_fresh_proof() -> None:
         *(("POST", f"/api/organizations/acme/services/{{service_slug}}/provisioning/{act}") for act in ("activate", "end")),
         ("DELETE", "/api/organizations/acme/services/{service_slug}/provisioning"),
         *((method, "/api/organizations/acme/services/{service_slug}/signals") for method in ("PUT", "DELETE")),
+        *((method, f"{place}/hooks/sign-in") for method in ("PUT", "DELETE") for place in ("/api/platform", "/api/organizations/acme")),
+        *(
+            ("POST", f"{place}/hooks/sign-in/{act}")
+            for act in ("rotate-secret", "count", "shadow")
+            for place in ("/api/platform", "/api/organizations/acme")
+        ),
         *((method, f"{place}/terms") for method in ("PUT", "DELETE") for place in ("/api/platform", "/api/organizations/acme")),
         ("POST", "/api/user/requests/{request_id}/allow"),
         ("POST", "/api/platform/providers"),

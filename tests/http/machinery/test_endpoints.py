@@ -125,6 +125,8 @@ def test_making_keys_and_secrets_is_limited() -> None:
             f"POST {connection}/runs{act}"
             for act in ("", *(f"/{{run_id}}/{act}" for act in ("go-on", "leave", "take-over", "keep", "end")))
         ),
+        *(f"{act} {organization}/hooks/sign-in{step}" for act, step in (("PUT", ""), ("POST", "/rotate-secret"), ("POST", "/try"))),
+        *(f"{act} /api/platform/hooks/sign-in{step}" for act, step in (("PUT", ""), ("POST", "/rotate-secret"), ("POST", "/try"))),
         *("POST /api/organizations/{org_slug}/siem", "POST /api/organizations/{org_slug}/siem/test"),
         *(f"POST {service}/saml{act}" for act in ("", "/metadata", "/certificate", "/certificate/activate")),
         *(f"{method} /api/organizations/{{org_slug}}/smtp" for method in ("POST", "DELETE")),

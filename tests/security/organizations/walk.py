@@ -128,6 +128,7 @@ OUTSIDE: Final = frozenset(
     (
         f"POST {ORGANIZATION}/smtp/test",
         f"POST {ORGANIZATION}/siem/test",
+        f"POST {ORGANIZATION}/hooks/sign-in/try",
         f"POST {ORGANIZATION}/domain/verify",
         f"POST {ORGANIZATION}/domain-routes/{{domain_id}}/verify",
         f"POST {ORGANIZATION}/resource-servers/{{resource_id}}/verify",
@@ -340,6 +341,17 @@ CHANGES: Final = (
     Step("POST", f"{ORGANIZATION}/webhooks/{{webhook_id}}/deliveries/{{delivery_id}}/redeliver"),
     Step("POST", f"{ORGANIZATION}/webhooks/{{webhook_id}}/replay", {"since": "2020-01-01T00:00:00Z"}),
     Step("POST", f"{ORGANIZATION}/siem", {"name": "New", "provider_type": "generic", "endpoint_url": "https://new.example/"}),
+    # Other settings than those that the owner has seen.
+    Step(
+        "PUT",
+        f"{ORGANIZATION}/hooks/sign-in",
+        {"address": "https://new.example/", "silence": "refuse", "digest": "0" * 64},
+        by="owner",
+        refused=409,
+    ),
+    Step("POST", f"{ORGANIZATION}/hooks/sign-in/count", {"digest": "0" * 64}, by="owner", refused=409),
+    Step("POST", f"{ORGANIZATION}/hooks/sign-in/shadow", by="owner"),
+    Step("POST", f"{ORGANIZATION}/hooks/sign-in/rotate-secret", by="owner"),
     Step("POST", f"{ORGANIZATION}/profile-fields", {"key": "new", "label": "New", "kind": "text"}),
     Step("PATCH", f"{ORGANIZATION}/profile-fields/{{key}}", {"label": "Renamed"}, ids={"key": "department"}),
     Step("PATCH", f"{ORGANIZATION}/users/{{user_id}}/profile", {"values": {"department": "Renamed"}}),
@@ -500,6 +512,7 @@ CHANGES: Final = (
     Step("DELETE", f"{ORGANIZATION}/roles/{{role_id}}", ids={"role_id": "{unused_role}"}),
     Step("DELETE", f"{ORGANIZATION}/webhooks/{{webhook_id}}"),
     Step("DELETE", f"{ORGANIZATION}/siem"),
+    Step("DELETE", f"{ORGANIZATION}/hooks/sign-in", by="owner"),
     Step("DELETE", f"{ORGANIZATION}/smtp"),
     Step("DELETE", f"{ORGANIZATION}/domain"),
     Step("DELETE", f"{ORGANIZATION}/oauth-credentials/{{provider}}"),

@@ -217,6 +217,7 @@ class World:
 
     def _furnish(self, scene: FilledOrganization) -> None:
         self._settings_of(scene)
+        self._hook_of(scene)
         self._setup_links_of(scene)
         self._people_of(scene)
         self._record_of(scene)
@@ -320,6 +321,12 @@ class World:
         for kind in ("dark_logo", "favicon", "background"):
             digest = f"{kind} of {scene.slug}"
             self._put("look_pictures", org_id=org, kind=kind, digest=digest, media_type="image/png", content=b"png")
+
+    def _hook_of(self, scene: FilledOrganization) -> None:
+        scene.ids["hooks"] = self._put(
+            "hooks", org_id=scene.tenant.id, point="sign_in", address=f"https://{scene.slug}.example/hook", silence="go_on", seconds=2
+        )
+        self._put("hook_exchanges", hook_id=scene.ids["hooks"], milliseconds=1, outcome="go_on", counted=False, sent="{}")
 
     def _settings_of(self, scene: FilledOrganization) -> None:
         org, ids = scene.tenant.id, scene.ids

@@ -279,6 +279,25 @@ async def _risk(ready: Ready, owner: Person) -> None:
         (await ready.scene.request("PUT", "/api/organizations/acme/risk-policies", body, by=owner)).ok()
 
 
+async def _hooks(ready: Ready, owner: Person) -> None:
+    """A hook that counts and gives no answer, which refuses, and that has said no of every session that there is."""
+    counts_as, people = uuid4(), ready.scene.people
+    organization = ready.service.tenant.id
+    people.change(
+        "insert into hooks (id, org_id, point, address, silence, seconds, sealed_secret, secret_made_at, counts_as, since, created_at,"
+        " updated_at) values (%s, %s, 'sign_in', 'http://127.0.0.1:1/hook', 'refuse', 1, 'x', now(), %s, now(), now(), now())",
+        uuid4(),
+        organization,
+        counts_as,
+    )
+    people.change(
+        "update sessions set hook_verdicts = jsonb_build_object(%s::text, jsonb_build_object('at', extract(epoch from now()), 'no', true))"
+        " where user_id <> %s",
+        f"{counts_as}/{organization}",
+        owner.user,
+    )
+
+
 async def _set(ready: Ready, owner: Person, **settings: Any) -> Received:
     return await ready.scene.request("PATCH", f"/api/organizations/acme/services/{ready.service.slug}", settings, by=owner)
 
@@ -289,5 +308,6 @@ RULES: Final[Mapping[str, Callable[[Ready, Person], Awaitable[None]]]] = {
     "second factor": _owed_factor,
     "terms": _owed_terms,
     "risk": _risk,
+    "hooks": _hooks,
 }
 """The columns: what an owner of the service's organization turns on so that the door gives nothing more."""

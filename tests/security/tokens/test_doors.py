@@ -46,6 +46,10 @@ REASONS: Final[Mapping[tuple[str, str], str]] = {
             *("a code", "a code of a public client", "a refresh token", "our own refresh", "an exchange", "a yes from afar", "a proxy"),
         )
     },
+    **{(door, "hooks"): _NOBODY for door in ("the client's credentials", "a workload")},
+    ("an impersonation", "hooks"): _NO_SIGN_IN,
+    ("an identity assertion", "hooks"): "Servers bring it: nobody has come here (0239)",
+    ("an exchange", "hooks"): "No hook is asked about a token that is exchanged: a refresh of what it goes on from meets the no (0239)",
     ("an identity assertion", "risk"): "Servers bring it: there is no address, country or device to judge (0201)",
 }
 """The cells that are not walked."""
@@ -59,7 +63,7 @@ _OTHER_SIGNATURES: Final = {
     "core/usecases/identity/sign_in/landings.py:_preauthenticated": "It opens the second step of a sign-in, and nothing else",
     "core/usecases/tenancy/management_keys.py:issue": "It is the token of a management key, which opens the interface of administrators",
     "core/usecases/tenancy/organizations.py:found": NO_SERVICE["POST /api/organizations"],
-    "core/usecases/tenancy/members.py:select": NO_SERVICE["POST /api/organizations/{org_slug}/select"],
+    "core/usecases/tenancy/members.py:_select": NO_SERVICE["POST /api/organizations/{org_slug}/select"],
 }
 
 

@@ -12,6 +12,7 @@ from core.domain.errors import Forbidden, NotFound, OrganizationNotActive, Token
 from core.domain.formats import Json
 from core.domain.identifiers import OrganizationId, SessionId, UserId
 from core.domain.identity.callers import NOT_A_MEMBER, Caller, Participation
+from core.domain.identity.guards.hook_verdicts import AskingDoor, HookVerdict
 from core.domain.mail import Email
 from core.domain.secrets import Token
 from core.domain.tenancy.members import IN_A_SERVICE, NOT_YOUR_ORGANIZATION, Member, OrganizationStanding
@@ -83,11 +84,14 @@ class CallerPorts:
     def now(self) -> datetime:
         return NOW
 
+    async def ask(self, door: AskingDoor) -> HookVerdict:
+        raise AssertionError(door)
+
     async def resolve(self, participation: Participation = Participation.ACTIVE) -> Caller:
-        return await Callers(self, self, self, self).resolve("the token", participation)
+        return await Callers(self, self, self, self, self).resolve("the token", participation)
 
     async def resolve_member(self, participation: Participation = Participation.ACTIVE) -> Member:
-        return await Callers(self, self, self, self).resolve_member("the token", "acme", participation)
+        return await Callers(self, self, self, self, self).resolve_member("the token", "acme", participation)
 
 
 async def test_a_good_token_of_a_live_session_is_its_caller() -> None:
@@ -172,7 +176,7 @@ async def test_an_end_user_of_a_service_need_not_be_a_member_but_its_organizatio
 
 async def test_the_name_of_a_session_to_be_ended_needs_no_database() -> None:
     scene = CallerPorts({**GOOD, "token_use": "impersonation", "impersonator": str(OTHER)}, live=False)
-    assert await Callers(scene, scene, scene, scene).signed("the token") == (SESSION, USER, OTHER)
+    assert await Callers(scene, scene, scene, scene, scene).signed("the token") == (SESSION, USER, OTHER)
     assert scene.asked == []
 
 
@@ -326,6 +330,6 @@ async def test_nobody_is_a_member_by_a_token_of_another_context_than_its_session
 @pytest.mark.parametrize("live", [True, False])
 async def test_a_browser_is_known_by_its_cookie_and_seen(live: bool) -> None:
     scene = CallerPorts(live=live)
-    caller = await Callers(scene, scene, scene, scene).resolve_browser(Token("cookie"))
+    caller = await Callers(scene, scene, scene, scene, scene).resolve_browser(Token("cookie"))
     assert (caller is not None) is live
     assert scene.marks == ([(SESSION, NOW)] if live else [])

@@ -24,7 +24,7 @@ from adapters.postgres.identity.proofs.account_passwords import PRESSURE, pressu
 from adapters.postgres.identity.proofs.login_events import asked_rules
 from adapters.postgres.identity.proofs.sign_in_policy import admits
 from adapters.postgres.identity.realms import JOIN_REALM, REALM_OF_USER, RealmRow
-from adapters.postgres.identity.sessions.parts import SUBSCRIPTION_STATE, subscription_state, tells_more
+from adapters.postgres.identity.sessions.parts import SUBSCRIPTION_STATE, has_hooks, subscription_state, tells_more
 from adapters.postgres.identity.terms import pending_terms
 from adapters.postgres.identity.upstream.identities import is_connected, vouching_parameters
 from adapters.postgres.rate_limits import TAKE_WANTED, give_back
@@ -162,6 +162,7 @@ class _Confirmed:
         is_made_elsewhere: bool,
         rules_asked: Sequence[Mapping[str, Any]] | None,
         terms: Sequence[Mapping[str, Any]] | None,
+        has_hooks: bool,
         **columns: Any,
     ) -> None:
         destination, pending = destination_of(columns), pending_terms(terms)
@@ -184,6 +185,7 @@ class _Confirmed:
             is_made_elsewhere=is_made_elsewhere,
             rules_asked=asked_rules(rules_asked),
             terms=pending,
+            has_hooks=has_hooks,
         )
 
 
@@ -453,6 +455,7 @@ def _last_look(*, offers_passkey: bool) -> LiteralString:
            {SUBSCRIPTION_STATE} as subscription,
            {tells_more("services.id", "services.org_id", "users.id")} as tells_more,
            risk_rules_asked(users.id, %(organization)s::uuid) as rules_asked,
+           services.id is not null and {has_hooks("services.org_id")} as has_hooks,
            terms_pending(users.id, coalesce(%(organization)s::uuid, services.org_id)) as terms
     from users
     left join destination as services on true

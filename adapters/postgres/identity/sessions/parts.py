@@ -232,6 +232,33 @@ def is_kept_out(organization: LiteralString = "organizations", session: LiteralS
            )"""
 
 
+# A condition: some hook counts. It is asked first, so that a statement pays for one look where none does.
+A_HOOK_COUNTS: Final = "exists (select from hooks where hooks.counts_as is not null)"
+
+
+def hooks_against(
+    organization: LiteralString,
+    person: LiteralString,
+    service: LiteralString = "null::uuid",
+    session: LiteralString = "sessions",
+    *,
+    looks_at_age: bool = True,
+) -> LiteralString:
+    """What hooks have against the session at a door of the organization: 'no', or 'unasked' if the door gives something new and none of
+    them has let the session in lately. Null for nothing. A platform owner who acts for somebody has not signed in as them.
+    """
+    age: LiteralString = "true" if looks_at_age else "false"
+    return f"""case
+               when {A_HOOK_COUNTS} and {session}.impersonator_id is null
+               then hooks_keep_out({session}.id, {person}, {organization}, {service}, {age})
+           end"""
+
+
+def has_hooks(organization: LiteralString) -> LiteralString:
+    """Whether a hook is to be asked at a way in of the organization, in shadow or not."""
+    return f"exists (select from hooks where hooks.org_id = {organization} or hooks.org_id is null)"
+
+
 # A part of any statement that reads `users`: the person's profile. Null for a person who has set nothing, so that the others cost little.
 PROFILE: Final[LiteralString] = """
            case

@@ -83,6 +83,7 @@ class _Presented(Frozen):
     is_agent: bool | None
     agents_are_forbidden: bool
     stays: bool | None
+    is_kept_out: bool
 
     def presented(self) -> PresentedRefreshToken:
         impersonated = None
@@ -129,6 +130,7 @@ class _Presented(Frozen):
             is_agent=self.is_agent or False,
             agents_are_forbidden=self.agents_are_forbidden,
             stays=bool(self.stays),
+            is_kept_out=self.is_kept_out,
         )
 
 
@@ -245,9 +247,10 @@ _FURTHER: Final[Mapping[LiteralString, LiteralString]] = {
     "directory_context": "text",
     "tells_more": "boolean",
     "rotated": "boolean",
+    "is_kept_out": "boolean",
 }
 
-_NAME: Final = "rotate_refresh_token_10"
+_NAME: Final = "rotate_refresh_token_11"
 # Columns of the answer, by names that no table has.
 _SESSION: Final[LiteralString] = f"{_NAME}.session_id"
 _USER: Final[LiteralString] = f"{_NAME}.user_id"
@@ -342,7 +345,12 @@ ROTATE_REFRESH_TOKEN: Final = Function(
         select {OWES_SECOND_FACTOR} into owes_second_factor from {_STANDING.strip()} where sessions.id = {_SESSION};
     end if;
 
-    rotated := is_current and is_live
+    is_kept_out := false;
+    if organization_id is not null and impersonator_id is null and exists (select from hooks where counts_as is not null) then
+        -- A no alone, however old the yes is: nobody is asked here.
+        is_kept_out := hooks_keep_out(session_id, user_id, organization_id, service_id, false) is not null;
+    end if;
+    rotated := is_current and is_live and not is_kept_out
         and %(scopes)s <@ coalesce(scopes, '{{}}')
         and case
                 when kept is null then %(resource)s is null and (%(foreign_scopes)s = '{{}}' or %(scopes)s <> '{{}}')

@@ -20,10 +20,15 @@ from core.domain.federation.oauth.authorizations import (
 )
 from core.domain.federation.oauth.consents import UnplacedClient
 from core.domain.federation.oauth.refusals import RefusalReason
+from core.domain.formats import Json
 from core.domain.identifiers import OrganizationId, ResourceServerId, ServiceId, SessionId, UserId
 from core.domain.identity.callers import Caller
+from core.domain.identity.devices import Client
+from core.domain.identity.flows import Flow
+from core.domain.identity.guards.hook_verdicts import AskingDoor, HookFactor, HookVerdict, RefusedByHook
 from core.domain.identity.proofs import Proved
 from core.domain.identity.sessions import ONE_FACTOR, TWO_FACTORS, context_class
+from core.domain.identity.sign_in import SESSION_PROVIDER
 from core.domain.key_proofs import lacks_key
 from core.domain.mail import Email
 from core.domain.services.services import SignInPolicy
@@ -97,6 +102,8 @@ class SignedInPerson(Frozen, kw_only=True):
     """A member who has to set up a second factor can do so until this moment. None when the organization asks nothing of the member."""
     is_kept_out: bool = False
     """The rules for risk of the application's organization do not let this session in."""
+    has_hooks: bool = False
+    """Hooks are to be asked before the application gets anything."""
     terms_due: datetime | None = None
     """Until when the person may go on without accepting terms of the organization or of the installation. None when nothing is missing."""
     consented: Sequence[str] | None
@@ -211,6 +218,59 @@ def next_step(
     if AuthorizationPrompt.NONE in request.prompts and step is not AuthorizationStep.DONE:
         raise AuthorizationRefused(*_UNASKED[step])
     return step
+
+
+def door_of(
+    application: RequestingApplication,
+    signed_in: SignedInPerson,
+    scopes: Sequence[str],
+    *,
+    way: str = SESSION_PROVIDER,
+    flow: Flow | None = None,
+    sender: Client | None = None,
+    consents: bool = False,
+) -> AskingDoor:
+    """The application's door, at which hooks are asked as the last of all. `consents`: the person has just allowed the application."""
+    # Of what goes on from a session, the organization's own log has neither address nor device.
+    came_here = flow is not None and flow.sign_in_is_logged and flow.session == signed_in.session
+    told: dict[str, Json] = {"sub": str(signed_in.user)}
+    if "email" in scopes:
+        told["email"] = signed_in.email
+    return AskingDoor(
+        person=signed_in.user,
+        organization=application.organization,
+        service=application.service,
+        application={"client_id": application.registered.client_id, "slug": application.slug, "name": application.name},
+        scopes=tuple(scopes),
+        told=told,
+        way=way if flow is None or not came_here else flow.signed_in_by or way,
+        authenticated_by=signed_in.authenticated_by,
+        consents=consents,
+        session=signed_in.session,
+        flow=None if flow is None else flow.id,
+        came=sender if came_here else None,
+        came_after=None if flow is None else flow.created_at,
+    )
+
+
+def step_after(heard: HookVerdict, request: AuthorizationRequest, signed_in: SignedInPerson, progress: Progress) -> AuthorizationStep:
+    """What hooks ask for, or `DONE`. Raises `RefusedByHook` for the person, and `AuthorizationRefused` for the application where nobody may
+    be asked: a hidden tab shows no page.
+    """
+    if heard.lets_in:
+        return AuthorizationStep.DONE
+    is_hidden = AuthorizationPrompt.NONE in request.prompts
+    can_ask = heard.no is None and not heard.is_silent and heard.owes is not None and heard.can_show
+    if can_ask and is_hidden:
+        raise AuthorizationRefused(*_UNASKED[AuthorizationStep.SECOND_FACTOR])
+    if can_ask and heard.owes is HookFactor.SECOND_FACTOR:
+        return AuthorizationStep.SECOND_FACTOR
+    afresh = progress.began is not None and signed_in.proved_at >= progress.began
+    if can_ask and not afresh:
+        return AuthorizationStep.SIGN_IN
+    if is_hidden:
+        raise AuthorizationRefused(AuthorizationErrorCode.ACCESS_DENIED, "The organization has refused this sign-in")
+    raise RefusedByHook(heard)
 
 
 def wants_second_factor(request: AuthorizationRequest) -> bool:

@@ -16,7 +16,7 @@ from core.domain.errors import BadRequest, NotFound, OrganizationNotActive, Rate
 from core.domain.federation.oauth.clients import RegisteredClient
 from core.domain.federation.oauth.refusals import InvalidGrant
 from core.domain.federation.oauth.resources import NO_DEMAND, SignInDemand
-from core.domain.identifiers import ClientId, DeviceCodeId, UserId
+from core.domain.identifiers import ClientId, DeviceCodeId, SessionId, UserId
 from core.domain.identity.proofs import Proved
 from core.domain.identity.sessions import Context
 from core.domain.rate_limits import RateLimit
@@ -271,6 +271,8 @@ class DeviceApproval(Frozen, kw_only=True):
     granted: Sequence[TokenAudience] = ()
     """The APIs that the person has approved."""
     audiences: TokenAudiences = NO_AUDIENCES
+    session: SessionId | None = None
+    """The session in which the person approved."""
 
 
 def read_user_code(text: str) -> Secret | None:

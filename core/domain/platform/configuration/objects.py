@@ -22,9 +22,17 @@ PLATFORM_FIELDS: Final = "platform_fields"
 SERVICE_ROLES: Final = "service_roles"
 RISK_POLICIES: Final = "risk_policies"
 PLATFORM_RISK: Final = "platform_risk_policies"
+HOOK: Final = "hook"
+PLATFORM_HOOK: Final = "platform_hook"
 TEXTS: Final = "texts"
 PLATFORM_TEXTS: Final = "platform_texts"
-_IN_DOCUMENTS: Final = {PLATFORM_FIELDS: "profile_fields", SERVICE_ROLES: "roles", PLATFORM_RISK: RISK_POLICIES, PLATFORM_TEXTS: TEXTS}
+_IN_DOCUMENTS: Final = {
+    PLATFORM_FIELDS: "profile_fields",
+    SERVICE_ROLES: "roles",
+    PLATFORM_RISK: RISK_POLICIES,
+    PLATFORM_HOOK: HOOK,
+    PLATFORM_TEXTS: TEXTS,
+}
 """The names in documents of kinds that share a name with another kind, which stands elsewhere."""
 
 

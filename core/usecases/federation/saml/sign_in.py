@@ -14,7 +14,9 @@ from core.domain.federation.oauth.authorization_steps import (
     Progress,
     RequestingApplication,
     SignedInPerson,
+    door_of,
     next_step,
+    step_after,
 )
 from core.domain.federation.oauth.authorizations import AuthorizationRefused
 from core.domain.federation.saml.configurations import Signer
@@ -46,6 +48,7 @@ from core.usecases.federation.saml.answers import NAME_IDS, Delivered, Met, Saml
 from core.usecases.identity.flows import Flows
 from ports.crypto import ServerSecrets
 from ports.federation.saml import SamlDocuments, SamlLookup
+from ports.identity.sign_in import SignInHooks
 from ports.system import System
 from ports.unit_of_work import UnitOfWorkFactory
 
@@ -88,6 +91,7 @@ class SamlSignIn(Frozen):
     messages: SamlMessages
     visits: SamlVisits
     answers: SamlAnswers
+    hooks: SignInHooks
     flows: Flows
     server_secrets: ServerSecrets
     issuer: str
@@ -265,6 +269,13 @@ class SamlSignIn(Frozen):
                 tells = told(meeting) if step is AuthorizationStep.CONSENT else ()
                 return UnfinishedSamlSignIn(step, request, application, signed_in, visit.signer, visit.arrives_by, tells)
             require_subject(request, meeting.subject, application.service, await self.server_secrets.get(NAME_IDS))
+            if signed_in.has_hooks:
+                # The service provider gets the address as the person's name, so its hook may have it, too.
+                door = door_of(application, signed_in, ("openid", "email"), flow=visit.flow, sender=client, consents=consents)
+                heard = await self.hooks.ask(door)
+                step = step_after(heard, as_authorization(request, application), signed_in, progress)
+                if step is not AuthorizationStep.DONE:
+                    return UnfinishedSamlSignIn(step, request, application, signed_in, visit.signer, visit.arrives_by)
         except AuthorizationRefused as refusal:
             return await self.answers.declined(visit, declined(refusal, passive=request.passive))
         except RequestDeclined as refusal:

@@ -6,6 +6,7 @@ from core.domain.errors import Unauthorized
 from core.domain.identifiers import DeviceId, FlowId, OrganizationId, PreauthenticationId, UserId
 from core.domain.identity.accounts import Account
 from core.domain.identity.devices import Client, Remembered
+from core.domain.identity.guards.hook_verdicts import NO_HOOKS, AskingDoor, HookVerdict
 from core.domain.identity.login_events import LoginFailure
 from core.domain.identity.mfa import PREAUTHENTICATION_LIFETIME, MfaMethod, Preauthentication
 from core.domain.identity.proofs import ProofMethod, Proved
@@ -35,7 +36,7 @@ from core.usecases.identity.realms import HomeRealms
 from core.usecases.identity.risk import InstallationWayBack
 from core.usecases.identity.sign_in.proofs.passkey import PasskeyProofs, UsedPasskey
 from core.usecases.identity.sign_in.proofs.proof import Arrival, Overtaken, last_look
-from ports.identity.sign_in import Joining, ProvidedFields
+from ports.identity.sign_in import Joining, ProvidedFields, SignInHooks
 from ports.system import System
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
@@ -66,6 +67,8 @@ class Arrived(Frozen, kw_only=True):
     """The rule for risk of the organization that decided."""
     by_installation: Decided | None = None
     """The rule for risk of the installation that decided."""
+    heard: HookVerdict = NO_HOOKS
+    """What hooks have said at the service that the session is for."""
 
 
 Kept = TypeVar("Kept")
@@ -116,6 +119,7 @@ class Admission(Frozen):
     provided: ProvidedFields
     familiar: FamiliarAddresses
     way_back: InstallationWayBack
+    hooks: SignInHooks
     system: System
 
     async def admit(
@@ -131,7 +135,7 @@ class Admission(Frozen):
         try:
             if may_ask and (insists or not sighting.may_skip_second_factor):
                 return await self._awaited(arrival, sighting, landing)
-            admitted = await self._let_in_at_once(arrival, sighting, landing, insists=insists, may_ask=may_ask)
+            admitted = await self._let_in_asking(arrival, sighting, landing, insists=insists, may_ask=may_ask)
             return admitted or await self._awaited(arrival, sighting, landing)
         except RefusedByRule as refused:
             place = landing.leads_to if arrival.context.service is None else arrival.context
@@ -144,10 +148,34 @@ class Admission(Frozen):
         await self._keep_stated(arrival)
         return awaiting
 
-    async def _let_in_at_once(
+    async def _let_in_asking(
         self, arrival: Arrival, sighting: Sighting, landing: Landing[Kept], *, insists: bool, may_ask: bool
     ) -> Admitted[Kept] | None:
-        """None when a rule for risk asks for a second factor after all, which the person has. Nothing is written then."""
+        """None when a hook asks for a second factor which the person has. Hooks are asked between two units of work, of which the first has
+        written nothing: the second looks at everything anew.
+        """
+        try:
+            return await self._let_in_at_once(arrival, sighting, landing, insists=insists, may_ask=may_ask)
+        except HooksToAsk as to_ask:
+            heard = await self.hooks.ask(to_ask.door)
+        if heard.owes is not None and heard.can_show and may_ask and heard.no is None and not heard.is_silent:
+            return None
+        heard.require_let_in()
+        return await self._let_in_at_once(arrival, sighting, landing, insists=insists, may_ask=may_ask, heard=heard)
+
+    async def _let_in_at_once(
+        self,
+        arrival: Arrival,
+        sighting: Sighting,
+        landing: Landing[Kept],
+        *,
+        insists: bool,
+        may_ask: bool,
+        heard: HookVerdict | None = None,
+    ) -> Admitted[Kept] | None:
+        """None when a rule for risk asks for a second factor after all, which the person has. Nothing is written then. Raises `HooksToAsk`
+        where nobody has `heard` them yet.
+        """
         proof, service = arrival.proof, arrival.context.service
         async with self.unit_of_work() as uow:
             device = None if insists else sighting.device
@@ -167,6 +195,8 @@ class Admission(Frozen):
             if may_ask and (asks or _has_way_back(verdict, confirmed.account)):
                 return None
             _require_let_in(verdict)
+            if confirmed.has_hooks and heard is None:
+                raise HooksToAsk(_door(confirmed, open_context(confirmed.destination), proof.provider, proof.amr, sighting))
             if proof.word.provider:
                 await uow.identities.own_membership(proof.word.provider, confirmed.account, proof.at)
             await proof.use(uow)
@@ -188,6 +218,7 @@ class Admission(Frozen):
                 doors=_doors(verdict),
                 decided=verdict.decided,
                 by_installation=verdict.by_installation,
+                heard=heard or NO_HOOKS,
             )
             admitted = await self.let_in(uow, arrived, landing)
             await uow.commit()
@@ -212,7 +243,12 @@ class Admission(Frozen):
         approach = await self.devices.observe(client)
         await self.mfa.prepare()
         try:
-            return await self._let_in_after(preauthentication, user, answer, approach, landing, trust_device=trust_device)
+            try:
+                return await self._let_in_after(preauthentication, user, answer, approach, landing, trust_device=trust_device)
+            except HooksToAsk as to_ask:
+                heard = await self.hooks.ask(to_ask.door)
+            heard.require_let_in()
+            return await self._let_in_after(preauthentication, user, answer, approach, landing, trust_device=trust_device, heard=heard)
         except _RefusedAfter as after:
             await self._log_refused(after.refused, after.provider, after.named, approach, after.place)
             await self._offer_way_back(after.refused, after.named.account, approach)
@@ -227,7 +263,9 @@ class Admission(Frozen):
         landing: Landing[Kept],
         *,
         trust_device: bool,
+        heard: HookVerdict | None = None,
     ) -> Admitted[Kept]:
+        """Raises `HooksToAsk` where nobody has `heard` them yet, before the code and the sign-in are used up."""
         client = approach.client
         async with self.unit_of_work() as uow:
             # The account is held before the pre-authentication: code that ends both takes them in this order.
@@ -276,6 +314,8 @@ class Admission(Frozen):
                 known = landing.may_know_of_failures if awaiting.service is None else confirmed.may_know_of_failures
                 named = NamedAccount(confirmed.account, None, True, knowledge, may_know_of_failures=known)
                 raise _RefusedAfter(refused, awaiting.provider, named, place) from None
+            if confirmed.has_hooks and heard is None:
+                raise HooksToAsk(_door(confirmed, context, awaiting.provider, methods(awaiting.amr, method), sighting))
             if not await uow.mfa.consume_preauthentication(preauthentication, now):
                 raise SignInEnded
             if awaiting.upstream:
@@ -295,6 +335,7 @@ class Admission(Frozen):
                 doors=_doors(verdict),
                 decided=verdict.decided,
                 by_installation=verdict.by_installation,
+                heard=heard or NO_HOOKS,
             )
             admitted = await self.let_in(uow, arrived, landing, trust_device=trust_device)
             await uow.commit()
@@ -423,6 +464,32 @@ class Admission(Frozen):
             await landing.wait(uow, awaiting)
             await uow.commit()
         return awaiting
+
+
+class HooksToAsk(Exception):
+    """Takes the sign-in out of its unit of work, which wrote nothing, so that no connection is held while hooks are asked."""
+
+    def __init__(self, door: AskingDoor) -> None:
+        self.door = door
+        super().__init__()
+
+
+def _door(confirmed: Confirmed, context: Context, way: str, amr: tuple[str, ...], sighting: Sighting) -> AskingDoor:
+    """A first sign-in at a service makes the use of it the person's own, so no hook hears of it: the organization knows nothing of the
+    person before.
+    """
+    account = confirmed.account
+    assert context.organization is not None  # noqa: S101 - for the type checker: a service has an organization
+    return AskingDoor(
+        person=account.id,
+        organization=context.organization,
+        service=context.service,
+        application={"id": str(context.service), "slug": context.service_slug},
+        told={"sub": str(account.id), "email": account.email.address},
+        way=way,
+        authenticated_by=amr,
+        came=sighting.approach.client,
+    )
 
 
 class _RefusedAfter(Exception):

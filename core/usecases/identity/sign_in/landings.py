@@ -49,7 +49,7 @@ class WithTokens(Frozen):
     offers_passkey: bool = False
 
     async def open(self, uow: UnitOfWork, arrived: Arrived, device: DeviceId) -> OpenedSession:
-        return await self.sessions.open(
+        opened = await self.sessions.open(
             uow,
             arrived.confirmed.account,
             device=device,
@@ -64,6 +64,9 @@ class WithTokens(Frozen):
             doors=arrived.doors,
             key=self.key,
         )
+        if arrived.heard.said:
+            await uow.hooks.keep_verdicts(opened.session.id, arrived.heard.said)
+        return opened
 
     async def wait(self, uow: UnitOfWork, awaiting: Preauthentication) -> None:
         """Does nothing, because the pre-auth token says all that the client needs."""

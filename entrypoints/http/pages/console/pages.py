@@ -3,7 +3,7 @@
 from typing import Final
 
 from entrypoints.http.machinery.endpoints import Endpoints
-from entrypoints.http.pages.console.organization import apis, events, overview, proposals, risk, rules, search, sign_ins
+from entrypoints.http.pages.console.organization import apis, events, hooks, overview, proposals, risk, rules, search, sign_ins
 from entrypoints.http.pages.console.organization.applications import pages as applications
 from entrypoints.http.pages.console.organization.connections import beginning_tests, connection_pages, keys, providers, scim, setup_links
 from entrypoints.http.pages.console.organization.people import agent_grants, invitations, members, roles, teams
@@ -28,6 +28,7 @@ CONSOLE: Final = Endpoints(
         *scim.PAGES,
         *setup_links.PAGES,
         *events.PAGES,
+        *hooks.PAGES,
         *keys.PAGES,
         *general.PAGES,
         *rules.PAGES,

@@ -227,10 +227,12 @@ def section_pages(resource: Resource, section: Section) -> Sequence[Endpoint]:
             only = [one for one in inputs if one in own or one.required]
             change = None if undoable is None else noted(undoable, visit, own, record, call.body)
             async with changing(visit, change):
-                await visit.ask(endpoint, body=body_of(section.shape, call.body, only=only))
+                answer = await visit.ask(endpoint, body=body_of(section.shape, call.body, only=only, fixed=section.fixed(record)))
         except (WrongInput, SeveralFaults, Refusal) as problem:
             errors, status = explained(visit, problem, counting(inputs, call.body))
             return Answer(await shown_record(resource, visit, record, errors=errors, given=given), status)
+        if section.secret and (secret := attrgetter(section.secret)(answer)) is not None:
+            return Answer(shown_once(resource, visit, secret, onward), 200)
         named = "+".join(one.field for one in changed(inputs, call.body)) if done == "saved" else ""
         return redirect(f"{onward}?done={done}{named and f'&fields={named}'}")
 

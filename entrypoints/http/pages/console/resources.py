@@ -78,6 +78,10 @@ class Section(Frozen):
     """Whether the notice afterwards has words of its own: `console.result.<name of the resource>_section_<name>`, with `{called}`."""
     folds: bool = False
     """Whether the form folds the inputs that can wait."""
+    fixed: Callable[[Any], Mapping[str, Any]] = lambda _record: {}
+    """Values of the body that the endpoint wants in each call, from the record: the digest of what the page has shown. None for nothing."""
+    secret: str = ""
+    """The field of the answer with a secret, which a page shows once."""
 
 
 class Act(Frozen):
@@ -151,6 +155,8 @@ class Bulk(Frozen):
 
 class Resource(Frozen, kw_only=True):
     name: str
+    texts: str = ""
+    """The section of its texts, for one of several resources that share them. By default the name."""
     position: PagePosition
     at: str
     """The template of the list's address."""
@@ -254,6 +260,7 @@ class Resource(Frozen, kw_only=True):
             find=self.find,
             position=self.position,
             whole=section.whole,
+            fixed=section.fixed,
         )
 
     def call(self, visit: PageVisit, record: Any) -> str:
@@ -267,7 +274,7 @@ class Resource(Frozen, kw_only=True):
 
     def key_of(self, name: str) -> str:
         """The text key of this part."""
-        return f"console.{self.name}.{name.replace('-', '_')}"
+        return f"console.{self.texts or self.name}.{name.replace('-', '_')}"
 
     def rows_in(self, answer: Any) -> Sequence[Any]:
         rows: Sequence[Any] = attrgetter(self.rows)(answer) if self.rows else answer

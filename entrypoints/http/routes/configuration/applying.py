@@ -19,6 +19,7 @@ from core.domain.identity.risk_policies.policies import RiskPolicies
 from core.domain.platform.configuration.objects import ORGANIZATION, SERVICE, ObjectPlace, organization_place
 from core.domain.platform.configuration.planning import Change, DocumentPlan, PlannedAction, Present, Problem, plan
 from core.domain.secrets import Secret
+from core.domain.tenancy.hooks import Hook
 from core.frozen import Frozen, replace
 from core.usecases.platform.configurations import Loss
 from entrypoints.http.machinery.answers import Answer
@@ -29,6 +30,7 @@ from entrypoints.http.routes.configuration.acting import DocumentCaller
 from entrypoints.http.routes.configuration.kinds import Fields, ObjectKind, Within
 from entrypoints.http.routes.configuration.reading import MOST_PROBLEMS, Document, Resolve, read
 from entrypoints.http.routes.configuration.registry import BY_ID, KINDS, RULES
+from entrypoints.http.routes.tenancy.hooks import get_sign_in_hook
 from entrypoints.http.routes.tenancy.risk_policies import get_risk_policies
 
 log = structlog.get_logger()
@@ -280,6 +282,13 @@ class _Steps:
 
     async def ids(self, kind: str, organization: str, slugs: Collection[str]) -> Mapping[str, UUID]:
         return await self._acting.postern.platform.configurations.ids(kind, organization, slugs)
+
+    async def hook(self, organization: str) -> Hook | None:
+        keeper = None
+        if organization:
+            keeper = (await self._acting.caller_in(get_sign_in_hook, organization)).organization
+        shown = await self._acting.postern.tenancy.hooks.get(keeper)
+        return None if shown is None else shown.hook
 
     async def risk_policies(self, organization: str) -> RiskPolicies:
         if not organization:

@@ -12,6 +12,7 @@ from core.domain.identity.risk_policies.policies import RiskPolicies
 from core.domain.lines import LONGEST_TYPED, one_line
 from core.domain.platform.configuration.objects import ObjectPlace
 from core.domain.platform.configuration.planning import KindRules, SortRules
+from core.domain.tenancy.hooks import Hook
 from core.frozen import Frozen, field
 from entrypoints.http.machinery.endpoints import Endpoint
 
@@ -70,6 +71,9 @@ class References(Protocol):
 
     async def ids(self, kind: str, organization: str, slugs: Collection[str]) -> Mapping[str, UUID]:
         """The ids of those services or teams of the organization that have these slugs."""
+
+    async def hook(self, organization: str) -> Hook | None:
+        """The hook that stands now; of the installation for an empty slug."""
 
     async def risk_policies(self, organization: str) -> RiskPolicies:
         """The rules for risk that stand now; of the installation for an empty slug."""

@@ -10,6 +10,7 @@ from core.domain.platform.configuration.objects import PLATFORM_FIELDS, PLATFORM
 from core.frozen import Frozen
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.endpoints import Endpoint, parameters
+from entrypoints.http.routes.configuration.hook_kinds import HOOK_KIND, PLATFORM_HOOK_KIND
 from entrypoints.http.routes.configuration.kinds import ObjectKind, Within, entry
 from entrypoints.http.routes.configuration.organization_kinds import (
     NO_TEXTS,
@@ -69,6 +70,7 @@ _PLATFORM_KINDS: Final = (
         stored=STORED_TEXTS,
     ),
     PLATFORM_RISK_KIND,
+    PLATFORM_HOOK_KIND,
     ObjectKind(
         name="text_rules",
         within=Within.PLATFORM,
@@ -88,6 +90,7 @@ KINDS: Final[tuple[ObjectKind, ...]] = (
     *SERVICE_KINDS,
     *(kind for kind in ORGANIZATION_KINDS if kind.name in _AFTER_SERVICES),
     RISK_KIND,
+    HOOK_KIND,
 )
 BY_ID: Final[Mapping[str, ObjectKind]] = {kind.id: kind for kind in KINDS}
 RULES: Final = tuple(kind.rules for kind in KINDS)

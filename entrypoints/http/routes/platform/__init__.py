@@ -16,7 +16,7 @@ from entrypoints.http.routes.platform import (
     text_approvals,
     todos,
 )
-from entrypoints.http.routes.tenancy import risk_policies
+from entrypoints.http.routes.tenancy import hooks, risk_policies
 
 ROUTES: Final = Endpoints(
     [
@@ -33,6 +33,7 @@ ROUTES: Final = Endpoints(
             further_providers,
         ),
         *risk_policies.OF_INSTALLATION,
+        *hooks.OF_INSTALLATION,
         *Endpoints.of(for_everybody),
     ]
 )

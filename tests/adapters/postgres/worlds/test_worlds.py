@@ -107,7 +107,8 @@ def by_secret(world: CodeWorld) -> BothAsked:
 
 def exchange(world: TokenWorld) -> BothAsked:
     def answer(names: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> Any:
-        return refresh_tokens._Presented(**dict(zip(names, rows[0], strict=True))).presented() if rows else None
+        # The statement of before knows no hooks, and no world has one.
+        return refresh_tokens._Presented(**{"is_kept_out": False, **dict(zip(names, rows[0], strict=True))}).presented() if rows else None
 
     return BothAsked(former_statements.ROTATE, refresh_tokens._ROTATE, world.asks, answer)
 

@@ -56,7 +56,7 @@ def _own(resource: Resource) -> Iterator[str]:
         names += [f"act_{bulk.name}", *(f"{how}_{bulk.name}_{part}" for how in ("ask", "bulk") for part in ("title", "text"))]
     if resource.ending is not None:
         names += ["end", "end_title", "end_text"]
-    yield from (f"console.{resource.name}.{name.replace('-', '_')}" for name in names)
+    yield from (resource.key_of(name) for name in names)
 
 
 def _shared(resource: Resource) -> Iterator[str]:

@@ -19,6 +19,7 @@ from entrypoints.http.routes.services.services import list_services
 from entrypoints.http.routes.tenancy.branding import change_branding, get_languages
 from entrypoints.http.routes.tenancy.domain_routes import list_domain_routes
 from entrypoints.http.routes.tenancy.domains import get_domain
+from entrypoints.http.routes.tenancy.hooks import get_sign_in_hook
 from entrypoints.http.routes.tenancy.joining import list_invitations, list_join_requests
 from entrypoints.http.routes.tenancy.mail_servers import get_mail_server
 from entrypoints.http.routes.tenancy.management_keys import list_management_keys
@@ -45,6 +46,7 @@ APIS: Final = f"{HOME}/apis"
 DIRECTORIES: Final = f"{HOME}/directories"
 SETUP_LINKS: Final = f"{DIRECTORIES}/setup-links"
 EVENTS: Final = f"{HOME}/events"
+HOOKS: Final = f"{EVENTS}/hooks"
 KEYS: Final = f"{HOME}/keys"
 TRUSTED_ISSUERS: Final = f"{HOME}/trusted-issuers"
 SIGN_IN: Final = f"{HOME}/sign-in"
@@ -83,6 +85,7 @@ HELD_BACK_TAB: Final = Tab("console.tab.held_back", f"{SIGN_IN}/held-back", get_
 CREDENTIALS_TAB: Final = Tab("console.tab.credentials", f"{SIGN_IN}/providers", get_oauth_credentials.caller, "console.credentials.title")
 WEBHOOKS_TAB: Final = Tab("console.tab.webhooks", EVENTS, list_webhooks.caller, "console.webhooks.title")
 SIEM_TAB: Final = Tab("console.tab.siem", f"{EVENTS}/siem", get_siem_configuration.caller, "console.siem.title")
+HOOKS_TAB: Final = Tab("console.hook.title", HOOKS, get_sign_in_hook.caller, "console.hook.title")
 KEYS_TAB: Final = Tab("console.tab.keys", KEYS, list_management_keys.caller, "console.keys.title")
 TRUSTED_ISSUERS_TAB: Final = Tab(
     "console.tab.trusted_issuers", TRUSTED_ISSUERS, list_trusted_issuers.caller, "console.trusted_issuers.title"
@@ -131,7 +134,7 @@ DIRECTORIES_ENTRY: Final = SideEntry(
     todos=(Todo.CONNECTIONS, Todo.DOMAINS, Todo.SETUP_LINKS),
 )
 SIGN_IN_ENTRY: Final = SideEntry("console.entry.sign_in", (SIGN_INS_TAB, RULES_TAB, RISK_TAB, HELD_BACK_TAB, CREDENTIALS_TAB))
-EVENTS_ENTRY: Final = SideEntry("console.entry.events", (WEBHOOKS_TAB, SIEM_TAB), todos=(Todo.WEBHOOKS, Todo.SIEM))
+EVENTS_ENTRY: Final = SideEntry("console.entry.events", (WEBHOOKS_TAB, SIEM_TAB, HOOKS_TAB), todos=(Todo.WEBHOOKS, Todo.SIEM))
 KEYS_ENTRY: Final = SideEntry("console.entry.keys", (KEYS_TAB, TRUSTED_ISSUERS_TAB), todos=(Todo.KEYS,))
 AUDIT_LOG_ENTRY: Final = SideEntry("console.entry.audit_log", (AUDIT_LOG_TAB,))
 SETTINGS_ENTRY: Final = SideEntry(

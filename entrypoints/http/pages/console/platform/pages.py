@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from entrypoints.http.pages.console.organization import risk
+from entrypoints.http.pages.console.organization import hooks, risk
 from entrypoints.http.pages.console.platform import for_everybody, keys, organizations, overview, people, providers, record, search_pages
 from entrypoints.http.pages.console.platform.people import person_pages
 
@@ -15,6 +15,7 @@ PAGES: Final = (
     *for_everybody.PAGES,
     *providers.PAGES,
     *keys.PAGES,
+    *hooks.PAGES_OF_INSTALLATION,
     *risk.PAGES_OF_INSTALLATION,
     *record.PAGES,
 )

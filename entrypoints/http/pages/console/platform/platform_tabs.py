@@ -22,6 +22,7 @@ TIERS: Final = f"{HOME}/tiers"
 FIELDS: Final = f"{HOME}/fields"
 KEYS: Final = f"{HOME}/keys"
 SIGNING_KEYS: Final = f"{HOME}/signing-keys"
+HOOKS: Final = f"{HOME}/hooks"
 RISK: Final = f"{HOME}/risk"
 PROVIDERS: Final = f"{HOME}/providers"
 AUDIT_LOG: Final = f"{HOME}/audit-log"
@@ -46,6 +47,7 @@ TIERS_TAB: Final = Tab("console.tab.tiers", TIERS, PLATFORM_OWNER, "console.tier
 FIELDS_TAB: Final = Tab("console.tab.fields", FIELDS, PLATFORM_OWNER, "console.platform_fields.title")
 KEYS_TAB: Final = Tab("console.tab.keys", KEYS, PLATFORM_OWNER, "console.platform_keys.title")
 SIGNING_KEYS_TAB: Final = Tab("console.tab.signing_keys", SIGNING_KEYS, PLATFORM_OWNER, "console.installation_keys.title")
+HOOKS_TAB: Final = Tab("console.hook.title", HOOKS, PLATFORM_OWNER, "console.hook.title")
 PROVIDERS_TAB: Final = Tab("console.tab.platform_providers", PROVIDERS, PLATFORM_OWNER, "console.platform_providers.title")
 RISK_TAB: Final = Tab("console.tab.risk", RISK, PLATFORM_OWNER, "console.risk.title_here")
 AUDIT_LOG_TAB: Final = Tab("console.tab.audit_log", AUDIT_LOG, PLATFORM_OWNER, "console.platform_log.title")
@@ -66,7 +68,7 @@ PEOPLE_ENTRY: Final = SideEntry("console.entry.people", (PEOPLE_TAB, OWNERS_TAB,
 PROVIDERS_ENTRY: Final = SideEntry("console.tab.platform_providers", (PROVIDERS_TAB,), icon="sign_in")
 RISK_ENTRY: Final = SideEntry("console.tab.risk", (RISK_TAB,))
 BRAND_ENTRY: Final = SideEntry("console.tab.brand", (TEXTS_TAB, TEXT_APPROVALS_TAB, TERMS_TAB), todos=(PlatformTodo.TEXTS,))
-OPERATION_ENTRY: Final = SideEntry("console.entry.operation", (HEALTH_TAB, SIGNING_KEYS_TAB, KEYS_TAB))
+OPERATION_ENTRY: Final = SideEntry("console.entry.operation", (HEALTH_TAB, SIGNING_KEYS_TAB, KEYS_TAB, HOOKS_TAB))
 AUDIT_LOG_ENTRY: Final = SideEntry("console.entry.audit_log", (AUDIT_LOG_TAB,))
 SETTINGS_ENTRY: Final = SideEntry("console.entry.settings", (SETTINGS_TAB, DOCUMENTS_TAB))
 

@@ -39,7 +39,7 @@ OF_OWNER: Final[Sequence[Place]] = (
     {
         "Directories": ("Providers", "Domains", "SCIM", "Set-up links"),
         "Signing in": ("Sign-ins", "Rules", "Risk", "Held back", "Public providers"),
-        "Events": ("Webhooks", "SIEM"),
+        "Events": ("Webhooks", "SIEM", "Hooks"),
     },
     {
         "Keys": ("Keys", "Trusted issuers"),
@@ -66,7 +66,7 @@ OF_PLATFORM: Final[Sequence[Place]] = (
         "People": ("People", "Owners", "Second factors", "Fields"),
     },
     {"Ways to sign in": (), "Risk": (), "Brand": ("Texts", "Approvals", "Terms")},
-    {"Operation": ("Health", "Signing keys", "Keys"), "Audit log": (), "Settings": ("Settings", "Documents")},
+    {"Operation": ("Health", "Signing keys", "Keys", "Hooks"), "Audit log": (), "Settings": ("Settings", "Documents")},
 )
 # What leads to further pages, in the order of the page.
 LEADS: Final[Mapping[Tab, tuple[Tab, ...]]] = {

@@ -13,6 +13,7 @@ from core.domain.record.events import TargetType
 from core.domain.services.plans import priced
 from core.domain.services.services import AssertionAudience, SecurityProfile, ServiceType, SignInPolicy
 from core.domain.tenancy.domains import JoinPolicy
+from core.domain.tenancy.hooks import HookSilence, HookStands
 from core.domain.tenancy.roles import Capability
 from core.domain.tenancy.sign_in_rules import MfaPolicy
 from core.domain.tokens import TokenAlgorithm
@@ -26,6 +27,7 @@ from entrypoints.http.pages.console.organization.organization_tabs import (
     DIRECTORIES,
     EVENTS,
     HOME,
+    HOOKS,
     KEYS,
     PEOPLE,
     PROPOSALS,
@@ -52,6 +54,8 @@ _FORMS: Final[Sequence[tuple[str, str]]] = (
     ("service.proxy.", "console.proxy"),
     ("service.provisioning.", "console.people_there"),
     ("signal_stream.", "console.signal_streams"),
+    ("hook.", "console.hook"),
+    ("platform.hook.", "console.hook"),
     ("trusted_issuer.", "console.trusted_issuers"),
     ("terms.", "console.terms"),
 )
@@ -88,6 +92,8 @@ _WORDS: Final[Mapping[str, frozenset[str]]] = {
     "into": frozenset(ClaimPlace),
     "permissions": frozenset(Capability),
     "kind": frozenset(("oidc", "saml")),
+    "silence": frozenset(HookSilence),
+    "stands": frozenset(HookStands),
 }
 # What is said in the words of another field.
 _FIELDS: Final[Mapping[str, str]] = {"permissions": "capabilities"}
@@ -194,6 +200,7 @@ _BY_ID: Final[Mapping[str, str]] = {
     TargetType.SUBSCRIPTION: f"{APPLICATIONS}/{{service_slug}}/plans",
     TargetType.WEBHOOK: f"{EVENTS}/{{target_id}}",
     TargetType.SIEM: f"{EVENTS}/siem",
+    TargetType.HOOK: HOOKS,
     TargetType.MANAGEMENT_KEY: f"{KEYS}/{{target_id}}",
     TargetType.SCIM_TOKEN: f"{DIRECTORIES}/scim/{{target_id}}",
     TargetType.UPSTREAM_PROVIDER: f"{DIRECTORIES}/{{target_id}}",

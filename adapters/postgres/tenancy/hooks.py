@@ -1,0 +1,257 @@
+"""Hooks in PostgreSQL: their settings and reports, whom they are asked about, and what they said of a session."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, Final, LiteralString
+
+from psycopg.types.json import Jsonb
+
+from adapters.postgres.columns import AnswerRow, Columns, CountRow, IdRow
+from adapters.postgres.identity.factors.mfa import has_second_factor
+from adapters.postgres.statements import OnStatements, first, only
+from core.domain.identifiers import FlowId, HookId, OrganizationId, ServiceId, SessionId, UserId
+from core.domain.identity.guards.hook_verdicts import VERDICT_LIFETIME, AskingDoor, HookSaid
+from core.domain.tenancy.hooks import MOST_EXCHANGES, Hook, HookExchange, HookReport
+from core.frozen import Frozen
+from ports.tenancy.hooks import AskedHooks, SealedHook
+
+HOOK: Final = Columns(Hook, "hooks", named={"organization": "org_id"})
+EXCHANGE: Final = Columns(HookExchange, "hook_exchanges", named={"hook": "hook_id"}, texts=("sent", "answered"))
+
+
+def _sealed(*, sealed_secret: bytes, previous_sealed_secret: bytes | None, **columns: Any) -> SealedHook:
+    return SealedHook(HOOK.row(**columns), sealed_secret, previous_sealed_secret)
+
+
+def _kept_secret(sealed: bytes | None) -> bytes | None:
+    return sealed
+
+
+class _Standing(Frozen, kw_only=True):
+    slug: str
+    is_owner: bool
+    has_second_factor: bool
+    has_passkey: bool
+    is_new_device: bool
+
+
+def _to_ask(
+    *, slug: str, is_owner: bool, has_second_factor: bool, has_passkey: bool, is_new_device: bool, **columns: Any
+) -> tuple[_Standing, SealedHook]:
+    standing = _Standing(
+        slug=slug, is_owner=is_owner, has_second_factor=has_second_factor, has_passkey=has_passkey, is_new_device=is_new_device
+    )
+    return standing, _sealed(**columns)
+
+
+class HookRows(OnStatements):
+    """Implements `ports.tenancy.hooks.HookStore`."""
+
+    async def find(self, organization: OrganizationId | None) -> Hook | None:
+        return first(await self._statements.ask(HOOK.row, _FIND[organization is None], {"organization": organization}))
+
+    async def hold_installation(self) -> None:
+        await self._statements.tell(_HOLD_INSTALLATION, {})
+
+    async def hold(self, organization: OrganizationId | None) -> Hook | None:
+        return first(await self._statements.ask(HOOK.row, _HOLD[organization is None], {"organization": organization}))
+
+    async def add(self, hook: Hook, sealed_secret: bytes) -> bool:
+        return bool(await self._statements.ask(IdRow, _ADD, {**HOOK.values(hook), "sealed_secret": sealed_secret}))
+
+    async def save(self, hook: Hook) -> None:
+        await self._statements.tell(_SAVE, HOOK.values(hook))
+
+    async def sealed_secret(self, hook: HookId) -> bytes | None:
+        return only(await self._statements.ask_in_order(_kept_secret, "select sealed_secret from hooks where id = %(id)s", {"id": hook}))
+
+    async def replace_secret(self, hook: Hook, sealed: bytes, previous_sealed: bytes | None, previous_until: datetime) -> None:
+        await self._statements.tell(_SAVE, HOOK.values(hook))
+        await self._statements.tell(_ROTATE, {"id": hook.id, "sealed": sealed, "previous": previous_sealed, "until": previous_until})
+
+    async def delete(self, hook: HookId) -> None:
+        await self._statements.tell("delete from hooks where id = %(id)s", {"id": hook})
+
+    async def report(self, hook: HookId) -> HookReport:
+        return first(await self._statements.ask(HookReport, _REPORT, {"id": hook})) or HookReport()
+
+    async def exchanges(self, hook: HookId) -> Sequence[HookExchange]:
+        return await self._statements.ask(EXCHANGE.row, _EXCHANGES, {"hook": hook, "most": MOST_EXCHANGES})
+
+    async def listed_members(self, organization: OrganizationId) -> int:
+        return only(await self._statements.ask(CountRow, _LISTED, {"organization": organization})).count
+
+    async def sealed(self, organization: OrganizationId | None) -> SealedHook | None:
+        return first(await self._statements.ask(_sealed, _SEALED[organization is None], {"organization": organization}))
+
+    async def to_ask(self, door: AskingDoor) -> AskedHooks | None:
+        token = None if door.came is None else door.came.device_token
+        parameters = {
+            "person": door.person,
+            "organization": door.organization,
+            "service": door.service,
+            "consents": door.consents,
+            "device": None if token is None else token.digest(),
+            "before": door.came_after,
+        }
+        rows = await self._statements.ask(_to_ask, _TO_ASK, parameters)
+        if not rows:
+            return None
+        standing = rows[0][0]
+        return AskedHooks(
+            hooks=[hook for _, hook in rows],
+            organization_slug=standing.slug,
+            has_second_factor=standing.has_second_factor,
+            has_passkey=standing.has_passkey,
+            is_new_device=standing.is_new_device,
+            is_owner=standing.is_owner,
+        )
+
+    async def against(self, session: SessionId, person: UserId, organization: OrganizationId, service: ServiceId | None) -> bool:
+        parameters = {"session": session, "person": person, "organization": organization, "service": service}
+        return only(await self._statements.ask(AnswerRow, _AGAINST, parameters)).yes
+
+    async def record(self, exchange: HookExchange) -> None:
+        await self._statements.tell(_RECORD, {**EXCHANGE.values(exchange), "most": MOST_EXCHANGES})
+
+    async def keep_verdicts(self, session: SessionId, said: Sequence[HookSaid], withdrawn: Sequence[HookSaid] = ()) -> None:
+        if not said and not withdrawn:
+            return
+        parameters = {
+            "session": session,
+            "organization": (*said, *withdrawn)[0].organization,
+            "said": Jsonb(kept_verdicts(said)),
+            "withdrawn": [_key(one) for one in withdrawn],
+            "lifetime": VERDICT_LIFETIME,
+        }
+        await self._statements.tell(_KEEP, parameters)
+
+    async def ask_in_flow(self, flow: FlowId, most: int) -> bool:
+        return bool(await self._statements.ask(IdRow, _ASK_IN_FLOW, {"flow": flow, "most": most}))
+
+
+def kept_verdicts(said: Sequence[HookSaid]) -> dict[str, Any]:
+    """The document of the column `hook_verdicts`."""
+    return {_key(one): {"hook": str(one.hook), "at": one.at.timestamp(), "no": one.is_no} for one in said}
+
+
+def _key(one: HookSaid) -> str:
+    return f"{one.counts_as}/{one.organization}"
+
+
+_OF: Final[dict[bool, LiteralString]] = {True: "org_id is null", False: "org_id = %(organization)s"}
+
+_FIND: Final[dict[bool, LiteralString]] = {
+    installation: f"select {HOOK.names} from hooks where {which} and point = 'sign_in'" for installation, which in _OF.items()
+}
+_HOLD: Final[dict[bool, LiteralString]] = {installation: f"{found} for no key update" for installation, found in _FIND.items()}
+
+_SECRETS: Final = """
+           hooks.sealed_secret,
+           case when hooks.previous_until > now() then hooks.previous_sealed_secret end as previous_sealed_secret"""
+
+_SEALED: Final[dict[bool, LiteralString]] = {
+    installation: f"select {HOOK.names}, {_SECRETS} from hooks where {which} and point = 'sign_in' and sealed_secret is not null"
+    for installation, which in _OF.items()
+}
+
+# The key of the lock is a number of its own.
+_HOLD_INSTALLATION: Final = "select pg_advisory_xact_lock(hashtext('hooks of the installation'))"
+
+_ADD: Final[LiteralString] = f"""
+    insert into hooks ({HOOK.into("sealed_secret")}) values ({HOOK.inserted("sealed_secret")})
+        on conflict do nothing
+ returning id
+"""
+
+_SAVE: Final[LiteralString] = f"""
+    update hooks
+       set {HOOK.changes("id", "organization", "created_at")},
+           asked = case when since = %(since)s then asked else 0 end,
+           silent = case when since = %(since)s then silent else 0 end,
+           refused = case when since = %(since)s then refused else 0 end,
+           factors = case when since = %(since)s then factors else 0 end,
+           milliseconds = case when since = %(since)s then milliseconds else 0 end,
+           slowest = case when since = %(since)s then slowest else 0 end
+     where id = %(id)s
+"""
+
+_ROTATE: Final = """
+    update hooks
+       set sealed_secret = %(sealed)s, previous_sealed_secret = %(previous)s, previous_until = %(until)s
+     where id = %(id)s
+"""
+
+_REPORT: Final = "select asked, silent, refused, factors, milliseconds, slowest from hooks where id = %(id)s"
+
+_EXCHANGES: Final[LiteralString] = f"""
+    select {EXCHANGE.names} from hook_exchanges where hook_id = %(hook)s order by at desc, id desc limit %(most)s
+"""
+
+_LISTED: Final = "select count(*) as count from memberships where org_id = %(organization)s and own_since is null"
+
+# The rule about owners stands in `hooks_keep_out`, too: a test compares the two.
+_TO_ASK: Final[LiteralString] = f"""
+    select organizations.slug, hooks_let_in_owner(%(person)s, %(organization)s) as is_owner,
+           {has_second_factor("%(person)s::uuid")} as has_second_factor,
+           exists (select from passkeys where passkeys.user_id = %(person)s) as has_passkey,
+           not exists (
+               select
+                 from devices
+                 join login_events on login_events.user_id = devices.user_id and login_events.device_id = devices.id
+                where devices.token_digest = %(device)s and devices.user_id = %(person)s and devices.revoked_at is null
+                  and login_events.organization_id = %(organization)s and login_events.success
+                  and login_events.created_at < coalesce(%(before)s::timestamptz, now())
+           ) as is_new_device,
+           {HOOK.names}, {_SECRETS}
+      from hooks
+      join organizations on organizations.id = %(organization)s
+     where (hooks.org_id = %(organization)s or hooks.org_id is null) and hooks.point = 'sign_in'
+       and hooks.sealed_secret is not null
+       and (%(consents)s or hooks_hear_of(%(person)s, %(organization)s, %(service)s))
+     order by hooks.org_id nulls first
+"""
+
+_AGAINST: Final = "select hooks_keep_out(%(session)s, %(person)s, %(organization)s, %(service)s, true) is not null as yes"
+
+_RECORD: Final[LiteralString] = f"""
+    with counted as (
+             update hooks
+                set asked = asked + 1,
+                    silent = silent + (%(outcome)s = 'silent')::integer,
+                    refused = refused + (%(outcome)s = 'no')::integer,
+                    factors = factors + (%(outcome)s in ('second_factor', 'passkey'))::integer,
+                    milliseconds = hooks.milliseconds + %(milliseconds)s,
+                    slowest = greatest(slowest, %(milliseconds)s)
+              where id = %(hook)s and not %(is_test)s and since <= %(at)s
+          returning id
+         ),
+         added as (
+             insert into hook_exchanges ({EXCHANGE.into()})
+             select {EXCHANGE.inserted()} from hooks where hooks.id = %(hook)s
+          returning id
+         )
+  delete from hook_exchanges
+   where hook_id = %(hook)s
+     and id in (select id from hook_exchanges where hook_id = %(hook)s order by at desc, id desc offset %(most)s - 1)
+"""
+
+# A session of the same device in the organization was opened from a sign-in in this browser, perhaps without an end in common.
+# What is older than its life opens nothing more, and a no stands until the hook says something else.
+_KEEP: Final = """
+    update sessions
+       set hook_verdicts = nullif((
+               select coalesce(jsonb_object_agg(kept.key, kept.value), '{}')
+                 from jsonb_each(coalesce(sessions.hook_verdicts, '{}') - %(withdrawn)s::text[] || %(said)s::jsonb) as kept
+                where (kept.value ->> 'no')::boolean
+                   or to_timestamp((kept.value ->> 'at')::double precision) > now() - %(lifetime)s
+           ), '{}')
+      from sessions as asked
+     where asked.id = %(session)s and sessions.user_id = asked.user_id and sessions.revoked_at is null
+       and (sessions.id = asked.id
+            or sessions.organization_id = %(organization)s and sessions.device_id = asked.device_id and sessions.impersonator_id is null)
+"""
+
+_ASK_IN_FLOW: Final = """
+    update flows set hooks_asked = hooks_asked + 1 where id = %(flow)s and hooks_asked < %(most)s returning id
+"""

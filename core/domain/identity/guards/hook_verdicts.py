@@ -1,0 +1,172 @@
+"""What hooks have said of a sign-in, as the session keeps it. A hook only makes a sign-in stricter: its yes opens nothing that a rule for
+risk has closed, so its verdicts stand apart from those of rules.
+"""
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Final
+from uuid import UUID
+
+from core.domain.errors import Forbidden
+from core.domain.formats import Json
+from core.domain.identifiers import FlowId, HookId, OrganizationId, ServiceId, SessionId, UserId
+from core.domain.identity.devices import Client
+from core.frozen import Frozen
+
+# How long a hook's yes opens doors that give something new. A session that is older is led to a way in, where hooks are asked.
+VERDICT_LIFETIME: Final = timedelta(hours=12)
+
+
+class HookReason(StrEnum):
+    """Why a hook says no. People read our words for it, in their language, and none of the hook's own."""
+
+    DEVICE = "device"
+    PLACE = "place"
+    HOUR = "hour"
+    ACCOUNT = "account"
+    TOO_MANY = "too_many"
+    ADMINISTRATOR = "administrator"
+
+
+class HookFactor(StrEnum):
+    """What a hook asks for, as a rule for risk does."""
+
+    SECOND_FACTOR = "second_factor"
+    PASSKEY = "passkey"
+
+    def is_shown(self, authenticated_by: tuple[str, ...]) -> bool:
+        """A passkey states `hwk` or `swk` (RFC 8176)."""
+        if self is HookFactor.SECOND_FACTOR:
+            return "mfa" in authenticated_by
+        return not _OF_PASSKEYS.isdisjoint(authenticated_by)
+
+
+_OF_PASSKEYS: Final = frozenset({"hwk", "swk"})
+
+
+class AskingDoor(Frozen, kw_only=True):
+    """A way in of an organization, at which hooks are asked, and who comes there after every factor, terms and consent."""
+
+    person: UserId
+    organization: OrganizationId
+    service: ServiceId | None = None
+    application: Mapping[str, Json] | None = None
+    """How the application is called. Where none is named, a hook hears `sub`, way and factors alone."""
+    scopes: tuple[str, ...] = ()
+    told: Mapping[str, Json]
+    """What the application may see of the person."""
+    way: str
+    authenticated_by: tuple[str, ...]
+    consents: bool = False
+    """The person is about to use the application by an act of theirs, which is not written yet."""
+    session: SessionId | None = None
+    """It keeps what the hooks say. None for a sign-in whose session does not exist yet."""
+    flow: FlowId | None = None
+    came: Client | None = None
+    """Who has just signed in, where the organization's own log shows it. None for what goes on from a session."""
+    came_after: datetime | None = None
+    """A device is known by sign-ins that led to the organization before this moment."""
+
+
+class HookSaid(Frozen, kw_only=True):
+    """The verdict of one hook about a session, for one organization. `counts_as` names the hook as its owner has let it count: a hook that
+    was changed since counts as another, and has no verdicts.
+    """
+
+    hook: HookId
+    counts_as: UUID
+    organization: OrganizationId
+    at: datetime
+    is_no: bool = False
+
+
+class HookVerdict(Frozen, kw_only=True):
+    """What all hooks together say of one sign-in."""
+
+    said: tuple[HookSaid, ...] = ()
+    """What the session keeps."""
+    withdrawn: tuple[HookSaid, ...] = ()
+    """Hooks that ask for more than the session shows: an earlier yes of theirs stands no longer."""
+    no: HookReason | None = None
+    owes: HookFactor | None = None
+    """What the sign-in has not shown."""
+    can_show: bool = False
+    """The person has what the hook asks for, so a sign-in can show it."""
+    is_silent: bool = False
+    """A hook did not answer, and its owner wants nobody let in then."""
+
+    @property
+    def lets_in(self) -> bool:
+        return self.no is None and self.owes is None and not self.is_silent
+
+    def require_let_in(self) -> None:
+        """Raises `RefusedByHook`."""
+        if not self.lets_in:
+            raise RefusedByHook(self)
+
+
+NO_HOOKS: Final = HookVerdict()
+
+
+class RefusedByHook(Forbidden):
+    """A hook of the organization, or of the installation, keeps this sign-in out of the organization."""
+
+    def __init__(self, verdict: HookVerdict) -> None:
+        message, words = _said(verdict)
+        super().__init__(message, words=words)
+        self.verdict = verdict
+
+
+class NotAskedYet(Forbidden):
+    """The organization has a hook, and it has not let this session in, or not lately: a way in asks it."""
+
+    text = "This organization checks each sign-in: come in through POST /api/organizations/SLUG/select, or sign in to its application again"
+
+    def __init__(self, slug: str = "") -> None:
+        self.slug = slug
+        super().__init__(words="hook_unasked")
+
+
+class KeptOutByHook(Forbidden):
+    """A hook has said no about the sign-in that a session goes back to. Nobody is asked here, so nobody says why."""
+
+    text = "The organization has refused this sign-in: sign in again"
+
+    def __init__(self) -> None:
+        super().__init__(words="hook_kept_out")
+
+
+def _said(verdict: HookVerdict) -> tuple[str, str]:
+    if verdict.no is not None:
+        return f"The organization has refused this sign-in: {_REASONS[verdict.no]}", f"hook_refused_{verdict.no}"
+    if verdict.owes is not None:
+        return _OWED[verdict.owes], f"hook_{verdict.owes}"
+    return "The organization checks each sign-in, and the check does not answer: try again later", "hook_silent"
+
+
+_REASONS: Final = {
+    HookReason.DEVICE: "it lets nobody in from this device",
+    HookReason.PLACE: "it lets nobody in from this place",
+    HookReason.HOUR: "it lets nobody in at this hour",
+    HookReason.ACCOUNT: "it does not let this account in",
+    HookReason.TOO_MANY: "there were too many sign-ins",
+    HookReason.ADMINISTRATOR: "ask your administrator",
+}
+_OWED: Final = {
+    HookFactor.SECOND_FACTOR: "The organization asks for a second factor at this sign-in",
+    HookFactor.PASSKEY: "The organization asks for a passkey at this sign-in: sign in with your passkey",
+}
+
+
+def stricter(one: HookVerdict, other: HookVerdict) -> HookVerdict:
+    """Both together. The first is the installation's, and its reason is said where both say no."""
+    owing = other if other.owes is HookFactor.PASSKEY or one.owes is None else one
+    return HookVerdict(
+        said=one.said + other.said,
+        withdrawn=one.withdrawn + other.withdrawn,
+        no=one.no or other.no,
+        owes=owing.owes,
+        can_show=owing.can_show,
+        is_silent=one.is_silent or other.is_silent,
+    )

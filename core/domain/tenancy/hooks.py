@@ -1,0 +1,446 @@
+"""Hooks: an address of an organization, or of the installation, that is asked before a sign-in. A hook only makes a sign-in stricter.
+
+A hook begins in shadow: it is asked, what it says is recorded, and nothing counts. Each change puts it back there. An owner lets it count,
+once they have seen for a while what it would do.
+"""
+
+import json
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from hashlib import sha256
+from typing import Final
+from uuid import UUID
+
+from core.domain.errors import BadRequest, Conflict
+from core.domain.formats import Json
+from core.domain.identifiers import HookId, OrganizationId
+from core.domain.identity.guards.hook_verdicts import AskingDoor, HookFactor, HookReason
+from core.domain.outbound import NotADestination, OutboundDestination, destination, is_public
+from core.domain.record.events import Actor, Event, Target, differences
+from core.frozen import Frozen, replace
+
+DEFAULT_SECONDS: Final = 2
+MOST_SECONDS: Final = 5
+LONGEST_ANSWER: Final = 64 * 1024
+# What an owner has to see before a hook may count: so many questions, or this time.
+ENOUGH_QUESTIONS: Final = 100
+ENOUGH_TIME: Final = timedelta(hours=1)
+MOST_EXCHANGES: Final = 50
+# How often one flow asks a hook. A hook that always asks for another factor must not hold anybody in a circle.
+MOST_ASKED_IN_FLOW: Final = 3
+
+
+class HookPoint(StrEnum):
+    """Where a hook is asked."""
+
+    SIGN_IN = "sign_in"
+
+
+class HookSilence(StrEnum):
+    """What happens when a hook does not answer, answers too late, or says what nobody understands."""
+
+    GO_ON = "go_on"
+    REFUSE = "refuse"
+
+
+class HookStands(StrEnum):
+    """Whether what a hook says decides."""
+
+    SHADOW = "shadow"
+    COUNTS = "counts"
+
+
+class HookDraft(Frozen, kw_only=True):
+    """What an owner says of a hook."""
+
+    address: str
+    silence: HookSilence
+    seconds: int = DEFAULT_SECONDS
+
+
+class Hook(HookDraft, kw_only=True):
+    id: HookId
+    organization: OrganizationId | None
+    """None for the installation's."""
+    point: HookPoint = HookPoint.SIGN_IN
+    counts_as: UUID | None = None
+    """New each time that an owner lets the hook count, so that verdicts from before a change count no more. None in shadow."""
+    since: datetime
+    """Since when the hook stands exactly as it is."""
+    secret_made_at: datetime | None
+    """None for one that has arrived from another installation: nobody asks it before an owner gives it a secret."""
+    created_at: datetime
+    updated_at: datetime
+
+    @property
+    def stands(self) -> HookStands:
+        return HookStands.SHADOW if self.counts_as is None else HookStands.COUNTS
+
+    @property
+    def digest(self) -> str:
+        """Of what an owner says yes to when they let the hook count."""
+        settled = (self.id, self.organization, self.point, self.address, self.silence, self.seconds, self.since, self.secret_made_at)
+        return _digest([str(one) for one in settled])
+
+
+class HookReport(Frozen, kw_only=True):
+    """What a hook has said since it stands as it is."""
+
+    asked: int = 0
+    silent: int = 0
+    refused: int = 0
+    factors: int = 0
+    """How often it asked for a factor."""
+    milliseconds: int = 0
+    """All questions together."""
+    slowest: int = 0
+
+    @property
+    def mean(self) -> int:
+        return self.milliseconds // self.asked if self.asked else 0
+
+    @property
+    def digest(self) -> str:
+        """By the length of each number: a hook is asked again while its owner reads, and that alone must not refuse the owner's word. What
+        the report has not shown at all, or is ten times as much by now, does.
+        """
+        return _digest([str(_length(one)) for one in (self.silent, self.refused, self.factors)])
+
+
+NOTHING_ASKED: Final = HookReport()
+
+
+def _length(count: int) -> int:
+    return len(str(count)) if count else 0
+
+
+def _digest(parts: list[str]) -> str:
+    return sha256(json.dumps(parts).encode()).hexdigest()
+
+
+class HookTooNew(Conflict):
+    text = "The hook has to stand in shadow for an hour, or for a hundred questions, before it may count"
+
+    def __init__(self) -> None:
+        super().__init__(words="hook_too_new")
+
+
+class HookSeenDiffers(Conflict):
+    text = "The hook, or what its report shows, has changed since you looked: look once more"
+
+    def __init__(self) -> None:
+        super().__init__(words="hook_seen_differs")
+
+
+class HookWithoutSecret(Conflict):
+    text = "The hook has no secret, so nobody asks it: give it a new one first"
+
+    def __init__(self) -> None:
+        super().__init__(words="hook_without_secret")
+
+
+def checked_draft(draft: HookDraft) -> HookDraft:
+    """Raises `BadRequest`."""
+    hook_destination(draft.address)
+    hook_seconds(draft.seconds)
+    return draft
+
+
+def hook_seconds(seconds: int) -> int:
+    """Raises `BadRequest`."""
+    if not 1 <= seconds <= MOST_SECONDS:
+        raise BadRequest(f"seconds: from 1 to {MOST_SECONDS}", words="field_bounds", values={"least": 1, "most": MOST_SECONDS})
+    return seconds
+
+
+def hook_destination(text: str) -> OutboundDestination:
+    """Plain http is for an address that the operator has allowed, with no name server and no foreign wire between. Raises `BadRequest`."""
+    try:
+        found = destination(text)
+    except NotADestination as refusal:
+        raise BadRequest(f"address: {refusal}", words="web_address") from None
+    if found.scheme != "https" and (found.address is None or is_public(found.address)):
+        raise BadRequest("address: must start with https://", words="web_address")
+    return found
+
+
+def changed(before: Hook, draft: HookDraft, now: datetime) -> Hook:
+    """Any change puts the hook in shadow. The same settings change nothing."""
+    if (before.address, before.silence, before.seconds) == (draft.address, draft.silence, draft.seconds):
+        return before
+    after = replace(before, address=draft.address, silence=draft.silence, seconds=draft.seconds)
+    return in_shadow(after, now)
+
+
+def in_shadow(hook: Hook, now: datetime) -> Hook:
+    """Its verdicts count no more, and its report begins anew."""
+    return replace(hook, counts_as=None, since=now, updated_at=now)
+
+
+def may_count(hook: Hook, report: HookReport, now: datetime) -> bool:
+    return hook.secret_made_at is not None and (report.asked >= ENOUGH_QUESTIONS or now - hook.since >= ENOUGH_TIME)
+
+
+def let_count(hook: Hook, report: HookReport, *, seen: str, seen_report: str, counts_as: UUID, now: datetime) -> Hook:
+    """The owner's word, about the hook and the report that the owner has seen (docs/decisions/0109-the-owners-word.md). Raises
+    `HookSeenDiffers`, `HookWithoutSecret`, `HookTooNew`.
+    """
+    if seen != hook.digest or seen_report != report.digest:
+        raise HookSeenDiffers
+    if hook.stands is HookStands.COUNTS:
+        return hook
+    if hook.secret_made_at is None:
+        raise HookWithoutSecret
+    if not may_count(hook, report, now):
+        raise HookTooNew
+    return replace(hook, counts_as=counts_as, updated_at=now)
+
+
+class HookQuestion(Frozen, kw_only=True):
+    """What a hook hears. Each part is what the application, or the organization, may know anyhow."""
+
+    door: AskingDoor
+    organization_slug: str
+    address: str | None = None
+    country: str | None = None
+    new_device: bool | None = None
+    """None where the organization has not seen the sign-in."""
+
+    def body(self, hook: Hook, id: UUID, at: datetime) -> bytes:  # noqa: A002 - the field's own name
+        door = self.door
+        said: dict[str, Json] = {
+            "point": hook.point.value,
+            "id": str(id),
+            "at": at.astimezone(UTC).isoformat().replace("+00:00", "Z"),
+            "hook": str(hook.id),
+            "organization": {"id": str(door.organization), "slug": self.organization_slug},
+            "application": door.application,
+            "scopes": list(door.scopes),
+            "user": {"sub": str(door.person)} if door.application is None else door.told,
+            "way": door.way,
+            "factors": list(door.authenticated_by),
+        }
+        if door.application is not None and self.address is not None:
+            said["network"] = {"address": self.address, "country": self.country}
+        if door.application is not None and self.new_device is not None:
+            said["device"] = {"is_new": self.new_device}
+        return json.dumps(said, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+class HookAnswer(Frozen):
+    """Go on, unless one of them is there."""
+
+    no: HookReason | None = None
+    owes: HookFactor | None = None
+
+    @property
+    def word(self) -> str:
+        if self.no is not None:
+            return "no"
+        return "go_on" if self.owes is None else self.owes.value
+
+
+class HookSilent(Exception):
+    """A hook gave no answer that counts. `why` is a word of a closed list, for the report and metrics."""
+
+    def __init__(self, why: str) -> None:
+        self.why = why
+        super().__init__(why)
+
+
+# Why a hook is silent, besides the words of `ports.outbound.Failure`.
+INVALID: Final = "invalid_answer"
+REFUSED_STATUS: Final = "status"
+TOO_LONG: Final = "answer_too_long"
+RESTING: Final = "resting"
+CROWDED: Final = "crowded"
+ASKED_ENOUGH: Final = "asked_enough"
+UNREADABLE: Final = "secret_unreadable"
+
+
+def answer_of(status: int, content_type: str, body: bytes) -> HookAnswer:
+    """Whatever is not said exactly as the guide has it is no answer: a hook that we understand by half could let in whom it means to
+    refuse. Raises `HookSilent`.
+    """
+    if status != 200:
+        raise HookSilent(REFUSED_STATUS)
+    if len(body) > LONGEST_ANSWER:
+        raise HookSilent(TOO_LONG)
+    if content_type.partition(";")[0].strip().lower() != "application/json":
+        raise HookSilent(INVALID)
+    try:
+        said = json.loads(body, object_pairs_hook=_each_once, parse_constant=_no_constant)
+    except (ValueError, RecursionError):
+        raise HookSilent(INVALID) from None
+    if not isinstance(said, dict) or not isinstance(said.get("decision"), str):
+        raise HookSilent(INVALID)
+    decision = said.pop("decision")
+    if decision == "no":
+        return _refusal(said)
+    if said:
+        raise HookSilent(INVALID)
+    if decision == "go_on":
+        return HookAnswer()
+    try:
+        return HookAnswer(owes=HookFactor(decision))
+    except ValueError:
+        raise HookSilent(INVALID) from None
+
+
+def _refusal(said: dict[str, Json]) -> HookAnswer:
+    if set(said) != {"reason"} or not isinstance(said["reason"], str):
+        raise HookSilent(INVALID)
+    try:
+        return HookAnswer(no=HookReason(said["reason"]))
+    except ValueError:
+        raise HookSilent(INVALID) from None
+
+
+def _each_once(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
+    said = dict(pairs)
+    if len(said) != len(pairs):
+        raise ValueError
+    return said
+
+
+def _no_constant(constant: str) -> Json:
+    raise ValueError(constant)
+
+
+class HookExchange(Frozen, kw_only=True):
+    """One question and its answer, as the recorder keeps it: with every text masked, so that it shows the form and no person."""
+
+    id: UUID
+    hook: HookId
+    at: datetime
+    milliseconds: int
+    outcome: str
+    """`go_on`, `second_factor`, `passkey`, `no` or `silent`."""
+    why: str = ""
+    """The reason of a no, or of a silence."""
+    counted: bool
+    is_test: bool = False
+    sent: str
+    answered: str = ""
+
+
+LONGEST_KEPT: Final = 2000
+# Texts of ours that name nobody, by the field that they stand in.
+_KEPT_FIELDS: Final = frozenset({"point", "way", "decision", "reason", "factors", "scopes"})
+
+
+def masked(body: bytes) -> str:
+    """The body with each text replaced by its length, but for the words of this interface. Nothing of a body that is no JSON."""
+    try:
+        said = json.loads(body)
+        text = json.dumps(_masked(said, keeps=False), ensure_ascii=False)
+    except (ValueError, RecursionError):
+        return f"… ({len(body)} bytes)"
+    return text if len(text) <= LONGEST_KEPT else text[: LONGEST_KEPT - 1] + "…"
+
+
+def _masked(said: Json, *, keeps: bool) -> Json:
+    if isinstance(said, Mapping):
+        # A name is a text, too: an answer may carry an address there.
+        return {name if name in _NAMES else _hidden(name): _masked(one, keeps=name in _KEPT_FIELDS) for name, one in said.items()}
+    if isinstance(said, list):
+        return [_masked(one, keeps=keeps) for one in said]
+    if isinstance(said, str):
+        return said if keeps and said in _WORDS else _hidden(said)
+    return said if isinstance(said, bool) or said is None else 0
+
+
+def _hidden(text: str) -> str:
+    return f"***{len(text)}"
+
+
+_NAMES: Final = frozenset(
+    [
+        *(
+            "point",
+            "id",
+            "at",
+            "hook",
+            "organization",
+            "slug",
+            "application",
+            "client_id",
+            "name",
+            "scopes",
+            "user",
+            "sub",
+            "way",
+            "factors",
+        ),
+        *("network", "address", "country", "device", "is_new", "decision", "reason", "email"),
+    ]
+)
+_WORDS: Final = frozenset(
+    [
+        *(*HookPoint, *HookReason, *HookFactor, "go_on", "no", "password", "passkey", "sign_in_link", "pwd", "mfa", "otp", "hwk", "swk"),
+        *("user", "openid", "email", "profile", "offline_access", "session", "provider", "link", "code"),
+    ]
+)
+
+
+def hook_created(hook: Hook, actor: Actor) -> Event:
+    return _event("hook.created", hook, actor, _facts(hook))
+
+
+def hook_updated(before: Hook, after: Hook, actor: Actor) -> Event:
+    details: dict[str, Json] = {"host": _host(after), **differences(_facts(before), _facts(after)), "stands": after.stands.value}
+    if before.address != after.address:
+        details["address_changed"] = True
+    return _event("hook.updated", after, actor, details)
+
+
+def hook_secret_rotated(hook: Hook, actor: Actor) -> Event:
+    return _event("hook.secret_rotated", hook, actor, {"host": _host(hook)})
+
+
+def hook_counts(hook: Hook, report: HookReport, actor: Actor) -> Event:
+    """It tells what the owner has said yes to."""
+    shown: dict[str, Json] = {"asked": report.asked, "silent": report.silent, "refused": report.refused, "factors": report.factors}
+    return _event("hook.counts", hook, actor, {**_facts(hook), "digest": hook.digest, **shown})
+
+
+def hook_in_shadow(hook: Hook, actor: Actor) -> Event:
+    return _event("hook.in_shadow", hook, actor, _facts(hook))
+
+
+def hook_deleted(hook: Hook, actor: Actor) -> Event:
+    return _event("hook.deleted", hook, actor, _facts(hook))
+
+
+def hook_tested(hook: Hook, actor: Actor) -> Event:
+    return _event("hook.tested", hook, actor, {"host": _host(hook)})
+
+
+def _facts(hook: Hook) -> Mapping[str, Json]:
+    """The event has no address, because it may contain a token of the receiver."""
+    return {
+        "point": hook.point.value,
+        "host": _host(hook),
+        "silence": hook.silence.value,
+        "seconds": hook.seconds,
+        "stands": hook.stands.value,
+    }
+
+
+def _host(hook: Hook) -> str:
+    return hook_destination(hook.address).host
+
+
+def _event(name: str, hook: Hook, actor: Actor, details: Mapping[str, Json]) -> Event:
+    # An event of the installation is for platform owners alone.
+    kind = name if hook.organization is not None else f"platform.{name}"
+    return Event(kind, actor, Target("hook", str(hook.id)), hook.organization, details)
+
+
+def hook_context(hook: HookId) -> str:
+    return f"hooks.sealed_secret:{hook}"
+
+
+def previous_hook_context(hook: HookId) -> str:
+    return f"hooks.previous_sealed_secret:{hook}"

@@ -1,0 +1,222 @@
+"""The hook before a sign-in, of an organization or the installation: what it is asked and when, what it has said, and whether it counts."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from core.domain.tenancy.hooks import HookSilence, HookStands
+from core.frozen import Frozen
+from entrypoints.http.machinery.endpoints import Endpoint
+from entrypoints.http.pages.console.cells import Tone, code, copied, in_words, number, sentence, state, when, words, yes_or_no
+from entrypoints.http.pages.console.forms import Asked, Choice, shape
+from entrypoints.http.pages.console.lists import latest_of
+from entrypoints.http.pages.console.navigation import PagePosition
+from entrypoints.http.pages.console.organization import organization_tabs
+from entrypoints.http.pages.console.platform import platform_tabs
+from entrypoints.http.pages.console.resource_pages import pages
+from entrypoints.http.pages.console.resources import Act, Ending, Resource, Section
+from entrypoints.http.pages.console.visit import PageVisit
+from entrypoints.http.routes.tenancy.hooks import (
+    activate_installation_sign_in_hook,
+    activate_sign_in_hook,
+    disable_installation_sign_in_hook,
+    disable_sign_in_hook,
+    get_installation_sign_in_hook,
+    get_sign_in_hook,
+    list_installation_sign_in_hook_exchanges,
+    list_sign_in_hook_exchanges,
+    remove_installation_sign_in_hook,
+    remove_sign_in_hook,
+    rotate_installation_sign_in_hook_secret,
+    rotate_sign_in_hook_secret,
+    set_installation_sign_in_hook,
+    set_sign_in_hook,
+    test_installation_sign_in_hook,
+    test_sign_in_hook,
+)
+from ports.texts import Text
+
+_SECRET: Final = "secret"  # noqa: S105 - the name of a field
+_STANDS: Final[Mapping[str, tuple[str, Tone]]] = {
+    HookStands.SHADOW: ("console.hook.shadow", Tone.WARN),
+    HookStands.COUNTS: ("console.hook.counts", Tone.GOOD),
+}
+_OUTCOMES: Final[Mapping[str, tuple[str, Tone]]] = {
+    "go_on": ("console.hook_exchanges.go_on", Tone.GOOD),
+    "second_factor": ("console.hook_exchanges.second_factor", Tone.PLAIN),
+    "passkey": ("console.hook_exchanges.passkey", Tone.PLAIN),
+    "no": ("console.hook_exchanges.no", Tone.WARN),
+    "silent": ("console.hook_exchanges.silent", Tone.BAD),
+}
+_FIGURES: Final = (
+    number("report.asked", "console.hook.asked"),
+    number("report.silent", "console.hook.silent"),
+    number("report.refused", "console.hook.refused"),
+    number("report.factors", "console.hook.factors"),
+    number("report.mean_milliseconds", "console.hook.mean"),
+    number("report.slowest_milliseconds", "console.hook.slowest"),
+)
+_SETTINGS: Final = (
+    code("address", "console.hook.address"),
+    words("silence", HookSilence, "console.hook.silence"),
+    number("seconds", "console.hook.seconds"),
+)
+
+
+async def _silences(visit: PageVisit) -> Sequence[Choice]:
+    return [Choice(one.value, in_words("silence", one, visit.text)) for one in HookSilence]
+
+
+def _kind(one: Any, text: Text) -> str:
+    return (
+        text("console.hook_exchanges.test")
+        if one.is_test
+        else text("console.hook_exchanges.counted" if one.counted else "console.hook.shadow")
+    )
+
+
+class HookPages(Frozen, kw_only=True):
+    """The pages of one keeper. Both share their texts."""
+
+    name: str
+    """For the names of the handlers."""
+    at: str
+    position: PagePosition
+    get: Endpoint
+    change: Endpoint
+    remove: Endpoint
+    rotate: Endpoint
+    count: Endpoint
+    shadow: Endpoint
+    attempt: Endpoint
+    exchanges: Endpoint
+
+    def resources(self) -> tuple[Resource, Resource]:
+        told = Resource(
+            name=f"{self.name}_exchanges",
+            texts="hook_exchanges",
+            position=self.position,
+            at=f"{self.at}/exchanges",
+            listed=self.exchanges,
+            is_log=True,
+            columns=(
+                when("at", "console.field.happened_at"),
+                state("outcome", _OUTCOMES, "console.hook_exchanges.outcome"),
+                code("why", "console.hook_exchanges.why"),
+                sentence(_kind, "console.hook_exchanges.kind"),
+                number("milliseconds", "console.hook_exchanges.milliseconds"),
+                code("answered", "console.hook_exchanges.answered"),
+            ),
+            parameter="exchange_id",
+            called=lambda one: f"{one.at:%Y-%m-%d %H:%M:%S}",
+            titled=lambda visit, one: visit.text("console.hook_exchanges.named", called=f"{one.at:%Y-%m-%d %H:%M:%S}"),
+            state=(lambda one: one.outcome, _OUTCOMES.__getitem__),
+            facts=(
+                when("at", "console.field.happened_at"),
+                code("why", "console.hook_exchanges.why"),
+                sentence(_kind, "console.hook_exchanges.kind"),
+                number("milliseconds", "console.hook_exchanges.milliseconds"),
+                code("sent", "console.hook_exchanges.sent"),
+                code("answered", "console.hook_exchanges.answered"),
+                copied("id"),
+            ),
+            crumbs=lambda visit: ((visit.text("console.hook.title"), visit.here(self.at)),),
+        )
+        return self._hook(told), told
+
+    def _hook(self, told: Resource) -> Resource:
+        async def latest(visit: PageVisit, hook: Any) -> Mapping[str, Any]:
+            return {"latest": await latest_of(told, visit), "listed_only": hook.listed_only, "needs_secret": not hook.has_secret}
+
+        return Resource(
+            name=self.name,
+            texts="hook",
+            position=self.position,
+            at=self.at,
+            is_single=True,
+            listed=self.get,
+            of_record=lambda hook: None if hook.id is None else hook,
+            columns=(
+                *_SETTINGS,
+                *_FIGURES,
+                when("since", "console.hook.since"),
+                yes_or_no("has_secret", "console.hook.has_secret", good=True),
+                code("digest", "console.hook.digest"),
+                when("created_at"),
+                when("updated_at"),
+            ),
+            state=(lambda hook: hook.stands, _STANDS.__getitem__),
+            sections=(
+                Section(
+                    "change",
+                    shape(
+                        self.change,
+                        Asked("address", label="console.hook.address", hint="console.hook.address_hint"),
+                        Asked("silence", choices=_silences, label="console.hook.silence", hint="console.hook.silence_hint"),
+                        Asked("seconds", label="console.hook.seconds", hint="console.hook.seconds_hint"),
+                    ),
+                    whole=True,
+                    # Undoing would bring back settings without the shadow in which the former ones were seen.
+                    undone=False,
+                    fixed=lambda hook: {"digest": None if hook is None else hook.digest},
+                    secret=_SECRET,
+                ),
+            ),
+            acts=(
+                Act(
+                    "count",
+                    self.count,
+                    asks=True,
+                    kind="",
+                    shows=lambda hook: hook.stands is HookStands.SHADOW and hook.has_secret and hook.report.may_count,
+                    facts=(*_SETTINGS, *_FIGURES, when("since", "console.hook.since")),
+                    seen=lambda hook: str(hook.report.digest),
+                ),
+                Act(
+                    "try",
+                    self.attempt,
+                    shows=lambda hook: bool(hook.has_secret),
+                    said=lambda tried: (tried.success, f"{tried.why or tried.outcome}, {tried.milliseconds} ms"),
+                ),
+                Act("shadow", self.shadow, shows=lambda hook: hook.stands is HookStands.COUNTS),
+                Act("rotate-secret", self.rotate, asks=True, secret=_SECRET),
+            ),
+            ending=Ending(self.remove),
+            below=(("console.hook_exchanges.title", told.at, self.exchanges),),
+            template="organization/hooks/hook.html",
+            more=latest,
+            also=(self.exchanges,),
+        )
+
+
+_OF_ORGANIZATION: Final = HookPages(
+    name="hook",
+    at=organization_tabs.HOOKS,
+    position=organization_tabs.position(organization_tabs.EVENTS_ENTRY, organization_tabs.HOOKS_TAB),
+    get=get_sign_in_hook,
+    change=set_sign_in_hook,
+    remove=remove_sign_in_hook,
+    rotate=rotate_sign_in_hook_secret,
+    count=activate_sign_in_hook,
+    shadow=disable_sign_in_hook,
+    attempt=test_sign_in_hook,
+    exchanges=list_sign_in_hook_exchanges,
+)
+_OF_INSTALLATION: Final = HookPages(
+    name="installation_hook",
+    at=platform_tabs.HOOKS,
+    position=platform_tabs.position(platform_tabs.OPERATION_ENTRY, platform_tabs.HOOKS_TAB),
+    get=get_installation_sign_in_hook,
+    change=set_installation_sign_in_hook,
+    remove=remove_installation_sign_in_hook,
+    rotate=rotate_installation_sign_in_hook_secret,
+    count=activate_installation_sign_in_hook,
+    shadow=disable_installation_sign_in_hook,
+    attempt=test_installation_sign_in_hook,
+    exchanges=list_installation_sign_in_hook_exchanges,
+)
+
+HOOK, EXCHANGES = _OF_ORGANIZATION.resources()
+INSTALLATION_HOOK, INSTALLATION_EXCHANGES = _OF_INSTALLATION.resources()
+
+PAGES: Final = (*pages(HOOK), *pages(EXCHANGES))
+PAGES_OF_INSTALLATION: Final = (*pages(INSTALLATION_HOOK), *pages(INSTALLATION_EXCHANGES))

@@ -1,0 +1,444 @@
+"""The hook that is asked before a sign-in: an organization's, which its owners set, and the installation's, which platform owners do."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Annotated, Any, Final
+from uuid import UUID
+
+import msgspec
+
+from core.domain.errors import BadRequest, Conflict
+from core.domain.identity.proofs import StepUp
+from core.domain.outbound import LONGEST_URL
+from core.domain.tenancy.hooks import DEFAULT_SECONDS, MOST_SECONDS, HookDraft, HookExchange, HookPoint, HookSilence, HookStands
+from core.domain.tenancy.members import Member
+from core.domain.tenancy.roles import Capability
+from core.usecases.tenancy.hooks import HookWithSecret, ShownHook
+from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery.answers import NO_BODY, NoBody
+from entrypoints.http.machinery.callers import OWNER_IN_PERSON, PLATFORM_OWNER, able
+from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.endpoints import Endpoints, endpoint
+from entrypoints.http.machinery.fields import SHOWN_ONCE, OrganizationPath, example
+from entrypoints.http.machinery.limits import CREDENTIALS, UNLIMITED
+
+_TAGS: Final = ("hooks",)
+_HOOK: Final = "/api/organizations/{org_slug}/hooks/sign-in"
+_HOOK_OF_INSTALLATION: Final = "/api/platform/hooks/sign-in"
+_SEES: Final = able(Capability.WEBHOOKS_MANAGE, impersonated=True)
+_DIGEST: Final = "9f2c4d4c86a1d0c5f2a0b3b8a3d7e9f1c2b3a4958677869504132231f0e1d2c3"
+_SEEN: Final = f"{_DIGEST}.4f53cda18c2baa0c0354bb5f9a3ecbe5ed12ab4d8e11ba873c2f11161202b945"
+
+_Address = Annotated[
+    str, msgspec.Meta(extra_json_schema={"maxLength": LONGEST_URL, "format": "uri"}, examples=["https://checks.example.org/sign-in"])
+]
+_Silence = Annotated[HookSilence, example("go_on")]
+_Seconds = Annotated[int, msgspec.Meta(extra_json_schema={"minimum": 1, "maximum": MOST_SECONDS}), example(DEFAULT_SECONDS)]
+_Masked = Annotated[str, example('{"point": "sign_in", "user": {"sub": "***36"}, "way": "password", "factors": ["pwd"]}')]
+
+
+class HookBody(msgspec.Struct, frozen=True, kw_only=True):
+    """The address that is asked before a sign-in, and what happens when it does not answer."""
+
+    address: _Address
+    """The address that questions are sent to: an `https` URL."""
+    silence: _Silence
+    """What happens to a sign-in when no answer comes, or one that nobody understands: `go_on` or `refuse`."""
+    seconds: _Seconds = DEFAULT_SECONDS
+    """How long the answer may take: 1 to 5 seconds."""
+    digest: Annotated[str, msgspec.Meta(max_length=64), example(_DIGEST)] | None = None
+    """The `digest` of the settings that you have seen; null while there is no hook. If they are others by now, the answer is 409."""
+
+
+class SeenReport(msgspec.Struct, frozen=True, kw_only=True):
+    """What the owner says yes to."""
+
+    digest: Annotated[str, msgspec.Meta(max_length=129), example(_SEEN)]
+    """The `digest` of the report: of the settings, and of what the report shows. If either is another by now, the answer is 409."""
+
+
+class HookReportRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """What the hook has said since it stands exactly as it is."""
+
+    asked: Annotated[int, example(120)]
+    """How often it was asked."""
+    silent: Annotated[int, example(2)]
+    """How often no answer came that counts."""
+    refused: Annotated[int, example(3)]
+    """How often it said no."""
+    factors: Annotated[int, example(5)]
+    """How often it asked for a second factor or a passkey."""
+    mean_milliseconds: Annotated[int, example(48)]
+    """How long an answer took on average."""
+    slowest_milliseconds: Annotated[int, example(310)]
+    """How long the slowest answer took."""
+    may_count: Annotated[bool, example(True)]
+    """Whether an owner may let the hook count by now: after 100 questions, or an hour in shadow."""
+    digest: Annotated[str, example(_SEEN)]
+    """The digest of the settings and of what this report shows. An owner who lets the hook count sends it back. It stays the same while
+    the figures differ little.
+    """
+
+
+class HookRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """The hook, without its secret; its fields are null while there is none."""
+
+    id: UUID | None
+    """The hook's id."""
+    point: Annotated[HookPoint, example("sign_in")]
+    """Where the hook is asked: before a sign-in."""
+    address: _Address | None
+    """The address that questions are sent to."""
+    silence: _Silence | None
+    """What happens to a sign-in when no answer comes."""
+    seconds: _Seconds | None
+    """How long the answer may take, in seconds."""
+    stands: Annotated[HookStands, example("shadow")] | None
+    """`shadow`: the hook is asked, what it says is recorded, and nothing follows. `counts`: what it says decides."""
+    since: datetime | None
+    """Since when the hook stands exactly as it is."""
+    has_secret: Annotated[bool, example(True)]
+    """Whether there is a secret that signs the questions. A hook without one, which has arrived with its organization, is not asked."""
+    listed_only: Annotated[int, example(0)]
+    """How many members your organization merely lists: the hook does not hear of them until they confirm or allow an application."""
+    report: HookReportRecord | None
+    """What the hook has said since then."""
+    digest: Annotated[str, example(_DIGEST)] | None
+    """The digest of these settings. An owner who changes them sends it back."""
+    created_at: datetime | None
+    """When the hook was made."""
+    updated_at: datetime | None
+    """When it was changed last."""
+
+
+class HookSecretRecord(HookRecord, frozen=True, kw_only=True):
+    """The hook, with its secret if it has a new one."""
+
+    secret: Annotated[str, SHOWN_ONCE, example("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo=")] | None
+    """The secret that signs the questions. No other answer shows it. Null if the hook keeps the one that it has."""
+
+
+class HookExchangeRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """A question and its answer, with every text masked by its length: they show the form, and no person."""
+
+    id: UUID
+    """The id of the question, which the receiver has got as `id`, too."""
+    at: datetime
+    """When the hook was asked."""
+    milliseconds: Annotated[int, example(48)]
+    """How long it took."""
+    outcome: Annotated[str, example("go_on")]
+    """`go_on`, `second_factor`, `passkey`, `no` or `silent`."""
+    why: Annotated[str, example("place")] | None
+    """The reason of a no, or why there was no answer."""
+    counted: Annotated[bool, example(False)]
+    """Whether the answer counted. In shadow none does."""
+    is_test: Annotated[bool, example(False)]
+    """Whether an owner has tried the hook with made-up data."""
+    sent: _Masked
+    """What was sent."""
+    answered: Annotated[str, example('{"decision": "go_on"}')] | None
+    """What was answered; null if nothing was."""
+
+
+class HookTrialRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """What the hook has said to a question about nobody."""
+
+    success: Annotated[bool, example(True)]
+    """Whether an answer came that counts."""
+    outcome: Annotated[str, example("go_on")]
+    """`go_on`, `second_factor`, `passkey`, `no` or `silent`."""
+    why: Annotated[str, example("place")] | None
+    """The reason of a no, or why there was no answer."""
+    milliseconds: Annotated[int, example(48)]
+    """How long it took."""
+
+
+@endpoint.get(_HOOK, caller=_SEES, keys=True, verb="hook get", tags=_TAGS)
+async def get_sign_in_hook(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> HookRecord:
+    """Get the hook that an organization has asked before a sign-in
+
+    The hook is asked last, after every factor, and may only make a sign-in stricter. The report says how often it was silent, and how slow.
+    """
+    return _record(await postern.tenancy.hooks.get(call.caller.organization))
+
+
+@endpoint.put(
+    _HOOK, caller=OWNER_IN_PERSON, limit=CREDENTIALS, step_up=StepUp.ACCOUNT, refuses=(BadRequest, Conflict), verb="hook set", tags=_TAGS
+)
+async def set_sign_in_hook(call: Call[HookBody, None, OrganizationPath, Member], postern: Postern) -> HookSecretRecord:
+    """Have an address asked before each sign-in to your organization, or change it
+
+    Only an owner can do this. A new hook, and one that has changed, stands in shadow: it is asked, what it says is recorded, and nothing
+    follows before an owner lets it count. Answers of before the change count no more. The answer has a `secret` if the hook is new: verify
+    `webhook-signature` with it, after Standard Webhooks. The hook hears of members by an act of their own, and of people who have allowed
+    the application themselves, and of each what the application may see.
+    """
+    return _with_secret(await postern.tenancy.hooks.put(call.caller, _draft(call.body), call.actor, seen=call.body.digest))
+
+
+@endpoint.delete(_HOOK, status=204, caller=OWNER_IN_PERSON, limit=UNLIMITED, step_up=StepUp.ACCOUNT, verb="hook remove", tags=_TAGS)
+async def remove_sign_in_hook(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> NoBody:
+    """Delete the hook of an organization
+
+    Only an owner can do this. Nobody is asked any more, and what the hook has said counts no more.
+    """
+    await postern.tenancy.hooks.delete(call.caller, call.actor)
+    return NO_BODY
+
+
+@endpoint.post(
+    f"{_HOOK}/rotate-secret", caller=OWNER_IN_PERSON, limit=CREDENTIALS, step_up=StepUp.ACCOUNT, verb="hook rotate-secret", tags=_TAGS
+)
+async def rotate_sign_in_hook_secret(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> HookSecretRecord:
+    """Give the hook of an organization a new secret
+
+    Only an owner can do this. For 24 hours, `webhook-signature` carries a second signature by the previous secret.
+    """
+    return _with_secret(await postern.tenancy.hooks.rotate_secret(call.caller, call.actor))
+
+
+@endpoint.post(
+    f"{_HOOK}/count",
+    caller=OWNER_IN_PERSON,
+    limit=UNLIMITED,
+    step_up=StepUp.ACCOUNT,
+    refuses=(BadRequest, Conflict),
+    verb="hook count",
+    tags=_TAGS,
+)
+async def activate_sign_in_hook(call: Call[SeenReport, None, OrganizationPath, Member], postern: Postern) -> HookRecord:
+    """Let the hook of an organization count
+
+    Only an owner can do this, after 100 questions or an hour in shadow, for the settings and the report whose
+    `digest` they send: if either is another by now, the answer is 409. From then on a sign-in without its answer does not come in, and an
+    open session is led to a sign-in. Owners get in whatever it says.
+    """
+    return _record(await postern.tenancy.hooks.let_count(call.caller, call.actor, seen=call.body.digest))
+
+
+@endpoint.post(f"{_HOOK}/shadow", caller=OWNER_IN_PERSON, limit=UNLIMITED, step_up=StepUp.ACCOUNT, verb="hook shadow", tags=_TAGS)
+async def disable_sign_in_hook(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> HookRecord:
+    """Put the hook of an organization in shadow
+
+    Only an owner can do this. The hook is asked, and nothing it says counts, nor anything it has said. May be repeated.
+    """
+    return _record(await postern.tenancy.hooks.put_in_shadow(call.caller, call.actor))
+
+
+@endpoint.post(f"{_HOOK}/try", caller=OWNER_IN_PERSON, limit=CREDENTIALS, refuses=(Conflict,), verb="hook try", tags=_TAGS)
+async def test_sign_in_hook(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> HookTrialRecord:
+    """Try the hook of an organization with made-up data
+
+    Only an owner can do this. The hook is asked about a person whom there is not, and nothing follows from what it says.
+    """
+    return _trial(await postern.tenancy.hooks.test(call.caller, call.actor))
+
+
+@endpoint.get(f"{_HOOK}/exchanges", caller=_SEES, keys=True, verb="hook exchanges", tags=_TAGS)
+async def list_sign_in_hook_exchanges(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> Sequence[HookExchangeRecord]:
+    """List what the hook of an organization was asked and what it answered, the newest first
+
+    These are the last fifty, of a week at most. Each text in them is replaced by its length, so they name nobody.
+    """
+    return [_exchange(one) for one in await postern.tenancy.hooks.exchanges(call.caller.organization)]
+
+
+@endpoint.get(_HOOK_OF_INSTALLATION, caller=PLATFORM_OWNER, verb="installation-hook get", tags=_TAGS)
+async def get_installation_sign_in_hook(_call: Call, postern: Postern) -> HookRecord:
+    """Get the hook that the installation has asked before a sign-in
+
+    It is asked before the organization's, about the same people. Its no closes the organization that the sign-in leads to, and nothing
+    else. At the base address no hook is asked.
+    """
+    return _record(await postern.tenancy.hooks.get(None))
+
+
+@endpoint.put(
+    _HOOK_OF_INSTALLATION,
+    caller=PLATFORM_OWNER,
+    limit=CREDENTIALS,
+    step_up=StepUp.ACCOUNT,
+    refuses=(BadRequest, Conflict),
+    verb="installation-hook set",
+    tags=_TAGS,
+)
+async def set_installation_sign_in_hook(call: Call[HookBody], postern: Postern) -> HookSecretRecord:
+    """Have an address asked before each sign-in to any organization, or change it
+
+    A new hook, and one that has changed, stands in shadow, as an organization's does. The answer has a `secret` if the hook is new.
+    """
+    return _with_secret(await postern.tenancy.hooks.put(None, _draft(call.body), call.actor, seen=call.body.digest))
+
+
+@endpoint.delete(
+    _HOOK_OF_INSTALLATION,
+    status=204,
+    caller=PLATFORM_OWNER,
+    limit=UNLIMITED,
+    step_up=StepUp.ACCOUNT,
+    verb="installation-hook remove",
+    tags=_TAGS,
+)
+async def remove_installation_sign_in_hook(call: Call, postern: Postern) -> NoBody:
+    """Delete the hook of the installation
+
+    Nobody is asked any more, and what the hook has said counts no more.
+    """
+    await postern.tenancy.hooks.delete(None, call.actor)
+    return NO_BODY
+
+
+@endpoint.post(
+    f"{_HOOK_OF_INSTALLATION}/rotate-secret",
+    caller=PLATFORM_OWNER,
+    limit=CREDENTIALS,
+    step_up=StepUp.ACCOUNT,
+    verb="installation-hook rotate-secret",
+    tags=_TAGS,
+)
+async def rotate_installation_sign_in_hook_secret(call: Call, postern: Postern) -> HookSecretRecord:
+    """Give the hook of the installation a new secret
+
+    For 24 hours, `webhook-signature` carries a second signature by the previous secret.
+    """
+    return _with_secret(await postern.tenancy.hooks.rotate_secret(None, call.actor))
+
+
+@endpoint.post(
+    f"{_HOOK_OF_INSTALLATION}/count",
+    caller=PLATFORM_OWNER,
+    limit=UNLIMITED,
+    step_up=StepUp.ACCOUNT,
+    refuses=(BadRequest, Conflict),
+    verb="installation-hook count",
+    tags=_TAGS,
+)
+async def activate_installation_sign_in_hook(call: Call[SeenReport], postern: Postern) -> HookRecord:
+    """Let the hook of the installation count
+
+    After 100 questions or an hour in shadow, for the settings and the report whose `digest` you send: if either is another by now, the
+    answer is 409.
+    """
+    return _record(await postern.tenancy.hooks.let_count(None, call.actor, seen=call.body.digest))
+
+
+@endpoint.post(
+    f"{_HOOK_OF_INSTALLATION}/shadow",
+    caller=PLATFORM_OWNER,
+    limit=UNLIMITED,
+    step_up=StepUp.ACCOUNT,
+    verb="installation-hook shadow",
+    tags=_TAGS,
+)
+async def disable_installation_sign_in_hook(call: Call, postern: Postern) -> HookRecord:
+    """Put the hook of the installation in shadow
+
+    The hook is asked, and nothing it says counts, nor anything it has said. May be repeated.
+    """
+    return _record(await postern.tenancy.hooks.put_in_shadow(None, call.actor))
+
+
+@endpoint.post(
+    f"{_HOOK_OF_INSTALLATION}/try",
+    caller=PLATFORM_OWNER,
+    limit=CREDENTIALS,
+    refuses=(Conflict,),
+    verb="installation-hook try",
+    tags=_TAGS,
+)
+async def test_installation_sign_in_hook(call: Call, postern: Postern) -> HookTrialRecord:
+    """Try the hook of the installation with made-up data
+
+    The hook is asked about a person whom there is not, and nothing follows from what it says.
+    """
+    return _trial(await postern.tenancy.hooks.test(None, call.actor))
+
+
+@endpoint.get(f"{_HOOK_OF_INSTALLATION}/exchanges", caller=PLATFORM_OWNER, verb="installation-hook exchanges", tags=_TAGS)
+async def list_installation_sign_in_hook_exchanges(_call: Call, postern: Postern) -> Sequence[HookExchangeRecord]:
+    """List what the hook of the installation was asked and what it answered, the newest first
+
+    These are the last fifty, of a week at most. Each text in them is replaced by its length, so they name nobody.
+    """
+    return [_exchange(one) for one in await postern.tenancy.hooks.exchanges(None)]
+
+
+# The OpenAPI document has them among the endpoints of the installation.
+OF_INSTALLATION: Final = Endpoints(
+    [
+        get_installation_sign_in_hook,
+        set_installation_sign_in_hook,
+        remove_installation_sign_in_hook,
+        rotate_installation_sign_in_hook_secret,
+        activate_installation_sign_in_hook,
+        disable_installation_sign_in_hook,
+        test_installation_sign_in_hook,
+        list_installation_sign_in_hook_exchanges,
+    ]
+)
+
+
+def _draft(body: HookBody) -> HookDraft:
+    return HookDraft(address=body.address, silence=body.silence, seconds=body.seconds)
+
+
+_NOTHING: Final[Mapping[str, Any]] = dict.fromkeys(
+    ("id", "address", "silence", "seconds", "stands", "since", "report", "digest", "created_at", "updated_at")
+)
+
+
+def _record(shown: ShownHook | None) -> HookRecord:
+    return HookRecord(**_fields(shown))
+
+
+def _with_secret(made: HookWithSecret) -> HookSecretRecord:
+    return HookSecretRecord(**_fields(made.shown), secret=None if made.secret is None else made.secret.reveal())
+
+
+def _fields(shown: ShownHook | None) -> Mapping[str, Any]:
+    if shown is None:
+        return {**_NOTHING, "point": HookPoint.SIGN_IN, "has_secret": False, "listed_only": 0}
+    hook = shown.hook
+    return {
+        "id": hook.id,
+        "point": hook.point,
+        "address": hook.address,
+        "silence": hook.silence,
+        "seconds": hook.seconds,
+        "stands": hook.stands,
+        "since": hook.since,
+        "has_secret": hook.secret_made_at is not None,
+        "listed_only": shown.listed_only,
+        "report": HookReportRecord(
+            asked=shown.report.asked,
+            silent=shown.report.silent,
+            refused=shown.report.refused,
+            factors=shown.report.factors,
+            mean_milliseconds=shown.report.mean,
+            slowest_milliseconds=shown.report.slowest,
+            may_count=shown.may_count,
+            digest=shown.seen,
+        ),
+        "digest": hook.digest,
+        "created_at": hook.created_at,
+        "updated_at": hook.updated_at,
+    }
+
+
+def _exchange(one: HookExchange) -> HookExchangeRecord:
+    return HookExchangeRecord(
+        id=one.id,
+        at=one.at,
+        milliseconds=one.milliseconds,
+        outcome=one.outcome,
+        why=one.why or None,
+        counted=one.counted,
+        is_test=one.is_test,
+        sent=one.sent,
+        answered=one.answered or None,
+    )
+
+
+def _trial(tried: HookExchange) -> HookTrialRecord:
+    return HookTrialRecord(success=tried.outcome != "silent", outcome=tried.outcome, why=tried.why or None, milliseconds=tried.milliseconds)

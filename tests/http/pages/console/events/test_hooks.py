@@ -1,0 +1,92 @@
+"""The page of the hook before a sign-in: an owner enters its address, tries it, reads what it would have done, and lets it count."""
+
+import pytest
+
+from tests.http.pages.console.conftest import HOME, ConsoleScene
+from tests.http.tenancy.hooks.scene import GO_ON, saying
+from tests.receiver import Receiver, receiving
+
+AT = "/events/hooks"
+
+
+async def added(console: ConsoleScene, receiver: Receiver) -> str:
+    """The secret, which the page shows once."""
+    await console.at(AT)
+    await console.submit(f"{AT}/change", address=f"http://127.0.0.1:{receiver.port}/", silence="go_on", seconds="2")
+    (secret,) = [word for word in console.tab.page.text.split() if word.startswith("whsec_")]
+    console.log.remember(secret)
+    return secret
+
+
+async def test_an_owner_adds_a_hook_tries_it_and_lets_it_count(console: ConsoleScene) -> None:
+    async with receiving(saying(GO_ON)) as receiver:
+        tab = await console.at(AT)
+        assert "No hook is asked" in tab.page.text
+        assert f"{HOME}{AT}" in (await console.at("/events")).page.links
+        secret = await added(console, receiver)
+        tab = await console.at(AT)
+        assert secret not in tab.page.text
+        assert "In shadow" in tab.page.text
+        assert f"{HOME}{AT}/count" not in tab.page.links, "nobody has seen yet what it would do"
+        tab = await console.submit(f"{AT}/try")
+        assert "go_on" in tab.page.text
+        assert len(receiver.calls) == 1
+        assert "Tried by hand" in (await console.at(f"{AT}/exchanges")).page.text
+        console.people.change("update hooks set since = since - interval '1 hour'")
+        await console.at(f"{AT}/count")
+        assert f"http://127.0.0.1:{receiver.port}/" in console.tab.page.text
+        tab = await console.submit(f"{AT}/count")
+        assert "what it says decides from now on" in tab.page.text
+        assert "Counts" in tab.page.text
+        await console.at(AT)
+        # Each change puts it in shadow.
+        await console.submit(f"{AT}/change", silence="refuse")
+        tab = await console.at(AT)
+        assert "In shadow" in tab.page.text
+        assert "Refuse the sign-in" in tab.page.text
+
+
+async def test_what_has_changed_since_the_page_was_shown_does_not_count(console: ConsoleScene) -> None:
+    async with receiving(saying(GO_ON)) as receiver:
+        await added(console, receiver)
+        console.people.change("update hooks set since = since - interval '1 hour'")
+        await console.at(f"{AT}/count")
+        console.people.change("update hooks set refused = 3, asked = 3")
+        tab = await console.submit(f"{AT}/count")
+        assert tab.status == 409
+        assert "has changed since you looked" in tab.page.text
+        assert console.people.rows("select counts_as from hooks") == [{"counts_as": None}]
+
+
+async def test_the_page_says_of_whom_the_hook_does_not_hear(console: ConsoleScene) -> None:
+    async with receiving(saying(GO_ON)) as receiver:
+        await added(console, receiver)
+        console.tenants.join(console.people.add(), console.acme, listed=True)
+        assert "1 member is only listed" in (await console.at(AT)).page.text
+        console.tenants.join(console.people.add(), console.acme, listed=True)
+        assert "2 members are only listed: the hook does not hear of them until" in (await console.at(AT)).page.text
+        console.people.change("update hooks set sealed_secret = null, secret_made_at = null")
+        assert "It is not asked before you give it a new secret" in (await console.at(AT)).page.text
+
+
+async def test_a_new_secret_and_the_end_ask_first(console: ConsoleScene) -> None:
+    async with receiving(saying(GO_ON)) as receiver:
+        former = await added(console, receiver)
+        await console.at(f"{AT}/rotate-secret")
+        tab = await console.submit(f"{AT}/rotate-secret")
+        (secret,) = [word for word in tab.page.text.split() if word.startswith("whsec_")]
+        console.log.remember(secret)
+        assert secret != former
+        await console.at(f"{AT}/end")
+        tab = await console.submit(f"{AT}/end")
+        assert "No hook is asked" in tab.page.text
+
+
+@pytest.mark.parametrize("role", ["admin", "member"])
+async def test_nobody_else_sees_a_button(console: ConsoleScene, role: str) -> None:
+    async with receiving(saying(GO_ON)) as receiver:
+        await added(console, receiver)
+    tab = await console.colleague(role).open(f"{HOME}{AT}")
+    assert tab.status == (200 if role == "admin" else 403)
+    forms = [one.action for one in tab.page.forms if AT in (one.action or "")]
+    assert forms == []

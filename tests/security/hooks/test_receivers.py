@@ -1,0 +1,202 @@
+"""Hooks that hang, drip, fail, flood, redirect inside and hang up: the outcome is the one that their owner has chosen, within their time,
+and nobody else waits.
+"""
+
+from statistics import quantiles
+from typing import Final
+
+import pytest
+import trio
+
+from tests.http.federation.arriving import Arriving
+from tests.http.people import Person
+from tests.http.tenants import Tenant
+from tests.receiver import Answer, Call, answering, endlessly, hanging_up, trickling
+from tests.security.hooks.hooked import GO_ON, Hooks, saying
+
+
+async def hanging(_stream: trio.abc.Stream, _call: Call) -> bool:
+    while True:
+        await trio.sleep(60)
+
+
+async def half(stream: trio.abc.Stream, _call: Call) -> bool:
+    await stream.send_all(b'HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 100\r\n\r\n{"decision": "go')
+    return False
+
+
+GIGABYTE: Final = endlessly(
+    b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 1000000000\r\n\r\n", b'{"decision": "go_on"}' * 50_000
+)
+JSON: Final = "content-type: application/json"
+BAD_DAYS: Final[dict[str, tuple[Answer, str]]] = {
+    "hangs": (hanging, "timeout"),
+    "drips": (trickling, "timeout"),
+    "fails": (answering(500), "status"),
+    "sends a gigabyte": (GIGABYTE, "answer_too_long"),
+    "redirects inside": (answering(302, b"", "location: http://169.254.169.254/latest/meta-data/"), "status"),
+    "closes in the middle": (half, "malformed_answer"),
+    "hangs up": (hanging_up, "connection_failed"),
+}
+LIES: Final = {
+    "no JSON": (b"go on", JSON),
+    "another type": (b'{"decision": "go_on"}', "content-type: text/plain"),
+    "another word": (b'{"decision": "allow"}', JSON),
+    "a word too much": (b'{"decision": "go_on", "let_in": true}', JSON),
+    "twice": (b'{"decision": "no", "reason": "hour", "decision": "go_on"}', JSON),
+    "no reason": (b'{"decision": "no"}', JSON),
+    "a reason of its own": (b'{"decision": "no", "reason": "<b>Call 0900</b>"}', JSON),
+    "a list": (b'["go_on"]', JSON),
+    "deep": (b"[" * 60_000, JSON),
+    "not a number": (b'{"decision": "go_on", "x": NaN}', JSON),
+}
+
+
+def member(arriving: Arriving, tenant: Tenant | None = None) -> Person:
+    return arriving.tenants.join(arriving.people.proved(), tenant or arriving.acme)
+
+
+async def select(arriving: Arriving, person: Person, slug: str = "acme") -> int:
+    return (await arriving.request("POST", f"/api/organizations/{slug}/select", by=person)).status
+
+
+@pytest.mark.parametrize("silence", ["go_on", "refuse"])
+@pytest.mark.parametrize("day", BAD_DAYS)
+async def test_the_declared_silence_each_time(arriving: Arriving, hooks: Hooks, day: str, silence: str) -> None:
+    answer, why = BAD_DAYS[day]
+    grace = member(arriving)
+    async with hooks.of(arriving.acme, answer, silence=silence) as hooked:
+        began = trio.current_time()
+        assert await select(arriving, grace) == (200 if silence == "go_on" else 403)
+        assert trio.current_time() - began < 5
+        (exchange,) = await hooked.exchanges()
+        assert exchange.outcome == "silent"
+        assert exchange.why in {why, "connection_failed", "malformed_answer"} if day in {"closes in the middle", "hangs up"} else why
+        # One of several services: a silence never stands as a no.
+        hooked.say(GO_ON)
+        assert await select(arriving, grace) == 200
+
+
+@pytest.mark.parametrize("lie", LIES)
+async def test_what_is_not_said_exactly_is_no_answer(arriving: Arriving, hooks: Hooks, lie: str) -> None:
+    body, kind = LIES[lie]
+    grace = member(arriving)
+    async with hooks.of(arriving.acme, answering(200, body, kind)) as hooked:
+        refused = await arriving.request("POST", "/api/organizations/acme/select", by=grace)
+        assert refused.status == 403
+        assert "0900" not in refused.body.decode()
+        (exchange,) = await hooked.exchanges()
+        assert (exchange.outcome, exchange.why) == ("silent", "invalid_answer")
+        assert "0900" not in exchange.answered
+
+
+async def test_a_hook_that_fails_five_times_rests_and_tries_once_a_minute(arriving: Arriving, hooks: Hooks) -> None:
+    grace = member(arriving)
+    async with hooks.of(arriving.acme, answering(500)) as hooked:
+        for _ in range(7):
+            assert await select(arriving, grace) == 403
+        assert len(hooked.heard) == 5
+        assert [one.why for one in (await hooked.exchanges())[:2]] == ["resting", "resting"]
+        # A changed hook is another to the breaker, and begins anew.
+        hooked.say(GO_ON)
+        await hooked.change()
+        await hooked.count()
+        assert await select(arriving, grace) == 200
+
+
+async def test_no_connection_is_held_while_hooks_are_asked(arriving: Arriving, hooks: Hooks) -> None:
+    """More people wait for the hook than the pool has connections, and a person elsewhere does not wait."""
+    crowd = [member(arriving) for _ in range(18)]
+    globex = arriving.tenants.add("globex")
+    elsewhere = arriving.tenants.join(arriving.people.proved(), globex)
+    ended: list[int] = []
+
+    async def one(person: Person) -> None:
+        ended.append(await select(arriving, person))
+
+    async with hooks.of(arriving.acme, hanging, seconds=5) as hooked, trio.open_nursery() as nursery:
+        for person in crowd:
+            nursery.start_soon(one, person)
+        await hooked.receiver.until(len(crowd))
+        assert await select(arriving, elsewhere, "globex") == 200
+        assert ended == []
+        rows = arriving.people.rows(
+            "select state from pg_stat_activity where datname = current_database() and state = 'idle in transaction'"
+        )
+        assert rows == []
+        nursery.cancel_scope.cancel()
+
+
+async def test_more_than_twenty_of_an_organization_at_once_are_silence(arriving: Arriving, hooks: Hooks) -> None:
+    crowd = [member(arriving) for _ in range(25)]
+    async with hooks.of(arriving.acme, hanging, silence="go_on", seconds=2) as hooked:
+        got: list[int] = []
+
+        async def one(person: Person) -> None:
+            got.append(await select(arriving, person))
+
+        async with trio.open_nursery() as nursery:
+            for person in crowd:
+                nursery.start_soon(one, person)
+        assert got == [200] * 25
+        assert len(hooked.heard) <= 20
+        assert {one.why for one in await hooked.exchanges()} == {"timeout", "crowded"}
+
+
+async def timed(arriving: Arriving, person: Person, times: list[float]) -> None:
+    began = trio.current_time()
+    assert await select(arriving, person, "quiet") == 200
+    times.append(trio.current_time() - began)
+
+
+async def test_fifty_bad_hooks_and_two_hundred_sign_ins_slow_nobody_else(arriving: Arriving, hooks: Hooks) -> None:
+    """Others' way in, in turns beside the crowd and alone: p90 at most 1.5 times as long, and none fails."""
+    quiet = arriving.tenants.add("quiet")
+    others = [member(arriving, quiet) for _ in range(40)]
+    bad = [arriving.tenants.add(f"bad-{number}") for number in range(50)]
+    people = [(tenant, member(arriving, tenant)) for tenant in bad for _ in range(4)]
+    alone: list[float] = []
+    beside: list[float] = []
+    answers = [answer for answer, _ in BAD_DAYS.values()]
+    outcomes: list[int] = []
+
+    async def theirs(tenant: Tenant, person: Person) -> None:
+        outcomes.append(await select(arriving, person, tenant.slug))
+
+    waits = {"hangs", "drips"}
+    quick = sum(4 for number in range(50) if list(BAD_DAYS)[number % len(answers)] not in waits)
+    async with trio.open_nursery() as held:
+
+        async def hold(tenant: Tenant, answer: Answer, task_status: trio.TaskStatus[None]) -> None:
+            async with hooks.of(tenant, answer, seconds=5, silence="go_on"):
+                task_status.started()
+                await trio.sleep_forever()
+
+        for number, tenant in enumerate(bad):
+            await held.start(hold, tenant, answers[number % len(answers)])
+        for person in others:
+            await timed(arriving, person, alone)
+        async with trio.open_nursery() as crowd:
+            for tenant, person in people:
+                crowd.start_soon(theirs, tenant, person)
+            # What is measured is what hooks do to others, and not what two hundred sign-ins do: those whose hooks fail at once are through.
+            while len(outcomes) < quick:
+                await trio.sleep(0.01)
+            for person in others:
+                await timed(arriving, person, beside)
+        held.cancel_scope.cancel()
+    assert outcomes == [200] * 200
+    slow, usual = quantiles(beside, n=10)[-1], quantiles(alone, n=10)[-1]
+    # A moment more, as other tests may run on this machine.
+    assert slow <= 1.5 * usual + 0.02, f"p90 alone {usual * 1000:.1f} ms, beside {slow * 1000:.1f} ms"
+
+
+async def test_the_guarded_client_calls_no_address_inside(arriving: Arriving, hooks: Hooks) -> None:
+    grace = member(arriving)
+    async with hooks.of(arriving.acme, GO_ON) as hooked:
+        arriving.people.change("update hooks set address = 'https://169.254.169.254/hook' where id = %s", hooked.hook.id)
+        assert await select(arriving, grace) == 403
+        (exchange,) = await hooked.exchanges()
+        assert exchange.why == "address_not_allowed"
+        hooked.receiver.answer = saying(GO_ON)
+        assert hooked.heard == []
