@@ -78,6 +78,7 @@ PLATFORM: Final = ConsolePlace(
     ),
     change=OWN_ORGANIZATIONS,
     search=SEARCH,
+    settings=SETTINGS_TAB,
 )
 
 
