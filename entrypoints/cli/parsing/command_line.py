@@ -122,7 +122,7 @@ def command_line(words: Sequence[str] = ()) -> argparse.ArgumentParser:
     add_size_command(commands)
     add_verb_commands(commands)
     add_files_command(commands)
-    explain = command(commands, "explain", "explain", "explain an error of OAuth or OpenID Connect, from a file or standard input")
+    explain = command(commands, "explain", "explaining", "explain an error of OAuth or OpenID Connect, from a file or standard input")
     add_json(explain)
     explain.add_argument("file", nargs="?", default="-", help="the file with the error; standard input by default")
     explain.set_defaults(without_settings=True)

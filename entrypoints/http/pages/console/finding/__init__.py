@@ -18,7 +18,7 @@ from entrypoints.http.machinery.answers import Answer
 from entrypoints.http.machinery.browsers import BROWSER, BoundForm, token_for
 from entrypoints.http.machinery.limits import SUGGESTIONS
 from entrypoints.http.pages import shipped_pages
-from entrypoints.http.pages.console.finding.subjects import SUBJECTS, Subject, SubjectKind, found_among, question_of
+from entrypoints.http.pages.console.finding.subjects import SUBJECTS, KnownSubject, SubjectKind, found_among, question_of
 from entrypoints.http.pages.console.navigation import ConsolePlace, PagePosition, address
 from entrypoints.http.pages.console.visit import AnyCall, Head, Page, PageVisit
 
@@ -82,13 +82,13 @@ def _line(one: Any, place: str, path: Mapping[str, str]) -> FoundLine:
     return FoundLine(one.name, above or one.slug or "", address(place, {**path, **values}))
 
 
-async def subjects_for(visit: PageVisit, place: ConsolePlace, sought: str) -> Sequence[Subject]:
+async def subjects_for(visit: PageVisit, place: ConsolePlace, sought: str) -> Sequence[KnownSubject]:
     """What the text asks for among what needs no look into the database, and the reader may open. What answers best comes first."""
     question = question_of(sought, visit.text("console.search.small_words"))
     return found_among(await SUBJECTS.of(place, visit.call.language), question, visit.call.caller)
 
 
-def lines_of(visit: PageVisit, subjects: Iterable[Subject]) -> Sequence[FoundLine]:
+def lines_of(visit: PageVisit, subjects: Iterable[KnownSubject]) -> Sequence[FoundLine]:
     """One line an address: several subjects may stand on one page. A guide's address has no part of the path."""
     found: dict[tuple[str, str], FoundLine] = {}
     for one in subjects:

@@ -47,7 +47,7 @@ class SubjectKind(IntEnum):
     DOCUMENTATION = 5
 
 
-class Subject(Frozen):
+class KnownSubject(Frozen):
     kind: SubjectKind
     title: str
     """In the reader's language."""
@@ -71,7 +71,7 @@ class Subject(Frozen):
         return all(admits(rule, caller) for rule in self.rules)
 
 
-class Question(Frozen):
+class TypedQuestion(Frozen):
     """What somebody typed, as the subjects are compared with it."""
 
     squashed: str
@@ -97,11 +97,11 @@ def _words_in(text: str) -> str:
     return " ".join(["", plain, *joined, ""])
 
 
-def question_of(text: str, small_words: str) -> Question:
+def question_of(text: str, small_words: str) -> TypedQuestion:
     words = plain_words(text).split()[:_MOST_WORDS]
     small = frozenset(small_words.split())
     kept = [one for one in words if one not in small] or words
-    return Question(_squashed(text), tuple((f" {one}", f" {_stem(one)}" if len(one) > 1 else f" {one} ") for one in kept))
+    return TypedQuestion(_squashed(text), tuple((f" {one}", f" {_stem(one)}" if len(one) > 1 else f" {one} ") for one in kept))
 
 
 def _stem(word: str) -> str:
@@ -111,10 +111,10 @@ def _stem(word: str) -> str:
 
 def subject(  # noqa: PLR0917 - the parts of a declaration, in the order in which one says them
     kind: SubjectKind, title: str, beside: str, at: str, rules: tuple[CallerRule, ...], words: str = "", around: str = "", also: str = ""
-) -> Subject:
+) -> KnownSubject:
     """`also` is a second title."""
     phrases = [one for one in words.split(",") if one.strip()]
-    return Subject(
+    return KnownSubject(
         kind=kind,
         title=title,
         beside="" if beside == title else beside,
@@ -134,7 +134,7 @@ def _has(words: str, one: tuple[str, str]) -> bool:
     return one[1] in words
 
 
-def worth(asked: Question, one: Subject) -> float:  # noqa: PLR0911 - one line a rank, from the best to the worst
+def worth(asked: TypedQuestion, one: KnownSubject) -> float:  # noqa: PLR0911 - one line a rank, from the best to the worst
     """How well the subject answers. 0 if it does not. Below 1, it has some of the words only."""
     if asked.squashed in one.called:
         return 100
@@ -156,7 +156,7 @@ def worth(asked: Question, one: Subject) -> float:  # noqa: PLR0911 - one line a
     return len(known) / (len(asked.words) + 1) if 2 * len(known) > len(asked.words) else 0
 
 
-def found_among(subjects: Iterable[Subject], asked: Question, caller: Any) -> Sequence[Subject]:
+def found_among(subjects: Iterable[KnownSubject], asked: TypedQuestion, caller: Any) -> Sequence[KnownSubject]:
     """What answers best comes first. What has some of the words only is said if nothing has all of them."""
     if not asked.squashed:
         return ()
@@ -170,11 +170,11 @@ class Subjects:
     """The subjects of each place, by the language. They are the same for as long as the process runs."""
 
     def __init__(self) -> None:
-        self._made: dict[tuple[str, Language], Sequence[Subject]] = {}
+        self._made: dict[tuple[str, Language], Sequence[KnownSubject]] = {}
         self._making = trio.Lock()
         self._limiter = trio.CapacityLimiter(1)
 
-    async def of(self, place: ConsolePlace, language: Language) -> Sequence[Subject]:
+    async def of(self, place: ConsolePlace, language: Language) -> Sequence[KnownSubject]:
         key = (place.search, language)
         if key not in self._made:
             async with self._making:
@@ -186,12 +186,12 @@ class Subjects:
 SUBJECTS: Final = Subjects()
 
 
-def _made(place: ConsolePlace, language: Language) -> Sequence[Subject]:
+def _made(place: ConsolePlace, language: Language) -> Sequence[KnownSubject]:
     text = shipped_pages().text(language)
     return [*pages_of(place, text), *resources_of(place, text), *settings_of(place, text), *_documents(place, text)]
 
 
-def pages_of(place: ConsolePlace, text: Text) -> Iterator[Subject]:
+def pages_of(place: ConsolePlace, text: Text) -> Iterator[KnownSubject]:
     for _, entries in place.groups:
         for entry in entries:
             for tab in entry.pages:
@@ -213,7 +213,7 @@ def title_of(resource: Resource, text: Text) -> str:
         return text(resource.position.tab.label)
 
 
-def resources_of(place: ConsolePlace, text: Text) -> Iterator[Subject]:
+def resources_of(place: ConsolePlace, text: Text) -> Iterator[KnownSubject]:
     at_tabs = {tab.at: tab for _, entries in place.groups for entry in entries for tab in entry.pages}
     for one in console.resources:
         if one.position.place is not place:
@@ -250,7 +250,7 @@ def _reached(at: str, tabs: Mapping[str, Tab]) -> tuple[str, tuple[CallerRule, .
     return nearest, (tabs[nearest].rule,) if nearest in tabs else ()
 
 
-def settings_of(place: ConsolePlace, text: Text) -> Iterator[Subject]:
+def settings_of(place: ConsolePlace, text: Text) -> Iterator[KnownSubject]:
     """Cards, and pages beneath a record that are no resources."""
     at_tabs = {tab.at: tab for _, entries in place.groups for entry in entries for tab in entry.pages}
     for one in console.subjects:
@@ -261,7 +261,7 @@ def settings_of(place: ConsolePlace, text: Text) -> Iterator[Subject]:
             yield subject(kind, text(one.title), beside, at, (one.rule, *above), text(f"{one.title}_words"))
 
 
-def _documents(place: ConsolePlace, text: Text) -> Iterator[Subject]:
+def _documents(place: ConsolePlace, text: Text) -> Iterator[KnownSubject]:
     if place.settings is not None:
         for one in DECLARATIONS:
             # The address has the setting's own name, and nothing that anybody typed.

@@ -72,7 +72,7 @@ ACTIONS: Final = (
 )
 
 
-class Asked(NamedTuple):
+class ActionAskedFor(NamedTuple):
     action: AskedAction
     object: str
     """What it is about, as it was typed."""
@@ -83,7 +83,7 @@ class _Typed(NamedTuple):
     words: frozenset[str]
 
 
-def asked_in(text: str, visit: PageVisit) -> Asked | None:
+def asked_in(text: str, visit: PageVisit) -> ActionAskedFor | None:
     """The action that the text asks for, and what the text says it is about. The longest of the phrases that the text has decides."""
     typed = [*_typed(text, visit.call.language)]
     said = frozenset[str]().union(*(one.words for one in typed))
@@ -93,7 +93,7 @@ def asked_in(text: str, visit: PageVisit) -> Asked | None:
     phrase, action = found
     small = frozenset(visit.text("console.search.small_words").split())
     object_ = " ".join(one.raw for one in typed if not (one.words and one.words <= phrase | small))
-    return Asked(action, object_[:_LONGEST_NAME]) if object_ or action.about is About.ADDRESSES else None
+    return ActionAskedFor(action, object_[:_LONGEST_NAME]) if object_ or action.about is About.ADDRESSES else None
 
 
 def _length(found: tuple[frozenset[str], AskedAction]) -> int:
@@ -124,7 +124,7 @@ def addresses_in(text: str) -> Sequence[str]:
     return list(dict.fromkeys(found.strip(_EDGES) for found in _ADDRESS.findall(text)))[:MOST_INVITED]
 
 
-def filling(visit: PageVisit, asked: Asked | None, text: str) -> Sequence[ActionLine]:
+def filling(visit: PageVisit, asked: ActionAskedFor | None, text: str) -> Sequence[ActionLine]:
     """The action that fills a form with what was typed. It needs no look into the database."""
     if asked is None or not asked.action.field or not _opens(visit, asked.action.at):
         return ()
@@ -135,7 +135,9 @@ def filling(visit: PageVisit, asked: Asked | None, text: str) -> Sequence[Action
     return (ActionLine(_label(visit, asked.action, called), visit.here(asked.action.at), ((asked.action.field, value),)),)
 
 
-def of_people(visit: PageVisit, asked: Asked | None, members: Sequence[FoundLine], others: Sequence[FoundLine]) -> Sequence[ActionLine]:
+def of_people(
+    visit: PageVisit, asked: ActionAskedFor | None, members: Sequence[FoundLine], others: Sequence[FoundLine]
+) -> Sequence[ActionLine]:
     """The action for each of the people that were found by what it is about."""
     if asked is None or asked.action.about is not About.PERSON:
         return ()
@@ -147,7 +149,7 @@ def of_people(visit: PageVisit, asked: Asked | None, members: Sequence[FoundLine
     ][:MOST_ACTIONS]
 
 
-def of_applications(visit: PageVisit, asked: Asked | None, found: Sequence[Any]) -> Sequence[ActionLine]:
+def of_applications(visit: PageVisit, asked: ActionAskedFor | None, found: Sequence[Any]) -> Sequence[ActionLine]:
     if asked is None or asked.action.about is not About.APPLICATION or not _opens(visit, asked.action.at):
         return ()
     return [ActionLine(_label(visit, asked.action, one.name), visit.here(asked.action.at, service_slug=one.slug)) for one in found][
