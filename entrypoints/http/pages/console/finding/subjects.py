@@ -160,6 +160,10 @@ def found_among(subjects: Iterable[KnownSubject], asked: TypedQuestion, caller: 
     """What answers best comes first. What has some of the words only is said if nothing has all of them."""
     if not asked.squashed:
         return ()
+    if len(asked.words) == 1:
+        # Most questions are one word, and most subjects do not have it.
+        ((_, word),) = asked.words
+        subjects = [one for one in subjects if word in one.all or asked.squashed in one.called or asked.squashed in one.also_called]
     judged = [(value, one) for one in subjects if (value := worth(asked, one)) and one.opens_for(caller)]
     if any(value >= 1 for value, _ in judged):
         judged = [(value, one) for value, one in judged if value >= 1]

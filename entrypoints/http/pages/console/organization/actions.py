@@ -7,10 +7,12 @@ asked for does what the button on the page does, and nothing more.
 import re
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
+from functools import cache
 from typing import Any, Final, NamedTuple
 
 from core.domain.languages import Language
 from core.frozen import Frozen
+from entrypoints.http.pages import shipped_pages
 from entrypoints.http.pages.console.declaring import offers
 from entrypoints.http.pages.console.finding import ActionLine, FoundLine
 from entrypoints.http.pages.console.finding.subjects import plain_words
@@ -85,25 +87,29 @@ class _Typed(NamedTuple):
 
 def asked_in(text: str, visit: PageVisit) -> ActionAskedFor | None:
     """The action that the text asks for, and what the text says it is about. The longest of the phrases that the text has decides."""
+    phrases, small = _known(visit.call.language)
     typed = [*_typed(text, visit.call.language)]
     said = frozenset[str]().union(*(one.words for one in typed))
-    found = max(((phrase, one) for one in ACTIONS for phrase in _phrases(one, visit) if phrase <= said), key=_length, default=None)
+    found = next(((phrase, action) for phrase, action in phrases if phrase <= said), None)
     if found is None:
         return None
     phrase, action = found
-    small = frozenset(visit.text("console.search.small_words").split())
-    object_ = " ".join(one.raw for one in typed if not (one.words and one.words <= phrase | small))
+    left_out = phrase | small
+    object_ = " ".join(one.raw for one in typed if not (one.words and one.words <= left_out))
     return ActionAskedFor(action, object_[:_LONGEST_NAME]) if object_ or action.about is About.ADDRESSES else None
 
 
-def _length(found: tuple[frozenset[str], AskedAction]) -> int:
-    return len(found[0])
-
-
-def _phrases(one: AskedAction, visit: PageVisit) -> Iterator[frozenset[str]]:
-    if _declared(one.at):
-        for phrase in visit.text(f"console.actions.{one.name}_words").split(","):
-            yield frozenset(plain_words(phrase).split())
+@cache
+def _known(language: Language) -> tuple[Sequence[tuple[frozenset[str], AskedAction]], frozenset[str]]:
+    """The phrases of the actions whose page is declared, the longest first, and the small words of the language."""
+    text = shipped_pages().text(language)
+    phrases = [
+        (frozenset(plain_words(phrase).split()), one)
+        for one in ACTIONS
+        if _declared(one.at)
+        for phrase in text(f"console.actions.{one.name}_words").split(",")
+    ]
+    return sorted(phrases, key=lambda one: -len(one[0])), frozenset(text("console.search.small_words").split())
 
 
 def _declared(at: str) -> bool:

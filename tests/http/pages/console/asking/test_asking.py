@@ -1,21 +1,23 @@
 """Ask: what is typed comes by a form with the token and stands in no address; a link fills the field alone; an action fills its form."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Final
 
 import pytest
 
 from adapters.texts import shipped
 from core.domain.languages import CONSOLE_LANGUAGES, Language
+from entrypoints.http import pages
 from entrypoints.http.description.guides import guides_in_words
 from entrypoints.http.pages.console.declaring import console as declared
 from entrypoints.http.pages.console.organization.actions import ACTIONS
 from entrypoints.http.pages.console.pages import CONSOLE
 from tests.http.browsing import Tab
 from tests.http.pages.console.conftest import HOME, ConsoleScene
-from tests.http.pages.console.places.test_places import PAGES
 
 SEARCH: Final = f"{HOME}/search"
+PAGES: Final = Path(pages.__file__).parent
 # What a newcomer typed, of which the search found five, and the page where each belongs.
 NEWCOMER: Final = (
     ("invite", f"{HOME}/people/invitations"),
