@@ -100,7 +100,7 @@ PAGES: Final = (
     console.post(SEARCH, of=search_things_of_platform, also=(search_users,), accepts=TYPED)(
         stated(_ask, "ask_platform", SEARCH, body=AskedForm)
     ),
-    console.post(_SUGGESTIONS, of=search_things_of_platform.caller, **SUGGESTING)(
+    console.post(_SUGGESTIONS, of=search_things_of_platform, **SUGGESTING)(
         stated(_suggest, "suggest_in_platform", _SUGGESTIONS, body=AskedForm)
     ),
 )
