@@ -435,11 +435,21 @@ async def test_what_belongs_to_a_choice_shows_while_it_is_chosen(town: Town) -> 
     assert page.violations == []
 
 
+# Resolves once there are suggestions.
+_SUGGESTED: Final = """new Promise(done => {
+  const look = () => document.querySelector('.suggested:not([hidden]) a') ? done(true) : setTimeout(look, 20);
+  look();
+})"""
+
+
 async def test_a_key_leads_to_the_search_of_each_place(town: Town) -> None:
     for person, home in ((town.world.ada, OF_ORGANIZATION.format(org_slug=town.world.asked.slug)), (town.world.governor, "/ui/platform")):
         await town.enter(signed_in(town.postern, town.people, person))
         await town.page.open(home)
         await town.page.press("/")
+        assert await town.page.evaluate("document.activeElement.name") == "q"
+        await town.page.evaluate("document.activeElement.blur()")
+        await town.page.evaluate("document.dispatchEvent(new KeyboardEvent('keydown', {key: 'k', ctrlKey: true}))")
         assert await town.page.evaluate("document.activeElement.name") == "q"
         # In the field, the key is a letter.
         await town.page.press("/")
@@ -447,9 +457,18 @@ async def test_a_key_leads_to_the_search_of_each_place(town: Town) -> None:
         assert await town.page.evaluate("document.activeElement.value") == "/globex"
         await town.page.evaluate("document.activeElement.value = ''")
         await town.page.type("setti")
+        # Suggestions come while one types. The arrows lead to them, and Escape back.
+        await town.page.evaluate(_SUGGESTED)
+        await town.page.press("Down")
+        assert "etting" in await town.page.evaluate("document.activeElement.textContent")
+        await town.page.press("Escape")
+        assert await town.page.evaluate("document.querySelector('.suggested').hidden")
+        assert await town.page.evaluate("document.activeElement.name") == "q"
         await town.page.press("Enter")
-        await town.page.arrived(f"{BASE_URL}{home}/search?q=setti")
+        # What was typed stands in no address.
+        await town.page.arrived(f"{BASE_URL}{home}/search")
         assert "Settings" in await town.page.text()
+        assert town.page.violations == []
 
 
 async def test_what_is_done_with_several_rows_shows_once_one_is_ticked(town: Town) -> None:

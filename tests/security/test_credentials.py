@@ -105,6 +105,8 @@ everybody                         GET    /auth/{provider}
 everybody                         GET    /auth/{provider}/callback
 everybody                         POST   /auth/{provider}/callback
 everybody                         GET    /docs
+everybody                         GET    /docs/errors
+everybody                         POST   /docs/errors
 everybody                         GET    /docs/guides/{guide}
 everybody                         GET    /docs/{chapter}
 everybody                         GET    /invitations/accept

@@ -7,16 +7,18 @@ import msgspec
 import trio
 
 from core.domain.errors import NotFound
+from core.domain.federation.explained_errors import LONGEST_ERROR, explained_in, fits
 from core.frozen import Frozen
 from entrypoints.bootstrap import Postern
 from entrypoints.http.description import documentation, openapi
-from entrypoints.http.description.documentation import Documentation
+from entrypoints.http.description.documentation import Documentation, explaining
+from entrypoints.http.machinery.accepts import Form
 from entrypoints.http.machinery.answers import SELF, Answer, NoBody, PagePolicy, redirect
 from entrypoints.http.machinery.browsers import HOME
 from entrypoints.http.machinery.callers import ANYONE
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.endpoints import Endpoint, Endpoints, endpoint
-from entrypoints.http.machinery.limits import UNLIMITED
+from entrypoints.http.machinery.limits import PAGE_STEPS, UNLIMITED
 from entrypoints.http.pages import FOREVER, Pages
 from entrypoints.http.pages.declaring import page
 
@@ -38,6 +40,16 @@ class GuidePath(msgspec.Struct, frozen=True):
 _POLICY: Final = PagePolicy(scripts=(SELF,))
 
 
+_PASTING: Final = PagePolicy(scripts=(SELF,), form_action=(SELF,))
+# A character of a form takes up to three bytes for each of its own.
+_PASTED: Final = Form(limit=3 * LONGEST_ERROR + 1024)
+
+
+class PastedError(msgspec.Struct, frozen=True):
+    text: str = ""
+    """What a program printed. It may be anything."""
+
+
 class _Made(Frozen):
     document: bytes
     pages: Documentation
@@ -49,13 +61,14 @@ class Description:
     """
 
     def __init__(self, routes: Iterable[Endpoint], pages: Pages, *, base_url: str, version: str) -> None:
-        shown = (self._contents(), self._chapter(), self._guide())
+        shown = (self._contents(), self._errors(), self._explaining(), self._chapter(), self._guide())
         self.endpoints: Final = Endpoints([*routes, self._endpoint(), *shown, self._asset(), self._front_door()])
         self._pages = pages
         self._base_url = base_url
         self._version = version
         self._making = trio.Lock()
         self._limiter = trio.CapacityLimiter(1)
+        self._reading = trio.CapacityLimiter(1)
         self._made: _Made | None = None
 
     def _endpoint(self) -> Endpoint:
@@ -73,6 +86,32 @@ class Description:
             return (await self._once()).pages.contents
 
         return documentation
+
+    def _errors(self) -> Endpoint:
+        @page.get("/docs/errors", caller=ANYONE, limit=UNLIMITED, policy=_PASTING, translated=False)
+        async def errors(_call: Call, _postern: Postern) -> bytes:
+            """The errors of OAuth and OpenID Connect, and a field to paste one"""
+            return explaining(self._pages, (await self._once()).pages.frame)
+
+        return errors
+
+    def _explaining(self) -> Endpoint:
+        @page.post("/docs/errors", caller=ANYONE, limit=PAGE_STEPS, policy=_PASTING, translated=False, accepts=_PASTED, foreign=True)
+        async def explain_error(call: Call[PastedError], _postern: Postern) -> Answer[bytes]:
+            """Explain an error
+
+            The text is read once, as text, and kept nowhere. The answer is the page itself, and says nothing of the text back.
+            """
+            frame = (await self._once()).pages.frame
+            if not fits(call.body.text):
+                return Answer(
+                    explaining(self._pages, frame, problem="That is more than 16 KiB. Paste the lines with the error alone."), 413
+                )
+            # A long trace takes some milliseconds, so a thread reads it.
+            found = await trio.to_thread.run_sync(explained_in, call.body.text, limiter=self._reading)
+            return Answer(explaining(self._pages, frame, found), 200)
+
+        return explain_error
 
     def _chapter(self) -> Endpoint:
         @page.get("/docs/{chapter}", caller=ANYONE, limit=UNLIMITED, policy=_POLICY, translated=False)

@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import urlencode
 
+from core.domain.federation.explained_errors import EXPLAINED, LONGEST_ERROR, ExplainedError
 from core.domain.languages import DEFAULT
 from core.frozen import Frozen
 from entrypoints.http.description.guides import by_folder, guide_name, guides
@@ -273,7 +274,7 @@ _ALSO_CALLED: Final[Mapping[str, str]] = {
     "members": "people users colleagues add remove owner transfer",
     "mfa": "two factor 2fa totp authenticator backup codes",
     "oauth": "oidc login authorize token refresh introspect logout device",
-    "operations": "health metrics status version",
+    "operations": "health metrics status version prometheus grafana monitoring alerts",
     "organizations": "tenants workspaces companies customers create",
     "passkeys": "webauthn fido passwordless",
     "plans": "prices subscription tiers",
@@ -338,6 +339,8 @@ _TO_A_TYPE: Final = "#/components/schemas/"
 
 
 class Documentation(Frozen):
+    frame: Mapping[str, Any]
+    """What every page shows around its content."""
     contents: bytes
     chapters: Mapping[str, bytes]
     guides: Mapping[str, bytes]
@@ -364,6 +367,7 @@ def rendered(pages: Pages, document: Json) -> Documentation:
         **everywhere,
     )
     return Documentation(
+        everywhere,
         contents,
         {
             chapter["name"]: pages.page(
@@ -382,6 +386,11 @@ def rendered(pages: Pages, document: Json) -> Documentation:
             for guide in beside
         },
     )
+
+
+def explaining(pages: Pages, frame: Mapping[str, Any], found: Sequence[ExplainedError] | None = None, problem: str = "") -> bytes:
+    """The page that explains an error. `found` is None before anybody has pasted one."""
+    return pages.page("documentation/errors.html", DEFAULT, errors=EXPLAINED, longest=LONGEST_ERROR, found=found, problem=problem, **frame)
 
 
 def _sign_in_example(base_url: str) -> str:
@@ -407,13 +416,22 @@ def _chapters(document: Json, base_url: str) -> Sequence[Json]:
     return [
         {
             **tag,
-            "title": _TITLES.get(tag["name"]) or tag["name"].replace("-", " ").capitalize(),
+            "title": _title(tag["name"]),
             "also_called": _ALSO_CALLED.get(tag["name"], ""),
             "guide": guide_name(_GUIDES.get(tag["name"], "")),
             "operations": [one for one in operations if one["tags"][0] == tag["name"]],
         }
         for tag in document["tags"]
     ]
+
+
+def _title(tag: str) -> str:
+    return _TITLES.get(tag) or tag.replace("-", " ").capitalize()
+
+
+def chapters_in_words() -> Sequence[tuple[str, str, str]]:
+    """The name, the title and the words of each chapter that says what people call it."""
+    return [(name, _title(name), words) for name, words in _ALSO_CALLED.items()]
 
 
 def _filled_in(path: str, operation: Json) -> str:

@@ -10,7 +10,7 @@ there are no such pages, and no links to them.
 import posixpath
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from markupsafe import Markup, escape
 
@@ -182,13 +182,33 @@ class Guide(Frozen):
         return f"{AT}/{self.name}"
 
 
-def guides() -> Mapping[str, Guide]:
-    """All guides by their names."""
+class GuideTitle(NamedTuple):
+    name: str
+    title: str
+    about: str
+
+    @property
+    def address(self) -> str:
+        return f"{AT}/{self.name}"
+
+
+def guides_in_words() -> Sequence[GuideTitle]:
+    """What each guide is called and about, without its content."""
+    return [GuideTitle(guide_name(path), *_title_and_about(text)[:2]) for path, text in _read().items()]
+
+
+def _read() -> Mapping[str, str]:
+    """The text of each guide by its path. Nothing where a package has no guides."""
     folder = next((one for one in (REPOSITORY / "docs" / "guides", *(each / "guides" for each in INSTALLED)) if one.is_dir()), None)
     if folder is None:
         return {}
     paths = sorted(str(path.relative_to(folder)) for path in folder.rglob("*.md") if path != folder / CONTENTS)
-    read = {path: (folder / path).read_text(encoding="utf-8") for path in paths}
+    return {path: (folder / path).read_text(encoding="utf-8") for path in paths}
+
+
+def guides() -> Mapping[str, Guide]:
+    """All guides by their names."""
+    read = _read()
     made = [_guide(path, text, read) for path, text in read.items()]
     return {one.name: one for one in sorted(made, key=lambda one: (list(FOLDERS).index(one.folder), one.title))}
 
@@ -198,10 +218,15 @@ def guide_name(path: str) -> str:
     return path.removesuffix(".md").removesuffix("/README").replace("/", "-")
 
 
-def _guide(path: str, text: str, read: Mapping[str, str]) -> Guide:
+def _title_and_about(text: str) -> tuple[str, str, str]:
+    """The title, the first sentence and the content of a guide."""
     heading, _, content = text.partition("\n")
-    title = plain(heading.removeprefix("# "))
     about = " ".join(plain(content.strip().partition("\n\n")[0]).split()).partition(". ")[0]
+    return plain(heading.removeprefix("# ")), about, content
+
+
+def _guide(path: str, text: str, read: Mapping[str, str]) -> Guide:
+    title, about, content = _title_and_about(text)
     folder = path.rpartition("/")[0]
 
     def linking(target: str) -> str:

@@ -72,6 +72,9 @@ PAGE_SIGN_INS = RateLimit("page_sign_ins", burst=50, seconds_per_request=6)
 USER_CODES = RateLimit("user_codes", burst=20, seconds_per_request=6)
 # Steps on the pages that check no secret, but write to the database.
 PAGE_STEPS = RateLimit("page_steps", burst=400, seconds_per_request=0.2)
+# What the console suggests while somebody types: a request for each pause between two letters. It has a bucket of its own, so that whoever
+# types much may still send forms.
+SUGGESTIONS = RateLimit("suggestions", burst=600, seconds_per_request=0.1)
 # For endpoints that need no limit although their caller rule demands one. Postern does not start while such an endpoint states no limit.
 UNLIMITED: tuple[RateLimit, ...] = ()
 
@@ -100,6 +103,7 @@ POLICIES = (
     MANAGEMENT_KEYS,
     PAGE_SIGN_INS,
     PAGE_STEPS,
+    SUGGESTIONS,
     USER_CODES,
 )
 

@@ -58,6 +58,9 @@ PLAIN: Final = PagePolicy()
 WITH_FORM: Final = PagePolicy(scripts=(SELF,), form_action=(SELF,))
 """A page with a form that is sent to us. Our script only adds comfort."""
 
+WITH_SUGGESTIONS: Final = PagePolicy(scripts=(SELF,), connections=(SELF,), form_action=(SELF,))
+"""`WITH_FORM`, for a page whose script asks us what somebody who types may look for."""
+
 IN_POPUP: Final = PagePolicy(scripts=(SELF,), form_action=(SELF,), opener="unsafe-none")
 """The policy of a page between an application and its answer, otherwise like `WITH_FORM`. The application may have opened the page in a
 pop-up, and the window of the application must be able to reach it.

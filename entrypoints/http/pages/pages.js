@@ -118,10 +118,47 @@ for (const menu of document.querySelectorAll(".menu")) {
 for (const sought of document.querySelectorAll("[aria-keyshortcuts]")) {
   sought.nextElementSibling.hidden = false;
   document.addEventListener("keydown", event => {
-    if (event.key !== "/" || event.ctrlKey || event.target.matches("input, textarea, select")) return;
+    const asks = event.key.toLowerCase() === "k" && (event.ctrlKey || event.metaKey) && !event.altKey && !event.shiftKey;
+    const types = event.ctrlKey || event.metaKey || event.target.matches("input, textarea, select");
+    if (!asks && (event.key !== "/" || types)) return;
     event.preventDefault();
     sought.focus();
+    sought.select();
   });
+}
+
+// Suggestions come by a form with the token, so what is typed stands in no address. The page works without them: Enter asks.
+for (const sought of document.querySelectorAll("[data-suggests]")) {
+  const sheet = sought.form.nextElementSibling;
+  let pause, asked = 0;
+  const close = () => { sheet.hidden = true; asked += 1; };
+  const suggest = async () => {
+    const mine = asked += 1;
+    if (!sought.value.trim()) return close();
+    const body = new URLSearchParams(new FormData(sought.form));
+    const answer = await fetch(sought.dataset.suggests, { method: "POST", body }).catch(() => null);
+    if (mine !== asked) return;
+    // Whoever has signed out meanwhile is led to the sign-in page, and that is no suggestion.
+    if (!answer?.ok || answer.redirected) return close();
+    sheet.innerHTML = await answer.text();
+    if (mine === asked) sheet.hidden = false;
+  };
+  sought.addEventListener("input", () => { clearTimeout(pause); pause = setTimeout(suggest, 120); });
+  sought.form.addEventListener("submit", () => { clearTimeout(pause); close(); });
+  const around = sought.closest(".asking");
+  around.addEventListener("keydown", event => {
+    if (event.key === "Escape" && !sheet.hidden) {
+      event.preventDefault();
+      close();
+      sought.focus();
+    }
+    if (sheet.hidden || !["ArrowDown", "ArrowUp"].includes(event.key)) return;
+    event.preventDefault();
+    const places = [sought, ...sheet.querySelectorAll("a, button")];
+    const next = places.indexOf(document.activeElement) + (event.key === "ArrowDown" ? 1 : -1);
+    places[Math.max(0, Math.min(next, places.length - 1))].focus();
+  });
+  document.addEventListener("click", event => { if (!around.contains(event.target)) close(); });
 }
 
 // The page leaves by itself when all of its frames have loaded. Nobody waits longer than said.

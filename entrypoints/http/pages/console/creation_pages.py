@@ -20,7 +20,7 @@ from entrypoints.http.machinery.answers import Answer, redirect
 from entrypoints.http.machinery.browsers import BoundForm
 from entrypoints.http.machinery.endpoints import Endpoint
 from entrypoints.http.pages.console.declaring import console, stated
-from entrypoints.http.pages.console.forms import Input
+from entrypoints.http.pages.console.forms import ONLY_FILL, Input, OnlyFill
 from entrypoints.http.pages.console.resources import Making, Resource
 from entrypoints.http.pages.console.sent_forms import (
     SeveralFaults,
@@ -105,6 +105,10 @@ def making_pages(resource: Resource, making: Making) -> Sequence[Endpoint]:
         visit = PageVisit(call, postern)
         if (rows := with_rows(inputs, call.body)) is not None:
             return Answer(await form(visit, rows), 200)
+        if call.body.only_fill:
+            # A search knows a few of the fields. The others begin as they always do.
+            given = {name: text for name, text in sent_texts(inputs, call.body).items() if text}
+            return Answer(await form(visit, {**texts_of(inputs, None), **making.begins(visit), **given}), 200)
         try:
             body = body_of(making.shape, with_short_name(inputs, making.filled(call.body)))
             if making.faults is not None:
@@ -122,9 +126,12 @@ def making_pages(resource: Resource, making: Making) -> Sequence[Endpoint]:
             return Answer(shown_once(resource, visit, attrgetter(making.secret)(made), onward), 200)
         return redirect(f"{onward}?done={done}")
 
+    sent: Any = msgspec.defstruct(
+        f"{resource.name}_making", [(ONLY_FILL, OnlyFill, "")], bases=(making.shape.form,), frozen=True, kw_only=True
+    )
     return (
         console.get(at, of=endpoint)(stated(ask_for, f"ask_for_{resource.name}", at)),
-        console.post(at, of=endpoint)(stated(make, f"make_{resource.name}", at, body=making.shape.form)),
+        console.post(at, of=endpoint)(stated(make, f"make_{resource.name}", at, body=sent)),
     )
 
 

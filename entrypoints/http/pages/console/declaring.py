@@ -14,7 +14,7 @@ import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import cache, wraps
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 
@@ -30,11 +30,16 @@ from entrypoints.http.machinery.callers import CallerRule
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.endpoints import Endpoint, Handler, parameters
 from entrypoints.http.machinery.limits import PAGE_LOADS, PAGE_STEPS
+from entrypoints.http.pages.console.navigation import PagePosition, SubjectPage
 from entrypoints.http.pages.console.visit import Page, PageVisit
-from entrypoints.http.pages.declaring import WITH_FORM, page
+from entrypoints.http.pages.declaring import WITH_SUGGESTIONS, page
 from entrypoints.http.routes.configuration.kinds import ObjectKind
 from entrypoints.http.routes.configuration.registry import kind_offered, mark_of
 from entrypoints.http.routes.platform.todos import list_todos
+
+if TYPE_CHECKING:
+    # A resource states its forms by what this module declares.
+    from entrypoints.http.pages.console.resources import Resource
 
 
 async def frame_facts(visit: PageVisit) -> FrameFacts:
@@ -117,14 +122,26 @@ class Console:
     def __init__(self) -> None:
         self.offers: dict[str, tuple[Endpoint, ...]] = {}
         """By the page, as `GET /ui/o/{org_slug}/people`."""
+        self.resources: list[Resource] = []
+        """All of which pages were made, so that a search finds them by their words."""
+        self.subjects: list[SubjectPage] = []
         self._things: list[_ThingName] = []
 
     def name(self, at: str, find: Callable[[PageVisit], Awaitable[str]], *, beneath: str = "") -> None:
         """Pages beneath the thing at this address say its name. `beneath` is for a thing whose own forms find it by themselves."""
         self._things.append(_ThingName(f"{beneath or at}/", at, find))
 
+    def found_by_words(self, resource: "Resource") -> None:
+        """A search finds the resource, and what one can do with it."""
+        if not any(one is resource for one in self.resources):
+            self.resources.append(resource)
+
+    def asked_for(self, title: str, at: str, rule: CallerRule, position: PagePosition) -> None:
+        """A search finds this page by its title, and by the words beside the title."""
+        self.subjects.append(SubjectPage(title, at, rule, position))
+
     def get(
-        self, path: str, *, of: Endpoint | CallerRule, also: Sequence[Endpoint] = (), policy: PagePolicy = WITH_FORM, **stated: Any
+        self, path: str, *, of: Endpoint | CallerRule, also: Sequence[Endpoint] = (), policy: PagePolicy = WITH_SUGGESTIONS, **stated: Any
     ) -> Callable[[Handler], Endpoint]:
         """A page that shows what the endpoint `of` answers, or the form for it. `also` has further endpoints that the page offers. A page
         that no endpoint stands for names its rule.
@@ -132,9 +149,9 @@ class Console:
         return self._declared(page.get, path, of, also, {"limit": PAGE_LOADS, "policy": policy, **stated})
 
     def post(
-        self, path: str, *, of: Endpoint | CallerRule, also: Sequence[Endpoint] = (), policy: PagePolicy = WITH_FORM, **stated: Any
+        self, path: str, *, of: Endpoint | CallerRule, also: Sequence[Endpoint] = (), policy: PagePolicy = WITH_SUGGESTIONS, **stated: Any
     ) -> Callable[[Handler], Endpoint]:
-        """A form that calls the endpoint `of`."""
+        """A form that calls the endpoint `of`. An answer without a frame is `framed=False`."""
         limits = of.limits if isinstance(of, Endpoint) else ()
         if isinstance(of, Endpoint) and of.attempt is not None:
             stated["attempt"] = of.attempt
@@ -151,14 +168,15 @@ class Console:
                 stated["step_up"] = of.step_up
 
         stated["speaks"] = CONSOLE_LANGUAGES
+        is_framed = stated.pop("framed", True)
         kind = kind_offered(of, path) if isinstance(of, Endpoint) else None
 
         above = [one for one in self._things if f"{path}/".startswith(one.beneath) and path != one.at]
 
         def declared(handler: Handler) -> Endpoint:
             marked = handler if kind is None else _marked(handler, kind)
-            framed = _framed(_naming(marked, above) if above else marked)
-            shown: Endpoint = declare(path, caller=in_browser(rule), **stated)(framed)
+            named = _naming(marked, above) if above else marked
+            shown: Endpoint = declare(path, caller=in_browser(rule), **stated)(_framed(named) if is_framed else named)
             self.offers[str(shown)] = offered
             return shown
 

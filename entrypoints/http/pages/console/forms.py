@@ -7,7 +7,7 @@ The form of a declared field, of an organization or of the installation: each ki
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from enum import StrEnum
-from typing import Any, Final, NamedTuple
+from typing import Annotated, Any, Final, NamedTuple
 
 import msgspec
 from msgspec import inspect
@@ -26,6 +26,13 @@ _LONG: Final = 300
 STEP: Final = "__"
 WAS: Final = "was"
 """The hidden field with the values that the form showed."""
+
+
+ONLY_FILL: Final = "only_fill"
+OnlyFill = Annotated[str, msgspec.Meta(max_length=3)]
+"""`yes` where a search sends what somebody has typed to a form: the form comes back filled, and does nothing yet. The form token shows that
+it was typed on a page of ours; a link fills nothing.
+"""
 
 
 class InputKind(StrEnum):

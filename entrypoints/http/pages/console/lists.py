@@ -38,6 +38,7 @@ def list_page(resource: Resource) -> Endpoint:
         head, values, status = await listed(resource, visit, call.query)
         return Answer(visit.show("list.html", resource.position, head, **values), status)
 
+    console.found_by_words(resource)
     return console.get(resource.at, of=resource.listed)(stated(handler, f"show_{resource.name}", resource.at, query=query))
 
 

@@ -5,7 +5,7 @@ A tab is shown to those whom the rule of its page admits. An entry without a tab
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from core.domain.platform.todos import AnyTodo
@@ -58,6 +58,19 @@ class ConsolePlace(Frozen):
     """The address of the list of places."""
     search: str
     """The template of the address of the search."""
+    settings: Tab | None = None
+    """The page with the settings of the process, in the place that has one."""
+
+
+class SubjectPage(NamedTuple):
+    """A page or card that people ask for, and that is neither a tab of its place nor a resource."""
+
+    title: str
+    """A text key. The words stand beside it, with `_words` at the end of the key."""
+    at: str
+    """The template of the address."""
+    rule: CallerRule
+    position: "PagePosition"
 
 
 class PagePosition(Frozen):

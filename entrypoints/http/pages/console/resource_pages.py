@@ -65,6 +65,7 @@ def record_page(resource: Resource) -> Endpoint:
         return Answer(shown, 200)
 
     of = resource.record or resource.listed
+    console.found_by_words(resource)
     return console.get(resource.one, of=of, also=resource.also)(
         stated(handler, f"show_one_of_{resource.name}", resource.one, query=DoneLink)
     )

@@ -33,6 +33,12 @@ class ConsoleScene(AccountPagesScene):
         """A page of Acme's console."""
         return await self.tab.open(f"{HOME}{place}")
 
+    async def asks(self, text: str, by: Tab | None = None) -> Tab:
+        """What somebody types in the search of Acme's console, and presses Enter."""
+        tab = await (by or self.tab).open(HOME)
+        (number,) = [number for number, one in enumerate(tab.page.forms) if one.action == f"{HOME}/search"]
+        return await tab.send(number, q=text)
+
     def number(self, action: str) -> int:
         """The number of the form that goes to this address, below the organization."""
         found = [number for number, one in enumerate(self.tab.page.forms) if one.action == f"{HOME}{action}"]

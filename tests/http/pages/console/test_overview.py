@@ -49,37 +49,37 @@ async def test_the_search_finds_people_applications_and_teams_by_name_address_an
     mary = console.people.add("mary@acme.example")
     console.tenants.join(mary, console.acme)
     for sought, place in (("mary@", f"/ui/o/acme/people/{mary.user}"), ("sho", "/ui/o/acme/applications/shop")):
-        tab = await console.at(f"/search?q={sought}")
+        tab = await console.asks(sought)
         assert tab.status == 200
         assert place in tab.page.links
-    assert (await console.at(f"/search?q={mary.user}")).place == f"/ui/o/acme/people/{mary.user}"
-    tab = await console.at("/search?q=%3Cb%3Enobody")
-    assert "Nothing that you may open here has “<b>nobody”" in tab.page.text
+    assert f"/ui/o/acme/people/{mary.user}" in (await console.asks(str(mary.user))).page.links
+    tab = await console.asks("<b>nobody")
+    assert "Nothing that you may open here answers “<b>nobody”" in tab.page.text
     # Another organization's people are not found.
     other = console.people.add("zoe@globex.example")
     console.tenants.join(other, console.tenants.add("globex"))
-    assert str(other.user) not in (await console.at("/search?q=zoe")).shown.body.decode()
-    assert (await console.at(f"/search?q={other.user}")).place == f"/ui/o/acme/search?q={other.user}"
+    assert str(other.user) not in (await console.asks("zoe")).shown.body.decode()
+    assert f"/ui/o/acme/people/{other.user}" not in (await console.asks(str(other.user))).page.links
 
 
 async def test_the_search_finds_end_users_and_pages_by_their_title_in_the_language(console: ConsoleScene) -> None:
     zoe = console.people.add("zoe@customers.example")
     console.tenants.uses(zoe, console.tenants.service(console.acme, "shop"))
-    tab = await console.at("/search?q=ZOE@")
+    tab = await console.asks("ZOE@")
     assert f"/ui/o/acme/people/users/{zoe.user}" in tab.page.links
     assert "Nothing that" not in tab.page.text
-    tab = await console.at("/search?q=settin")
+    tab = await console.asks("settin")
     assert {"/ui/o/acme/settings", "/ui/o/acme/settings/looks", "/ui/o/acme/settings/danger/delete"} <= set(tab.page.links)
-    tab = await console.at("/search?q=ends+soon")
+    tab = await console.asks("ends soon")
     assert "/ui/o/acme/ends-soon" in tab.page.links
     console.people.change("update users set language = 'de' where id = %s", console.ada.user)
-    tab = await console.at("/search?q=einstell")
+    tab = await console.asks("einstell")
     assert "/ui/o/acme/settings/looks" in tab.page.links
 
 
 async def test_an_empty_search_says_what_can_be_found_and_shows_the_pages(console: ConsoleScene) -> None:
-    tab = await console.at("/search?q=%20")
-    assert "Type part of a name" in tab.page.text
+    tab = await console.asks(" ")
+    assert "Type what you want to do" in tab.page.text
     assert {"/ui/o/acme/people/teams", "/ui/o/acme/sign-ins", "/ui/o/acme/settings/danger/delete"} <= set(tab.page.links)
     member = console.colleague()
     await member.open("/ui/o/acme/search")
@@ -93,12 +93,11 @@ async def test_a_member_finds_only_what_they_may_list(console: ConsoleScene) -> 
         console.postern.foundation.ids.new(),
         console.acme.id,
     )
-    tab = await console.at("/search?q=crm")
+    tab = await console.asks("crm")
     assert "Webhooks" in tab.page.text
     assert "Nothing that" not in tab.page.text
-    member = console.colleague()
-    await member.open("/ui/o/acme/search?q=crm")
-    assert "Nothing that you may open here has “crm”" in member.page.text
+    member = await console.asks("crm", console.colleague())
+    assert "Nothing that you may open here answers “crm”" in member.page.text
 
 
 async def test_few_applications_stand_on_the_overview_by_name(console: ConsoleScene) -> None:

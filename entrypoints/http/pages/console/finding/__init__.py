@@ -1,17 +1,42 @@
-"""What a search of the console shows: the things that it has found, and the pages of the place whose titles have the text."""
+"""Ask: what somebody types in the search of a place, and what it shows: what one can do, the pages of the place and the guides, and the
+things that it has found.
+
+What was typed comes by a form that carries the form token, and the answer is the page itself. So it stands in no address, no history and no
+log. A link with `?q=` only fills the field: somebody else may have written the link, so nothing is looked for until the reader presses.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Any, Final
 
+from core.domain.federation.explained_errors import ExplainedError, explained_in
 from core.domain.platform.searches import LONGEST_TEXT, ThingKind
 from core.frozen import Frozen
+from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery.accepts import Form
 from entrypoints.http.machinery.answers import Answer
-from entrypoints.http.pages.console.navigation import ConsolePlace, PagePosition, address, offered
-from entrypoints.http.pages.console.visit import Head, Page, PageVisit
+from entrypoints.http.machinery.browsers import BROWSER, BoundForm, token_for
+from entrypoints.http.machinery.limits import SUGGESTIONS
+from entrypoints.http.pages import shipped_pages
+from entrypoints.http.pages.console.finding.subjects import SUBJECTS, KnownSubject, SubjectKind, found_among, question_of
+from entrypoints.http.pages.console.navigation import ConsolePlace, PagePosition, address
+from entrypoints.http.pages.console.visit import AnyCall, Head, Page, PageVisit
 
 SHOWN: Final = 10
+SUGGESTED: Final = 8
+TYPED: Final = Form(limit=32 << 10)
+"""The form of what was typed. Whoever pastes more than this has pasted something else."""
+SUGGESTING: Final[Mapping[str, Any]] = {"limit": (SUGGESTIONS,), "accepts": TYPED, "framed": False}
+"""How a page is declared that suggests: it asks for no frame, and has a limit of its own."""
 _ORDER: Final = tuple(ThingKind)
+_DOCUMENTS: Final = frozenset({SubjectKind.GUIDE, SubjectKind.DOCUMENTATION})
+_LONGEST_ERROR: Final = 2000
+_MOST_PAGES: Final = 25
+
+
+class AskedForm(BoundForm, frozen=True, kw_only=True):
+    q: str = ""
+    """What somebody typed. It may be anything, of any length that the form takes."""
 
 
 class FoundLine(Frozen):
@@ -24,6 +49,18 @@ class LinesOfKind(Frozen):
     heading: str
     """A text key."""
     lines: Sequence[FoundLine]
+    is_whole: bool = False
+    """Whether there are no more than these."""
+
+
+class ActionLine(Frozen):
+    """Something that one can do. Its page asks for the fresh proof and the confirmation that it always asks for."""
+
+    label: str
+    """In the reader's language."""
+    at: str
+    fields: tuple[tuple[str, str], ...] = ()
+    """What the form of that page is filled with. It goes there by a form with the token, and never in the address."""
 
 
 def sought_by(query: str) -> str:
@@ -45,48 +82,94 @@ def _line(one: Any, place: str, path: Mapping[str, str]) -> FoundLine:
     return FoundLine(one.name, above or one.slug or "", address(place, {**path, **values}))
 
 
-def pages_titled(visit: PageVisit, place: ConsolePlace, wanted: str) -> Sequence[FoundLine]:
-    """The pages of the place that the reader may open, and whose name, title or words have the text in the reader's language. Those that
-    are called so come before those that only may be called so.
-    """
-    sought = wanted.casefold()
-    called, others = [], []
-    for entry in (entry for _, group in place.groups for entry in group):
-        for where, tab in offered(entry.pages, visit.call.caller, visit.path):
-            line = _page(visit.text(entry.label), visit.text(tab.label), where, alone=len(entry.pages) == 1)
-            if sought in f"{line.name} {line.beside} {visit.text(tab.title)}".casefold():
-                called.append(line)
-            elif sought in visit.text(tab.words).casefold():
-                others.append(line)
-    return [*called, *others]
+async def subjects_for(visit: PageVisit, place: ConsolePlace, sought: str) -> Sequence[KnownSubject]:
+    """What the text asks for among what needs no look into the database, and the reader may open. What answers best comes first."""
+    question = question_of(sought, visit.text("console.search.small_words"))
+    return found_among(await SUBJECTS.of(place, visit.call.language), question, visit.call.caller)
 
 
-def _page(entry: str, tab: str, where: str, *, alone: bool) -> FoundLine:
-    return FoundLine(entry, "", where) if alone or entry == tab else FoundLine(tab, entry, where)
+def lines_of(visit: PageVisit, subjects: Iterable[KnownSubject]) -> Sequence[FoundLine]:
+    """One line an address: several subjects may stand on one page. A guide's address has no part of the path."""
+    found: dict[tuple[str, str], FoundLine] = {}
+    for one in subjects:
+        line = FoundLine(one.title, one.beside, visit.here(one.at) if "{" in one.at else one.at)
+        found.setdefault((line.place, line.name), line)
+    return [*found.values()]
 
 
-def show_found(
+def error_in(query: str) -> ExplainedError | None:
+    """An error of OAuth in what was typed, if there is one."""
+    return next(iter(explained_in(query[:_LONGEST_ERROR])), None)
+
+
+def error_lines(visit: PageVisit, query: str) -> Sequence[ActionLine]:
+    error = error_in(query)
+    return () if error is None else (ActionLine(visit.text("console.search.explain", error=error.name), f"/docs/errors#{error.anchor}"),)
+
+
+async def show_asked(call: AnyCall, postern: Postern, place: ConsolePlace, actions: Sequence[ActionLine]) -> Page:
+    """What suits what somebody has typed so far: a part of a page, without its frame."""
+    visit = PageVisit(call, postern)
+    sought = sought_by(call.body.q)
+    lines = lines_of(visit, await subjects_for(visit, place, sought))[:SUGGESTED] if sought else ()
+    page = shipped_pages().page(
+        "console/finding/suggestions.html",
+        call.language,
+        actions=[*error_lines(visit, call.body.q), *actions],
+        lines=lines,
+        sought=sought,
+        form_token=token_for(BROWSER, call.request, postern),
+    )
+    return Answer(page, 200)
+
+
+async def show_found(
     visit: PageVisit,
     position: PagePosition,
     sought: str,
     groups: Sequence[LinesOfKind],
     *,
+    pressed: bool = True,
+    actions: Sequence[ActionLine] = (),
     complete: bool = True,
-    lists: Sequence[Any] = (),
+    lists: Sequence[tuple[str, str]] = (),
 ) -> Page:
-    """The page of a search. `lists` has label and address of whole lists, which have pages."""
-    pages = pages_titled(visit, position.place, sought)
-    found = [*groups, *([LinesOfKind("console.found.pages", pages)] if pages and sought else ())]
+    """The page of a search. `lists` has label and address of whole lists, which have pages. Without a press, the field is filled alone."""
+    found: Sequence[LinesOfKind] = ()
+    if pressed and sought:
+        subjects = await subjects_for(visit, position.place, sought)
+        own = lines_of(visit, [one for one in subjects if one.kind not in _DOCUMENTS])[:_MOST_PAGES]
+        documents = lines_of(visit, [one for one in subjects if one.kind in _DOCUMENTS])[:SHOWN]
+        parts = [
+            LinesOfKind("console.found.pages", own, is_whole=True),
+            LinesOfKind("console.found.documents", documents, is_whole=True),
+        ]
+        if subjects and subjects[0].kind in _DOCUMENTS:
+            # Whoever asks for nginx comes for its guide, and pages that name it among others come after.
+            parts.reverse()
+        first, second = parts
+        found = [one for one in (first, *groups, second) if one.lines]
     page = visit.show(
         "finding/found.html",
         position,
         # The search stands beneath the first page, and in none of its tabs.
         Head(title=visit.text("console.search.title"), crumbs=((visit.text(position.entry.label), visit.here(position.tab.at)),)),
         sought=sought,
-        found=[(visit.text(group.heading), group.lines) for group in found],
+        pressed=pressed,
+        actions=actions,
+        found=[(visit.text(group.heading), group.lines, not group.is_whole and len(group.lines) >= SHOWN) for group in found],
         most=SHOWN,
         complete=complete,
-        pages=() if sought else pages,
-        lists=lists,
+        pages=() if sought else await _all_pages(visit, position.place),
+        lists=lists if pressed else (),
     )
     return Answer(page, 200)
+
+
+async def _all_pages(visit: PageVisit, place: ConsolePlace) -> Sequence[FoundLine]:
+    """All pages of the place that the reader may open."""
+    return [
+        FoundLine(one.title, one.beside, visit.here(one.at))
+        for one in await SUBJECTS.of(place, visit.call.language)
+        if one.kind is SubjectKind.PAGE and one.opens_for(visit.call.caller)
+    ]

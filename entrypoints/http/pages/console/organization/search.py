@@ -1,7 +1,8 @@
 """One search over everything of an organization that has a name, over its people, and over the pages of its console."""
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Final
+from contextlib import suppress
+from typing import Annotated, Any, Final, NamedTuple
 from uuid import UUID
 
 import msgspec
@@ -10,17 +11,30 @@ from core.domain.errors import NotFound
 from core.domain.platform.searches import ThingKind
 from core.domain.tenancy.members import LONGEST_SEARCH, Member
 from entrypoints.bootstrap import Postern
-from entrypoints.http.machinery.answers import redirect
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.fields import OrganizationPath
 from entrypoints.http.pages.console.declaring import console
-from entrypoints.http.pages.console.finding import SHOWN, FoundLine, LinesOfKind, groups_of, show_found, sought_by
+from entrypoints.http.pages.console.finding import (
+    SHOWN,
+    SUGGESTING,
+    TYPED,
+    AskedForm,
+    FoundLine,
+    LinesOfKind,
+    error_lines,
+    groups_of,
+    show_asked,
+    show_found,
+    sought_by,
+)
 from entrypoints.http.pages.console.organization import applications
+from entrypoints.http.pages.console.organization.actions import asked_in, filling, of_applications, of_people
 from entrypoints.http.pages.console.organization.organization_tabs import (
     APIS,
     DIRECTORIES,
     EVENTS,
     KEYS,
+    ORGANIZATION,
     OVERVIEW_ENTRY,
     OVERVIEW_TAB,
     PEOPLE,
@@ -65,53 +79,86 @@ _LISTS: Final = (
 
 class SearchLink(msgspec.Struct, frozen=True):
     q: Annotated[str, msgspec.Meta(max_length=LONGEST_SEARCH)] = ""
-    """The text to look for."""
+    """The text that fills the field. Nothing is looked for until somebody presses."""
+
+
+class _People(NamedTuple):
+    members: Sequence[FoundLine]
+    others: Sequence[FoundLine]
+    """End users who are no members, as far as the members leave room."""
+
+
+_ALSO: Final = (list_members, list_end_users, get_member, get_end_user, *LISTED_BY.values())
+_POSITION: Final = position(OVERVIEW_ENTRY, OVERVIEW_TAB)
 
 
 @console.get(SEARCH, of=get_organization, also=(search_things, list_members, list_end_users, *LISTED_BY.values()))
 async def search_organization(call: Call[None, SearchLink, OrganizationPath, Member], postern: Postern) -> Page:
-    """Find people, things and pages of an organization"""
-    visit, sought = PageVisit(call, postern), sought_by(call.query.q)
-    person = await _by_id(visit, sought)
-    if person:
-        return redirect(person)
+    """See what can be asked for in an organization"""
+    return await show_found(PageVisit(call, postern), _POSITION, sought_by(call.query.q), (), pressed=False)
+
+
+@console.post(SEARCH, of=get_organization, also=(search_things, *_ALSO), accepts=TYPED)
+async def ask_organization(call: Call[AskedForm, None, OrganizationPath, Member], postern: Postern) -> Page:
+    """Ask for people, things, pages and actions of an organization"""
+    visit, sought = PageVisit(call, postern), sought_by(call.body.q)
+    asked = asked_in(call.body.q, visit) if sought else None
+    # Of "end ada's sessions", Ada is looked for.
+    wanted = sought_by(asked.object) if asked is not None and asked.object else sought
     groups: list[LinesOfKind] = []
-    if sought and call.caller.organization_is_active:
-        people = await _people(visit, sought)
-        things = (await visit.ask(search_things, query={"q": sought})).things
-        groups = [*([LinesOfKind("console.search.people", people)] if people else ()), *groups_of(things, _PLACES, visit.path)]
-    # The whole lists have pages. A search for part of an address takes turns there, as it does here.
+    actions = [*error_lines(visit, call.body.q), *filling(visit, asked, call.body.q)]
+    if wanted and call.caller.organization_is_active:
+        people = await _by_id(visit, wanted) or await _people(visit, wanted)
+        things = (await visit.ask(search_things, query={"q": wanted})).things
+        lines = [*people.members, *people.others][:SHOWN]
+        actions += of_people(visit, asked, people.members, people.others)
+        actions += of_applications(visit, asked, [one for one in things if one.kind is ThingKind.APPLICATION])
+        groups = [*([LinesOfKind("console.search.people", lines)] if lines else ()), *groups_of(things, _PLACES, visit.path)]
+    # The whole lists have pages, and filters of their own: what was typed here stands in no address.
     lists = [(label, visit.here(where)) for listed, label, where in _LISTS if visit.may(listed)]
-    return show_found(visit, position(OVERVIEW_ENTRY, OVERVIEW_TAB), sought, groups, lists=lists)
+    return await show_found(visit, _POSITION, sought, groups, actions=actions, lists=lists)
 
 
-async def _by_id(visit: PageVisit, sought: str) -> str:
-    """The page of the person with this id. Empty if the text is no id of a person here."""
+@console.post(f"{SEARCH}/suggestions", of=get_organization, **SUGGESTING)
+async def suggest_in_organization(call: Call[AskedForm, None, OrganizationPath, Member], postern: Postern) -> Page:
+    """Suggest pages and actions to somebody who types"""
+    visit = PageVisit(call, postern)
+    return await show_asked(call, postern, ORGANIZATION, filling(visit, asked_in(call.body.q, visit), call.body.q))
+
+
+async def _by_id(visit: PageVisit, sought: str) -> _People | None:
+    """The person with this id. None if the text is no id of a person here."""
     try:
         user = UUID(sought)
     except ValueError:
-        return ""
-    for endpoint, at in ((get_member, f"{PEOPLE}/{{user_id}}"), (get_end_user, f"{PEOPLE}/users/{{user_id}}")):
-        if visit.may(endpoint):
-            try:
-                await visit.ask(endpoint, user_id=user)
-            except NotFound:
-                continue
-            return visit.here(at, user_id=user)
-    return ""
+        return None
+    if visit.may(get_member):
+        with suppress(NotFound):
+            return _People([_member(visit, await visit.ask(get_member, user_id=user))], ())
+    if visit.may(get_end_user):
+        with suppress(NotFound):
+            return _People((), [_end_user(visit, await visit.ask(get_end_user, user_id=user))])
+    return None
 
 
-async def _people(visit: PageVisit, sought: str) -> Sequence[FoundLine]:
+async def _people(visit: PageVisit, sought: str) -> _People:
     """Members first. Many are end users, too."""
-    lines: dict[UUID, FoundLine] = {}
+    members, others = dict[str, FoundLine](), list[FoundLine]()
     if visit.may(list_members):
         for one in (await visit.ask(list_members, query={"search": sought, "limit": SHOWN})).members:
-            lines[one.user.id] = FoundLine(called(one), str(one.user.email), visit.here(f"{PEOPLE}/{{user_id}}", user_id=one.user.id))
-    if visit.may(list_end_users) and len(lines) < SHOWN:
-        for one in (await visit.ask(list_end_users, query={"search": sought, "limit": SHOWN})).users:
-            where = visit.here(f"{PEOPLE}/users/{{user_id}}", user_id=one.id)
-            lines.setdefault(one.id, FoundLine(one.name or one.email, one.email, where))
-    return [*lines.values()][:SHOWN]
+            members[str(one.user.id)] = _member(visit, one)
+    if visit.may(list_end_users) and len(members) < SHOWN:
+        found = (await visit.ask(list_end_users, query={"search": sought, "limit": SHOWN})).users
+        others = [_end_user(visit, one) for one in found if str(one.id) not in members]
+    return _People([*members.values()], others)
 
 
-PAGES: Final = (search_organization,)
+def _member(visit: PageVisit, one: Any) -> FoundLine:
+    return FoundLine(called(one), str(one.user.email), visit.here(f"{PEOPLE}/{{user_id}}", user_id=one.user.id))
+
+
+def _end_user(visit: PageVisit, one: Any) -> FoundLine:
+    return FoundLine(one.name or str(one.email), str(one.email), visit.here(f"{PEOPLE}/users/{{user_id}}", user_id=one.id))
+
+
+PAGES: Final = (search_organization, ask_organization, suggest_in_organization)

@@ -80,6 +80,7 @@ PLATFORM: Final = ConsolePlace(
     ),
     change=OWN_ORGANIZATIONS,
     search=SEARCH,
+    settings=SETTINGS_TAB,
 )
 
 

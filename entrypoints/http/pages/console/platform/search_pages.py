@@ -8,9 +8,20 @@ import msgspec
 
 from core.domain.platform.searches import ThingKind
 from entrypoints.bootstrap import Postern
-from entrypoints.http.machinery.answers import redirect
 from entrypoints.http.pages.console.declaring import console, stated
-from entrypoints.http.pages.console.finding import SHOWN, FoundLine, LinesOfKind, groups_of, show_found, sought_by
+from entrypoints.http.pages.console.finding import (
+    SHOWN,
+    SUGGESTING,
+    TYPED,
+    AskedForm,
+    FoundLine,
+    LinesOfKind,
+    error_lines,
+    groups_of,
+    show_asked,
+    show_found,
+    sought_by,
+)
 from entrypoints.http.pages.console.navigation import address
 from entrypoints.http.pages.console.platform.people import ONE
 from entrypoints.http.pages.console.platform.platform_tabs import (
@@ -20,6 +31,7 @@ from entrypoints.http.pages.console.platform.platform_tabs import (
     OVERVIEW_ENTRY,
     OVERVIEW_TAB,
     PEOPLE,
+    PLATFORM,
     SEARCH,
     TIERS,
     position,
@@ -40,22 +52,33 @@ _PLACES: Final[Mapping[ThingKind, str]] = {
 
 class SoughtInPlatform(msgspec.Struct, frozen=True):
     q: str = ""
+    """The text that fills the field. Nothing is looked for until somebody presses."""
+
+
+_POSITION: Final = position(OVERVIEW_ENTRY, OVERVIEW_TAB)
 
 
 async def _search(call: AnyCall, postern: Postern) -> Page:
-    visit, sought = PageVisit(call, postern), sought_by(call.query.q)
+    return await show_found(PageVisit(call, postern), _POSITION, sought_by(call.query.q), (), pressed=False)
+
+
+async def _ask(call: AnyCall, postern: Postern) -> Page:
+    visit, sought = PageVisit(call, postern), sought_by(call.body.q)
     groups: list[LinesOfKind] = []
     complete = True
     if sought:
         people = await visit.ask(search_users, query=_person(sought))
-        if len(people.users) == 1 and "user_id" in _person(sought):
-            return redirect(address(ONE, {"user_id": people.users[0].id}))
         found = await visit.ask(search_things_of_platform, query={"q": sought})
         lines = _lines(people.users)
         groups = [*([LinesOfKind("console.search.people", lines)] if lines else ()), *groups_of(found.things, _PLACES, visit.path)]
         complete = people.complete and found.complete
     lists = (("console.search.all_people", PEOPLE),)
-    return show_found(visit, position(OVERVIEW_ENTRY, OVERVIEW_TAB), sought, groups, complete=complete, lists=lists)
+    actions = error_lines(visit, call.body.q)
+    return await show_found(visit, _POSITION, sought, groups, actions=actions, complete=complete, lists=lists)
+
+
+async def _suggest(call: AnyCall, postern: Postern) -> Page:
+    return await show_asked(call, postern, PLATFORM, ())
 
 
 def _person(sought: str) -> Mapping[str, Any]:
@@ -69,8 +92,15 @@ def _lines(people: Sequence[Any]) -> Sequence[FoundLine]:
     return [FoundLine(one.name or one.email, one.email, address(ONE, {"user_id": one.id})) for one in people]
 
 
+_SUGGESTIONS: Final = f"{SEARCH}/suggestions"
 PAGES: Final = (
     console.get(SEARCH, of=search_things_of_platform, also=(search_users,))(
         stated(_search, "search_platform", SEARCH, query=SoughtInPlatform)
+    ),
+    console.post(SEARCH, of=search_things_of_platform, also=(search_users,), accepts=TYPED)(
+        stated(_ask, "ask_platform", SEARCH, body=AskedForm)
+    ),
+    console.post(_SUGGESTIONS, of=search_things_of_platform, **SUGGESTING)(
+        stated(_suggest, "suggest_in_platform", _SUGGESTIONS, body=AskedForm)
     ),
 )

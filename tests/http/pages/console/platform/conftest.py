@@ -32,6 +32,11 @@ class PlatformScene(ConsoleScene):
     async def at(self, place: str = "") -> Tab:
         return await self.tab.open(f"{HOME}{place}")
 
+    async def asks(self, text: str, by: Tab | None = None) -> Tab:
+        tab = await (by or self.tab).open(HOME)
+        (number,) = [number for number, one in enumerate(tab.page.forms) if one.action == f"{HOME}/search"]
+        return await tab.send(number, q=text)
+
     async def answer(self, place: str, **fields: str) -> Tab:
         """Opens a question and answers it."""
         page = await self.at(place)

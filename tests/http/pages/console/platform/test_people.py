@@ -156,21 +156,21 @@ async def test_the_platform_is_searched_for_people_organizations_applications_an
         ("health", "/ui/platform/health"),
         ("settings", "/ui/platform/settings"),
     ):
-        tab = await platform.at(f"/search?q={sought}")
+        tab = await platform.asks(sought)
         assert place in tab.page.links, sought
         assert "Nothing that" not in tab.page.text
-    assert (await platform.at(f"/search?q={platform.ada.user}")).place == f"/ui/platform/people/{platform.ada.user}"
-    assert "Nothing that you may open here has “<b>x”" in (await platform.at("/search?q=%3Cb%3Ex")).page.text
+    assert f"/ui/platform/people/{platform.ada.user}" in (await platform.asks(str(platform.ada.user))).page.links
+    assert "Nothing that you may open here answers “<b>x”" in (await platform.asks("<b>x")).page.text
     tab = await platform.at("/search")
-    assert "Type part of a name" in tab.page.text
+    assert "Type what you want to do" in tab.page.text
     assert {"/ui/platform/health", "/ui/platform/people/owners"} <= set(tab.page.links)
     assert f"/ui/platform/people/{platform.ada.user}" in (await platform.at("/people?search=LOVEL")).page.links
 
 
 async def test_pages_say_when_a_search_has_not_read_everybody(platform: PlatformScene, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert "newest" not in (await platform.at("/search?q=a")).page.text
+    assert "newest" not in (await platform.asks("a")).page.text
     monkeypatch.setattr(account_administration, "MOST_READ", 1)
-    assert "the search has read the newest people" in (await platform.at("/search?q=a")).page.text
+    assert "the search has read the newest people" in (await platform.asks("a")).page.text
     assert "The search has read the newest" in (await platform.at("/people?search=a")).page.text
 
 

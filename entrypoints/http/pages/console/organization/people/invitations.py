@@ -20,7 +20,7 @@ from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.fields import OrganizationPath
 from entrypoints.http.pages.console.cells import Tone, in_words, plain, role, role_in_words, sentence, state, when
 from entrypoints.http.pages.console.declaring import console
-from entrypoints.http.pages.console.forms import Choice
+from entrypoints.http.pages.console.forms import Choice, OnlyFill
 from entrypoints.http.pages.console.organization.organization_tabs import (
     APPLICATIONS,
     INVITATIONS_TAB,
@@ -161,6 +161,7 @@ class InvitingForm(BoundForm, frozen=True, kw_only=True):
     """An address on each line."""
     role: Annotated[str, msgspec.Meta(max_length=100)] = "member"
     application: ComesFrom = ""
+    only_fill: OnlyFill = ""
 
 
 @console.get(_NEW, of=create_invitation)
@@ -176,6 +177,8 @@ async def send_invitations(call: Call[InvitingForm, None, OrganizationPath, Memb
     Each address is invited or refused by itself. The page says which, and keeps the refused addresses in the form.
     """
     visit = PageVisit(call, postern)
+    if call.body.only_fill:
+        return Answer(await _form(visit, call.body), 200)
     emails = list(dict.fromkeys(line.strip().strip(",;") for line in call.body.emails.splitlines() if line.strip(" ,;\t")))
     if not emails or len(emails) > MOST_INVITED:
         error = visit.text("console.invitations.how_many", most=MOST_INVITED)
@@ -276,5 +279,7 @@ JOIN_REQUESTS: Final = Resource(
     ),
 )
 
+
+console.asked_for("console.invitations.new", _NEW, create_invitation.caller, INVITATIONS.position)
 
 PAGES: Final = (*pages(INVITATIONS), ask_whom_to_invite, send_invitations, *pages(JOIN_REQUESTS))

@@ -184,6 +184,7 @@ def _pages_of(card: Card) -> Sequence[Endpoint]:
     async def send(call: AnyCall, postern: Postern) -> Page:
         return await asked.send(PageVisit(call, postern), call.body)
 
+    console.asked_for(f"console.rules_card.{card.key}", SIGN_IN, change_sign_in_rules.caller, _POSITION)
     name = f"{card.key}_of_rules"
     return (
         console.get(card.at, of=change_sign_in_rules, also=(get_sign_in_rules,))(stated(ask, f"ask_for_{name}", card.at)),

@@ -1,0 +1,258 @@
+"""Errors of OAuth and OpenID Connect as libraries print them: the cause, the page that has what to change, and what to press there.
+
+A library words an error as it likes, so each error has the marks by which several libraries print it. Where Postern itself refuses for the
+same reason, the cause and the change are those of the refusal: the words stand once.
+
+An error is text of a stranger. It is compared and never kept, and what is said of it comes from this table alone.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Final
+from urllib.parse import unquote_plus
+
+from core.domain.federation.oauth.refusals import RefusalReason, reason_in_words
+from core.frozen import Frozen
+
+LONGEST_ERROR: Final = 16 << 10
+"""In bytes of UTF-8: a long trace. What is longer is refused."""
+MOST_EXPLAINED: Final = 3
+
+
+class ExplainedError(Frozen):
+    name: str
+    """As the standard calls it, or as people do where the standard has no name."""
+    title: str
+    cause: str
+    page: str
+    """The way to the page in the console."""
+    press: str
+    """What to change there, or in the application."""
+    marks: tuple[re.Pattern[str], ...]
+    """One of these is in the text."""
+
+    @property
+    def anchor(self) -> str:
+        return self.name.replace("_", "-").replace(" ", "-")
+
+
+def _error(
+    name: str, title: str, page: str, *marks: str, reason: RefusalReason | None = None, cause: str = "", press: str = ""
+) -> ExplainedError:
+    said = ("", "") if reason is None else reason_in_words(reason)
+    # No mark begins or ends with a repetition, so a text of any kind is read once for each mark.
+    return ExplainedError(name, title, cause or said[0], page, press or said[1], tuple(re.compile(mark, re.IGNORECASE) for mark in marks))
+
+
+_SIGN_IN: Final = "Applications → the application → Sign-in → Sign-in addresses"
+_TOKENS: Final = "Applications → the application → Tokens"
+_REFUSALS: Final = "Applications → the application → Sign-in → Recent refusals"
+_OVERVIEW: Final = "Applications → the application → Overview, where the issuer stands to be copied"
+
+# What says more stands before what says less: of a PKCE error, `invalid_grant` is the name that the endpoint gives it.
+EXPLAINED: Final = (
+    _error(
+        "redirect_uri",
+        "The address to come back to is not registered",
+        _SIGN_IN,
+        r"redirect[_ ]ur[il][_ ]mismatch",
+        r"mismatching redirect uri",
+        r"redirect[_ -]ur[il]s?['\"`]?:? (?:[\w'\"`]+ ){0,6}(?:not|mismatch|invalid|incorrect|unregistered|unauthorized|registered none)",
+        r"(?:invalid|incorrect|unregistered|unknown|wrong|mismatched) (?:parameter: ?)?['\"`]?redirect[_ -]ur[il]",
+        r"callback url mismatch",
+        reason=RefusalReason.REDIRECT_UNREGISTERED,
+    ),
+    _error(
+        "pkce",
+        "The proof of the sign-in's beginning does not fit (PKCE)",
+        _REFUSALS,
+        r"code[_ ]verifier",
+        r"code[_ ]challenge",
+        r"pkce (?:verification|code|check|validation)",
+        r"pkcecodeverifier",
+        reason=RefusalReason.VERIFIER_DIFFERS,
+    ),
+    _error(
+        "state",
+        "The answer belongs to no sign-in that this browser began",
+        _REFUSALS,
+        r"mismatching_state",
+        r"state not equal in request and response",
+        r"no matching state found in storage",
+        r"state does not match",
+        r"authorization_request_not_found",
+        r"unexpected \"state\" response parameter",
+        r"response parameter \"state\" missing",
+        r"(?:invalid|unable to verify) authorization request state",
+        r"callback state not found in session",
+        r"state (?:cookie|value) (?:was missing|could not be parsed|could not be decoded)",
+        r"checks\.state argument is missing",
+        r"state mismatch",
+        cause="The application kept the state of the sign-in in a cookie or a session, and the browser came back without it:"
+        " the sign-in began at another host or port, the cookie was not sent along, or a second tab wrote over it",
+        press="Nothing at Postern. Begin and end the sign-in at the same host, with https, and keep the session's cookie at SameSite=Lax",
+    ),
+    _error(
+        "nonce",
+        "The ID token belongs to another sign-in",
+        _REFUSALS,
+        r"nonce in id_token does not match",
+        r"unexpected id token \"nonce\"",
+        r"nonce verification failed",
+        r"invalid[_ ](?:id_token )?nonce",
+        r"nonce (?:mismatch|does not match|claim value mismatch)",
+        r"invalid claim ['\"]nonce",
+        cause="The application expected the nonce of another sign-in: two tabs shared one place, or the session was lost between",
+        press="Nothing at Postern. Keep one nonce for each sign-in, and begin the sign-in anew",
+    ),
+    _error(
+        "issuer",
+        "The application expects another issuer",
+        _OVERVIEW,
+        r"id token issued by a different provider",
+        r"issuer did not match the issuer returned by provider",
+        r"unexpected jwt \"iss\"",
+        r"unexpected \"iss\" \(issuer",
+        r"response parameter \"iss\" \(issuer",
+        r"unexpected iss value",
+        r"invalid claim ['\"]iss",
+        r"invalid issuer",
+        r"issuer (?:mismatch|does not match)",
+        r"did not match the issuer",
+        r"iss(?:uer)?['\"]? claim (?:is not valid|mismatch|not equal)",
+        cause="The issuer that the application was given is not, letter for letter, the one in the token: a slash at the end,"
+        " http in place of https, or an own domain of the organization beside the installation's address",
+        press="Copy the issuer from there into the application, as it stands",
+    ),
+    _error(
+        "audience",
+        "The token is for somebody else",
+        _TOKENS,
+        r"expected audience",
+        r"unexpected jwt \"aud\"",
+        r"invalid claim ['\"]aud",
+        r"invalid audience",
+        r"audience (?:doesn't|does not|didn't|did not) match",
+        r"aud(?:ience)?['\"]? claim (?:is not valid|mismatch|doesn't match)",
+        r"jwt audience invalid",
+        cause="The token names another client or another API than the program expects. An ID token names the application's"
+        " client id, an access token the API that the request named as resource",
+        press="Give the program the client id of this application; for an API, ask with resource and its identifier",
+    ),
+    _error(
+        "clock",
+        "A clock is wrong, or the token is old",
+        "Platform → Operation → Health, which shows the installation's clock",
+        r"token used before issued",
+        r"token used too (?:early|late)",
+        r"(?:not|isn't) (?:yet )?valid yet",
+        r"not yet valid \((?:iat|nbf)\)",
+        r"signature has expired",
+        r"(?:jwt|token|id_token|id token) (?:is |has )?expired",
+        r"unexpected jwt \"(?:exp|iat|nbf)\"",
+        r"\"(?:exp|iat|nbf)\" claim timestamp check failed",
+        r"(?:iat|exp|nbf) is in the (?:future|past)",
+        cause="The token was checked after its end, or by a clock that is ahead of or behind the installation's",
+        press="Let both machines follow a time server; allow a minute of difference in the library; fetch a new token in"
+        " place of an old one",
+    ),
+    _error(
+        "signature",
+        "The key of the token is not known to the application",
+        "Platform → Operation → Signing keys",
+        r"failed to verify (?:id token )?signature",
+        r"jw[st] (?:token )?(?:signature )?verification failed",
+        r"signature verification failed",
+        r"no applicable keys? found",
+        r"no matching (?:verification |signing )?keys?",
+        r"unable to find a signing key",
+        r"could not find a valid jwks",
+        r"unexpected signing algorithm",
+        r"unsigned or signed with an? unsupported algorithm",
+        r"bad_signature",
+        r"invalid_signature",
+        r"unexpected jwt \"alg\"",
+        cause="The application has old keys of the issuer, keys of another issuer, or expects another algorithm",
+        press="Let the library read the keys from jwks_uri of the discovery document, and read them again when it meets an unknown kid",
+    ),
+    _error(
+        "invalid_client",
+        "The application did not prove who it is",
+        f"{_TOKENS} → Client secrets → Make a new one",
+        r"invalid[_ ]client\b",
+        r"client authentication failed",
+        r"(?:unknown|no such) client\b",
+        r"(?:bad|invalid|incorrect|wrong) client[_ ](?:secret|credentials|id)",
+        cause="The client id is not one of this installation, the secret is not one of the application's, or it came in"
+        " another way than the application's library was told (client_secret_basic or client_secret_post)",
+        press="Compare the client id. If the secret is in doubt, make a new one, put it into the application, and delete the old one",
+    ),
+    _error(
+        "unauthorized_client",
+        "The application may not use this way",
+        _SIGN_IN,
+        r"unauthorized[_ ]client",
+        r"unsupported[_ ]grant[_ ]type",
+        r"unsupported[_ ]response[_ ]type",
+        cause="The application asks in a way that Postern does not have, or that an application without a secret may not use",
+        press="Use the authorization code flow (response_type=code). For client_credentials, make a client secret",
+    ),
+    _error(
+        "invalid_scope",
+        "The application asks for a scope that there is not",
+        f"{_TOKENS}; for an API of yours, Applications → APIs → the API → Scopes",
+        r"invalid[_ ]scope\b",
+        r"(?:requested )?scope is invalid, unknown, or malformed",
+        r"insufficient[_ ]scope",
+        reason=RefusalReason.SCOPE_UNKNOWN,
+    ),
+    _error(
+        "access_denied",
+        "The person was not let in, or said no",
+        "Sign-ins, or the person's page, which has the verdict for each application",
+        r"access[_ ]denied",
+        r"the resource owner or authorization server denied the request",
+        r"user (?:denied|cancelled|canceled) (?:access|the)",
+        cause="The person pressed Deny, or the application's admission (members, a role, a plan) does not admit this person",
+        press="Look at the verdict. Applications → the application → Sign-in → Who may sign in changes whom it admits",
+    ),
+    _error(
+        "login_required",
+        "The application asked silently, and the person has to be asked",
+        _REFUSALS,
+        r"(?:login|interaction|consent|account_selection)_required",
+        r"login required\b",
+        cause="The request had prompt=none, and nobody is signed in in this browser, or a consent or a second factor is missing",
+        press="Send the person through the sign-in without prompt=none. A frame in another site gets no cookies in most browsers",
+    ),
+    _error(
+        "invalid_grant",
+        "The code or refresh token is not good any more",
+        _REFUSALS,
+        r"invalid[_ ]grant\b",
+        r"authorization code (?:is |has )?(?:invalid|expired|already|been)",
+        r"(?:invalid|expired) (?:authorization code|refresh[_ ]token)",
+        r"the code or token is not valid, has expired or was used before",
+        cause="The code was redeemed twice or after its minute, the redirect_uri of the exchange is not the one of the"
+        " beginning, or the refresh token was used before or its session has ended",
+        press="The page says which of these it was. Redeem each code once, keep the newest refresh token, and let the person sign in anew",
+    ),
+)
+
+
+def explained_in(text: str) -> Sequence[ExplainedError]:
+    """The errors that the text has, the one that says most first. Only the table speaks: nothing of the text is said back."""
+    return [*_found(text)][:MOST_EXPLAINED]
+
+
+def _found(text: str) -> Iterator[ExplainedError]:
+    # Of an address, what its query says counts, too.
+    said = f"{text} {unquote_plus(text, errors='replace')}" if "%" in text else text
+    plain = " ".join(said.replace("\\", "").replace("\u2019", "'").split())
+    for one in EXPLAINED:
+        if any(mark.search(plain) for mark in one.marks):
+            yield one
+
+
+def fits(text: str) -> bool:
+    return len(text.encode("utf-8", "surrogatepass")) <= LONGEST_ERROR

@@ -1,0 +1,173 @@
+"""What somebody can ask for in words that is done on a page of its own: "invite bob@example.org", "rotate board's secret".
+
+The table names pages. Who may open a page, its fresh proof, its confirmation and its refusals are the page's own, so an action that is
+asked for does what the button on the page does, and nothing more.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from enum import StrEnum
+from functools import cache
+from typing import Any, Final, NamedTuple
+
+from core.domain.languages import Language
+from core.frozen import Frozen
+from entrypoints.http.pages import shipped_pages
+from entrypoints.http.pages.console.declaring import offers
+from entrypoints.http.pages.console.finding import ActionLine, FoundLine
+from entrypoints.http.pages.console.finding.subjects import plain_words
+from entrypoints.http.pages.console.organization import applications
+from entrypoints.http.pages.console.organization.organization_tabs import DIRECTORIES, PEOPLE
+from entrypoints.http.pages.console.visit import PageVisit
+
+MOST_ACTIONS: Final = 3
+"""The people or applications that one action is offered for."""
+MOST_INVITED: Final = 50
+_LONGEST_NAME: Final = 100
+_MOST_WORDS: Final = 400
+_ADDRESS: Final = re.compile(r"[^\s,;:<>()\[\]\"“”„«»]{1,64}@[^\s,;:<>()\[\]\"“”„«»@]{1,255}")
+# Telephones write other apostrophes than keyboards.
+_APOSTROPHES: Final = str.maketrans(dict.fromkeys("\u2018\u2019\u00b4`", "'"))
+_EDGES: Final = " \t\r\n?!.,;:\"'“”„«»"
+_POSSESSIVE: Final = re.compile(r"'s$")
+_ELIDED: Final = re.compile(r"^(?:[cdjlmnst]|qu)'", re.IGNORECASE)
+
+
+class About(StrEnum):
+    """What an action is about, as the text says it."""
+
+    PERSON = "person"
+    APPLICATION = "application"
+    ADDRESSES = "addresses"
+    """Addresses of mailboxes. They fill the form."""
+    NAME = "name"
+    """A name that nobody has looked for, since the thing is yet to be made. It fills the form."""
+
+
+class AskedAction(Frozen):
+    name: str
+    """Of its texts: `console.actions.<name>`, with `{called}`, and `<name>_words`, by which it is asked for."""
+    about: About
+    at: str
+    """The template of its page. A person's page has `{user_id}`, an application's `{service_slug}`."""
+    of_end_user: str = ""
+    """The page for somebody who is no member."""
+    field: str = ""
+    """The field of the form that is filled."""
+
+
+_ONE: Final = applications.ONE
+ACTIONS: Final = (
+    AskedAction("invite", About.ADDRESSES, f"{PEOPLE}/invitations/~new", field="emails"),
+    AskedAction("new_team", About.NAME, f"{PEOPLE}/teams/~new", field="name"),
+    AskedAction("new_domain", About.NAME, f"{DIRECTORIES}/domains/~new", field="domain"),
+    AskedAction("new_secret", About.APPLICATION, f"{applications.SECRETS}/~new"),
+    AskedAction("end_sessions", About.PERSON, f"{PEOPLE}/{{user_id}}/end-sessions", f"{PEOPLE}/users/{{user_id}}/end"),
+    AskedAction("lock", About.PERSON, f"{PEOPLE}/{{user_id}}/lock", f"{PEOPLE}/users/{{user_id}}/lock"),
+    AskedAction("remove", About.PERSON, f"{PEOPLE}/{{user_id}}/remove"),
+    AskedAction("remove_factor", About.PERSON, f"{PEOPLE}/{{user_id}}/second-factor"),
+    AskedAction("why", About.PERSON, f"{PEOPLE}/{{user_id}}/why", f"{PEOPLE}/users/{{user_id}}/why"),
+    AskedAction("why", About.PERSON, f"{PEOPLE}/{{user_id}}", f"{PEOPLE}/users/{{user_id}}"),
+    AskedAction("opens", About.PERSON, f"{PEOPLE}/users/{{user_id}}/opens", f"{PEOPLE}/users/{{user_id}}/opens"),
+    AskedAction("who_opens", About.APPLICATION, f"{_ONE}/who"),
+    AskedAction("delete_application", About.APPLICATION, f"{_ONE}/settings/end"),
+)
+
+
+class ActionAskedFor(NamedTuple):
+    action: AskedAction
+    object: str
+    """What it is about, as it was typed."""
+
+
+class _Typed(NamedTuple):
+    raw: str
+    words: frozenset[str]
+
+
+def asked_in(text: str, visit: PageVisit) -> ActionAskedFor | None:
+    """The action that the text asks for, and what the text says it is about. The longest of the phrases that the text has decides."""
+    phrases, small = _known(visit.call.language)
+    typed = [*_typed(text, visit.call.language)]
+    said = frozenset[str]().union(*(one.words for one in typed))
+    found = next(((phrase, action) for phrase, action in phrases if phrase <= said), None)
+    if found is None:
+        return None
+    phrase, action = found
+    left_out = phrase | small
+    object_ = " ".join(one.raw for one in typed if not (one.words and one.words <= left_out))
+    return ActionAskedFor(action, object_[:_LONGEST_NAME]) if object_ or action.about is About.ADDRESSES else None
+
+
+@cache
+def _known(language: Language) -> tuple[Sequence[tuple[frozenset[str], AskedAction]], frozenset[str]]:
+    """The phrases of the actions whose page is declared, the longest first, and the small words of the language."""
+    text = shipped_pages().text(language)
+    phrases = [
+        (frozenset(plain_words(phrase).split()), one)
+        for one in ACTIONS
+        if _declared(one.at)
+        for phrase in text(f"console.actions.{one.name}_words").split(",")
+    ]
+    return sorted(phrases, key=lambda one: -len(one[0])), frozenset(text("console.search.small_words").split())
+
+
+def _declared(at: str) -> bool:
+    return f"GET {at}" in offers()
+
+
+def _typed(text: str, language: Language) -> Iterator[_Typed]:
+    for part in text.translate(_APOSTROPHES).split()[:_MOST_WORDS]:
+        raw = _POSSESSIVE.sub("", part.strip(_EDGES))
+        if language is Language.FRENCH:
+            raw = _ELIDED.sub("", raw)
+        words = frozenset(plain_words(raw.replace("'", "")).split())
+        if raw:
+            yield _Typed(raw, words)
+
+
+def addresses_in(text: str) -> Sequence[str]:
+    return list(dict.fromkeys(found.strip(_EDGES) for found in _ADDRESS.findall(text)))[:MOST_INVITED]
+
+
+def filling(visit: PageVisit, asked: ActionAskedFor | None, text: str) -> Sequence[ActionLine]:
+    """The action that fills a form with what was typed. It needs no look into the database."""
+    if asked is None or not asked.action.field or not _opens(visit, asked.action.at):
+        return ()
+    value = "\n".join(addresses_in(text)) if asked.action.about is About.ADDRESSES else asked.object
+    if not value:
+        return ()
+    called = value.replace("\n", ", ")
+    return (ActionLine(_label(visit, asked.action, called), visit.here(asked.action.at), ((asked.action.field, value),)),)
+
+
+def of_people(
+    visit: PageVisit, asked: ActionAskedFor | None, members: Sequence[FoundLine], others: Sequence[FoundLine]
+) -> Sequence[ActionLine]:
+    """The action for each of the people that were found by what it is about."""
+    if asked is None or asked.action.about is not About.PERSON:
+        return ()
+    lines = [(asked.action.at, one) for one in members] + [(asked.action.of_end_user, one) for one in others]
+    return [
+        ActionLine(_label(visit, asked.action, one.name), visit.here(at, user_id=one.place.rpartition("/")[2]))
+        for at, one in lines
+        if at and _opens(visit, at)
+    ][:MOST_ACTIONS]
+
+
+def of_applications(visit: PageVisit, asked: ActionAskedFor | None, found: Sequence[Any]) -> Sequence[ActionLine]:
+    if asked is None or asked.action.about is not About.APPLICATION or not _opens(visit, asked.action.at):
+        return ()
+    return [ActionLine(_label(visit, asked.action, one.name), visit.here(asked.action.at, service_slug=one.slug)) for one in found][
+        :MOST_ACTIONS
+    ]
+
+
+def _label(visit: PageVisit, action: AskedAction, called: str) -> str:
+    return visit.text(f"console.actions.{action.name}", called=called)
+
+
+def _opens(visit: PageVisit, at: str) -> bool:
+    """Whether the caller may open the page, by the endpoint that it offers."""
+    offered = offers().get(f"GET {at}", ())
+    return bool(offered) and visit.may(offered[0])

@@ -1,0 +1,37 @@
+"""`/docs/errors` explains an error that somebody pastes, and keeps and repeats nothing of it."""
+
+import pytest
+
+from tests.http.browsing import Tabs
+from tests.http.client import Client
+
+
+async def _paste(client: Client, text: str) -> tuple[int, str]:
+    answer = await Tabs(client).request("POST", "/docs/errors", {"text": text})
+    return answer.status, answer.body.decode()
+
+
+async def test_a_pasted_error_is_explained_and_not_repeated(client: Client) -> None:
+    status, body = await _paste(client, "OAuthError: invalid_client: secret <script>alert(1)</script> s3cr3t-of-ours")
+    assert status == 200
+    found = body.partition('id="explained"')[2].partition("</section>")[0]
+    assert "invalid_client" in found
+    assert "Client secrets" in found
+    assert "s3cr3t" not in body
+    assert "<script>alert" not in body
+    status, body = await _paste(client, "nothing of the kind")
+    assert (status, "not one of those below" in body) == (200, True)
+
+
+async def test_the_page_lists_all_errors_and_takes_nothing_from_its_address(client: Client) -> None:
+    answer = await client.request("GET", "/docs/errors?text=invalid_client")
+    body = answer.body.decode()
+    assert answer.status == 200
+    assert 'id="redirect-uri"' in body
+    assert 'id="explained"' not in body
+    assert "/docs/errors" in (await client.request("GET", "/docs")).body.decode()
+
+
+@pytest.mark.parametrize(("text", "status"), [("a" * 17_000, 413), ("a" * 1_000_000, 413), ("a" * 16_000, 200), ("", 200)])
+async def test_a_paste_is_bounded(client: Client, text: str, status: int) -> None:
+    assert (await _paste(client, text))[0] == status

@@ -1,0 +1,219 @@
+"""Ask: what is typed comes by a form with the token and stands in no address; a link fills the field alone; an action fills its form."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from adapters.texts import shipped
+from core.domain.languages import CONSOLE_LANGUAGES, Language
+from entrypoints.http import pages
+from entrypoints.http.description.guides import guides_in_words
+from entrypoints.http.pages.console.declaring import console as declared
+from entrypoints.http.pages.console.organization.actions import ACTIONS
+from entrypoints.http.pages.console.pages import CONSOLE
+from tests.http.browsing import Tab
+from tests.http.pages.console.conftest import HOME, ConsoleScene
+
+SEARCH: Final = f"{HOME}/search"
+PAGES: Final = Path(pages.__file__).parent
+# What a newcomer typed, of which the search found five, and the page where each belongs.
+NEWCOMER: Final = (
+    ("invite", f"{HOME}/people/invitations"),
+    ("rotate secret", f"{HOME}/applications"),
+    ("passkey", f"{HOME}/sign-in"),
+    ("session limits", f"{HOME}/sign-in"),
+    ("nginx", "/docs/guides/proxies-nginx"),
+    ("consent", f"{HOME}/applications"),
+    ("logo", f"{HOME}/applications"),
+    ("ciba", f"{HOME}/sign-in"),
+    ("backup", "/docs/guides/point-in-time-recovery"),
+    ("ldap", f"{HOME}/directories"),
+    ("terms", f"{HOME}/settings/terms"),
+    ("webhook", f"{HOME}/events"),
+    ("risk", f"{HOME}/sign-in/risk"),
+)
+
+
+def shown_first(tab: Tab) -> str:
+    """The first link that was found. The links before it are those of the frame."""
+    content = tab.shown.body.decode().partition('<main id="content">')[2]
+    return content.partition('<h3><a href="')[2].partition('"')[0]
+
+
+async def _suggested(console: ConsoleScene, text: str, tab: Tab | None = None, **fields: str) -> tuple[int, str]:
+    page = await (tab or console.tab).open(HOME)
+    form = next(one for one in page.page.forms if one.action == SEARCH)
+    sent = {"form_token": form.fields["form_token"], "q": text, **fields}
+    answer = await page.tabs.request("POST", f"{SEARCH}/suggestions", sent)
+    return answer.status, answer.body.decode()
+
+
+async def test_the_words_of_a_newcomer_lead_to_the_right_place_first(console: ConsoleScene) -> None:
+    wrong = [(sought, first) for sought, where in NEWCOMER if (first := shown_first(await console.asks(sought))) != where]
+    assert wrong == []
+    ada = await console.asks("ada")
+    assert f"{HOME}/people/{console.ada.user}" == shown_first(ada)
+    why = await console.asks("why can ada not sign in")
+    assert any(f"/people/{console.ada.user}" in one for one in why.page.links)
+    assert "See why" in why.page.text
+
+
+async def test_what_was_typed_stands_in_no_address_and_the_answer_is_not_kept(console: ConsoleScene) -> None:
+    tab = await console.asks("zoe@globex.example")
+    assert tab.status == 200
+    assert tab.place == SEARCH
+    assert tab.shown.header("cache-control") == "no-store"
+    assert not [one for one in tab.page.links if "zoe" in one]
+    _, suggested = await _suggested(console, "backup of zoe@globex.example")
+    assert "zoe" not in suggested
+
+
+async def test_a_link_fills_the_field_and_looks_for_nothing(console: ConsoleScene) -> None:
+    mary = console.people.add("mary@acme.example")
+    console.tenants.join(mary, console.acme)
+    tab = await console.at("/search?q=mary")
+    assert f"{HOME}/people/{mary.user}" not in tab.page.links
+    assert "asks for “mary”" in tab.page.text
+    (number,) = [number for number, one in enumerate(tab.page.forms) if one.fields.get("q") == "mary" and number]
+    pressed = await tab.send(number)
+    assert f"{HOME}/people/{mary.user}" in pressed.page.links
+    for link in ("/people/invitations/~new?emails=eve@evil.example&only_fill=yes", "/people/teams/~new?name=Evil&only_fill=yes"):
+        assert "vil" not in (await console.at(link)).page.text
+
+
+async def test_a_form_without_the_token_asks_and_fills_nothing(console: ConsoleScene) -> None:
+    mary = console.people.add("mary@acme.example")
+    console.tenants.join(mary, console.acme)
+    await console.at()
+    for target, fields in (
+        (SEARCH, {"q": "mary"}),
+        (f"{SEARCH}/suggestions", {"q": "invite"}),
+        (f"{HOME}/people/invitations/~new", {"emails": "eve@evil.example", "only_fill": "yes"}),
+        (f"{HOME}/people/teams/~new", {"name": "Evil", "only_fill": "yes"}),
+    ):
+        answer = await console.tabs.request("POST", target, fields)
+        assert answer.status >= 400, target
+        assert str(mary.user) not in answer.body.decode()
+        assert "evil" not in answer.body.decode().casefold()
+
+
+async def test_an_invitation_that_is_asked_for_is_a_filled_form_and_no_invitation(console: ConsoleScene) -> None:
+    tab = await console.asks("invite bob@example.net and eve@example.net, please")
+    (number,) = [number for number, one in enumerate(tab.page.forms) if one.action == f"{HOME}/people/invitations/~new"]
+    filled = await tab.send(number)
+    assert filled.status == 200
+    assert filled.place == f"{HOME}/people/invitations/~new"
+    body = filled.shown.body.decode()
+    assert {"bob@example.net", "eve@example.net"} <= set(body.partition("<textarea")[2].partition("</textarea>")[0].split())
+    assert "bob@" not in (await console.at("/people/invitations")).page.text
+
+
+async def test_the_form_that_an_action_filled_does_what_it_always_does(console: ConsoleScene) -> None:
+    to = f"{HOME}/people/invitations/~new"
+    tab = await console.asks("invite bob@example.net")
+    tab = await tab.send(next(number for number, one in enumerate(tab.page.forms) if one.action == to))
+    assert "only_fill" not in tab.shown.body.decode()
+    tab = await tab.send(next(number for number, one in enumerate(tab.page.forms) if one.action == to))
+    assert tab.status == 200
+    assert "bob@example.net" in (await console.at("/people/invitations")).page.text
+
+
+async def test_a_team_that_is_asked_for_is_a_filled_form_and_no_team(console: ConsoleScene) -> None:
+    tab = await console.asks("create team Sales & <b>Co")
+    (number,) = [number for number, one in enumerate(tab.page.forms) if one.action == f"{HOME}/people/teams/~new"]
+    filled = await tab.send(number)
+    assert 'value="Sales &amp; &lt;b&gt;Co"' in filled.shown.body.decode()
+    assert "Sales" not in (await console.at("/people/teams")).page.text
+
+
+async def test_actions_lead_to_the_pages_of_what_they_name(console: ConsoleScene) -> None:
+    console.tenants.service(console.acme, "board")
+    mary = console.people.add("mary@acme.example")
+    console.tenants.join(mary, console.acme)
+    for asked, where in (
+        ("rotate board's secret", f"{HOME}/applications/board/secrets/~new"),
+        ("End mary\u2019s sessions!", f"{HOME}/people/{mary.user}/end-sessions"),
+        ("remove mary", f"{HOME}/people/{mary.user}/remove"),
+        ("lock mary@acme.example", f"{HOME}/people/{mary.user}/lock"),
+    ):
+        assert where in (await console.asks(asked)).page.links, asked
+    member = await console.asks("remove mary", console.colleague())
+    assert f"{HOME}/people/{mary.user}/remove" not in member.page.links
+
+
+async def test_nobody_asks_across_organizations_or_without_rights(console: ConsoleScene) -> None:
+    _, stranger = console.stranger()
+    page = await stranger.open("/ui/o/globex")
+    token = next(one.fields["form_token"] for one in page.page.forms if one.action == "/ui/o/globex/search")
+    for target in (SEARCH, f"{SEARCH}/suggestions", "/ui/platform/search", "/ui/platform/search/suggestions"):
+        answer = await stranger.tabs.request("POST", target, {"form_token": token, "q": "a"})
+        assert answer.status == 403, target
+        assert "acme" not in answer.body.decode().partition("<main")[2]
+    mary = console.people.add("mary@acme.example")
+    console.tenants.join(mary, console.acme)
+    console.people.change("update users set name = 'Marygold' where id = %s", mary.user)
+    for asked in ("marygold", str(mary.user), "remove marygold", "why can marygold not sign in"):
+        answer = await stranger.tabs.request("POST", "/ui/o/globex/search", {"form_token": token, "q": asked})
+        assert answer.status == 200
+        found = answer.body.decode().partition("<main")[2].replace(asked, "")
+        assert str(mary.user) not in found.replace(f"“{mary.user}”", "")
+        assert "Marygold" not in found
+    status, suggested = await _suggested(console, "invite bob@example.net", console.colleague())
+    assert status == 200
+    assert "~new" not in suggested
+
+
+async def test_marks_of_direction_and_markup_are_text(console: ConsoleScene) -> None:
+    mary = console.people.add("mary@acme.example")
+    console.tenants.join(mary, console.acme)
+    console.people.change("update users set name = %s where id = %s", "Mary <b>\u202eyram", mary.user)
+    body = (await console.asks("remove mary")).shown.body.decode()
+    assert "<b>\u202e" not in body
+    assert "<bdi>Remove " in body
+    assert "Mary &lt;b&gt;\u202eyram" in body
+    _, suggested = await _suggested(console, "create team \u202e<script>alert(1)</script>")
+    assert "<script" not in suggested
+    assert "<bdi>" in suggested
+
+
+@pytest.mark.parametrize("text", ["a" * 1_000_000, "<" * 30_000, "invite " + "a@b.example " * 2_000, "\u202e" * 9_000])
+async def test_a_large_paste_is_refused_or_cut(console: ConsoleScene, text: str) -> None:
+    status, _ = await _suggested(console, text)
+    assert status in {200, 413}
+    tab = await console.asks(text)
+    assert tab.status in {200, 413}
+    assert len(tab.shown.body) < 60_000
+
+
+def _words(texts: object, key: str) -> Sequence[str]:
+    assert isinstance(texts, dict) or hasattr(texts, "get")
+    found = texts.get(key)
+    assert found, f"{key}: a declaration without words is found by nobody"
+    said = [one.strip().casefold() for one in found.split(",")]
+    assert all(said), key
+    assert len(said) > 1, key
+    assert len(said) == len(set(said)), key
+    return said
+
+
+@pytest.mark.parametrize("language", CONSOLE_LANGUAGES)
+def test_each_resource_page_guide_and_action_has_words(language: Language) -> None:
+    assert CONSOLE
+    texts = shipped(language, PAGES)
+    for resource in declared.resources:
+        _words(texts, f"console.{resource.name}.words")
+    for one in declared.subjects:
+        _words(texts, f"{one.title}_words")
+    for guide in guides_in_words():
+        _words(texts, f"console.guide_words.{guide.name.replace('-', '_')}")
+    for action in ACTIONS:
+        _words(texts, f"console.actions.{action.name}_words")
+
+
+@pytest.mark.parametrize("language", CONSOLE_LANGUAGES)
+def test_no_words_are_those_of_a_guide_that_is_gone(language: Language) -> None:
+    texts = shipped(language, PAGES)
+    known = {f"console.guide_words.{guide.name.replace('-', '_')}" for guide in guides_in_words()}
+    assert {key for key in texts if key.startswith("console.guide_words.")} == known
