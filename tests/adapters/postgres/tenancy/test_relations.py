@@ -302,9 +302,10 @@ async def test_among_thousands_of_organizations_the_check_reads_a_handful_of_row
                 found = await cursor.fetchone()
             assert found is not None
             nodes = _nodes(found[0][0]["Plan"])
-            # There are no services, teams and second factors here, and an empty table may be looked at in any way.
+            # There are no services, hooks, teams and second factors here, and an empty table may be looked at in any way.
             assert {node["Relation Name"] for node in nodes if node["Node Type"] == "Seq Scan"} <= {
                 "all_services",
+                "hooks",
                 "mfa_secrets",
                 "passkeys",
                 "team_members",

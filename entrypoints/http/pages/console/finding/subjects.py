@@ -207,12 +207,12 @@ def pages_of(place: ConsolePlace, text: Text) -> Iterator[KnownSubject]:
 
 def words_of(resource: Resource) -> str:
     """The text key of what people may call the resource. Where a tab has its list, the tab's words are the same."""
-    return f"console.{resource.name}.words"
+    return resource.key_of("words")
 
 
 def title_of(resource: Resource, text: Text) -> str:
     try:
-        return text(f"console.{resource.name}.title")
+        return text(resource.key_of("title"))
     except LookupError:
         return text(resource.position.tab.label)
 

@@ -203,7 +203,7 @@ def test_each_resource_page_guide_and_action_has_words(language: Language) -> No
     assert CONSOLE
     texts = shipped(language, PAGES)
     for resource in declared.resources:
-        _words(texts, f"console.{resource.name}.words")
+        _words(texts, resource.key_of("words"))
     for one in declared.subjects:
         _words(texts, f"{one.title}_words")
     for guide in guides_in_words():
