@@ -48,6 +48,19 @@ async def test_no_topic_is_wider_than_its_window(plain_page: Page) -> None:
         assert await plain_page.overflow() == 0, tag
 
 
+async def test_an_error_is_explained_to_every_reader(plain_page: Page) -> None:
+    page = plain_page
+    await page.open("/docs/errors")
+    await require_keyboard(page)
+    await tab_to(page, "The error, up to 16 KiB. It is read once and kept nowhere.")
+    await page.type("error=invalid_client&error_description=nothing")
+    async with page.loading():
+        await tab_to(page, "Explain")
+        await page.press("Enter")
+    assert "What it means" in await page.text()
+    await require_sound_in_any_window(page)
+
+
 async def test_a_keyboard_reaches_everything(plain_page: Page) -> None:
     await plain_page.open("/docs/keys")
     await require_keyboard(plain_page)

@@ -52,6 +52,7 @@ NO_PAGES: Final = {
     "documentation/contents.html",
     "documentation/guide.html",
     "documentation/chapter.html",
+    "documentation/errors.html",
     "account/frame.html",
     "account/parts.html",
     "development/parts.html",

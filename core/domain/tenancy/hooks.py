@@ -385,36 +385,36 @@ _WORDS: Final = frozenset(
 
 
 def hook_created(hook: Hook, actor: Actor) -> Event:
-    return _event("hook.created", hook, actor, _facts(hook))
+    return _event(("hook.created", "platform.hook.created"), hook, actor, _facts(hook))
 
 
 def hook_updated(before: Hook, after: Hook, actor: Actor) -> Event:
     details: dict[str, Json] = {"host": _host(after), **differences(_facts(before), _facts(after)), "stands": after.stands.value}
     if before.address != after.address:
         details["address_changed"] = True
-    return _event("hook.updated", after, actor, details)
+    return _event(("hook.updated", "platform.hook.updated"), after, actor, details)
 
 
 def hook_secret_rotated(hook: Hook, actor: Actor) -> Event:
-    return _event("hook.secret_rotated", hook, actor, {"host": _host(hook)})
+    return _event(("hook.secret_rotated", "platform.hook.secret_rotated"), hook, actor, {"host": _host(hook)})
 
 
 def hook_counts(hook: Hook, report: HookReport, actor: Actor) -> Event:
     """It tells what the owner has said yes to."""
     shown: dict[str, Json] = {"asked": report.asked, "silent": report.silent, "refused": report.refused, "factors": report.factors}
-    return _event("hook.counts", hook, actor, {**_facts(hook), "digest": hook.digest, **shown})
+    return _event(("hook.counts", "platform.hook.counts"), hook, actor, {**_facts(hook), "digest": hook.digest, **shown})
 
 
 def hook_in_shadow(hook: Hook, actor: Actor) -> Event:
-    return _event("hook.in_shadow", hook, actor, _facts(hook))
+    return _event(("hook.in_shadow", "platform.hook.in_shadow"), hook, actor, _facts(hook))
 
 
 def hook_deleted(hook: Hook, actor: Actor) -> Event:
-    return _event("hook.deleted", hook, actor, _facts(hook))
+    return _event(("hook.deleted", "platform.hook.deleted"), hook, actor, _facts(hook))
 
 
 def hook_tested(hook: Hook, actor: Actor) -> Event:
-    return _event("hook.tested", hook, actor, {"host": _host(hook)})
+    return _event(("hook.tested", "platform.hook.tested"), hook, actor, {"host": _host(hook)})
 
 
 def _facts(hook: Hook) -> Mapping[str, Json]:
@@ -432,10 +432,11 @@ def _host(hook: Hook) -> str:
     return hook_destination(hook.address).host
 
 
-def _event(name: str, hook: Hook, actor: Actor, details: Mapping[str, Json]) -> Event:
-    # An event of the installation is for platform owners alone.
-    kind = name if hook.organization is not None else f"platform.{name}"
-    return Event(kind, actor, Target("hook", str(hook.id)), hook.organization, details)
+def _event(names: tuple[str, str], hook: Hook, actor: Actor, details: Mapping[str, Json]) -> Event:
+    """Of an organization, or of the installation: that is for platform owners alone."""
+    ours, installations = names
+    name = installations if hook.organization is None else ours
+    return Event(name, actor, Target("hook", str(hook.id)), hook.organization, details)
 
 
 def hook_context(hook: HookId) -> str:
