@@ -103,6 +103,7 @@ ELSEWHERE: Final = {
     "backup check",
     "backup restore",
     "billing reconcile",
+    "explain",
     "held-back restore",
     "import auth0",
     "import authentik",

@@ -128,7 +128,7 @@ class TestTheWordsOfAVerb:
             (["team", "creat"], "'delete'); did you mean create?"),
             (["organization", "aprove"], "; did you mean approve?"),
             (["service", "set", "--organization", "acme", "--service", "shop", "--sign-in-policy", "membrs"], "; did you mean members?"),
-            (["xyzzy"], "'files', 'version')\n"),
+            (["xyzzy"], "'explain', 'version')\n"),
         ],
     )
     def test_a_wrong_word_is_told_the_words_that_are_near(self, words: list[str], meant: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -114,7 +114,7 @@ class HookRecord(msgspec.Struct, frozen=True, kw_only=True):
 class HookSecretRecord(HookRecord, frozen=True, kw_only=True):
     """The hook, with its secret if it has a new one."""
 
-    secret: Annotated[str, SHOWN_ONCE, example("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo=")] | None
+    secret: Annotated[str | None, SHOWN_ONCE, example("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo=")]
     """The secret that signs the questions. No other answer shows it. Null if the hook keeps the one that it has."""
 
 

@@ -247,7 +247,15 @@ async def _named(visit: PageVisit, run: Any) -> Mapping[str, Any]:
 
 
 # Beside the settings there is room for no more.
-_LATEST_RUN: Final = (when("begun_at", "console.runs_there.begun"), _KIND, state("state", _RUN_STATES))
+_LATEST_RUN: Final = (
+    linked(
+        when("begun_at", "console.runs_there.begun"),
+        lambda run, path: address(f"{_RUNS}/{{run_id}}", {**path, "run_id": str(run.id)}),
+        get_provisioning_run,
+    ),
+    _KIND,
+    state("state", _RUN_STATES),
+)
 
 RUNS: Final = Resource(
     name="runs_there",
