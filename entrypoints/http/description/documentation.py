@@ -295,7 +295,7 @@ _ALSO_CALLED: Final[Mapping[str, str]] = {
     "provisioning": "people there outwards outbound scim systems of applications plan stop send connection",
     "signals": "shared signals ssf caep risc security events session revoked",
     "siem": "splunk log forwarding stream",
-    "hooks": "actions extensibility custom check before sign-in callback deny webhook synchronous",
+    "hooks": "actions extensibility custom check before sign-in callback deny synchronous",
     "sign-in": "login log in sign out logout session refresh",
     "sign-in-domains": "home realm discovery mail domain join",
     "teams": "groups",

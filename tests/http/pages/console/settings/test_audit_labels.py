@@ -32,6 +32,7 @@ _NAMED: Final[Mapping[str, Callable[[int], Any]]] = {
     "backchannel_logout_uri": lambda turn: f"https://{'ab'[turn]}.example/",
     "url": lambda turn: f"https://{'ab'[turn]}.example/",
     "endpoint": lambda turn: f"https://{'ab'[turn]}.example/",
+    "address": lambda turn: f"https://{'ab'[turn]}.example/",
     "jwks": lambda turn: {"keys": [{"kid": "ab"[turn]}]},
 }
 
