@@ -211,8 +211,9 @@ async def test_every_page_is_strict(lonely_postern: Postern) -> None:
             one.caller is IN_FLOW and not one.path.startswith(("/ui/device", "/ui/invitations", "/ui/connections/test"))
         )
         assert one.policy.opener == ("unsafe-none" if in_popup else "same-origin"), one
-    # The scripts of these pages fetch a challenge from us.
-    asking = {str(one) for one in pages if one.policy is not None and one.policy.connections}
+    # The search of each page of the console fetches what it suggests. The scripts of the other pages fetch a challenge from us.
+    suggesting = {str(one) for one in CONSOLE}
+    asking = {str(one) for one in pages if one.policy is not None and one.policy.connections} - suggesting
     assert asking == {
         *(f"{method} /ui/sign-in{step}" for method in ("GET", "POST") for step in ("", "/second-factor")),
         # SAML begins with the page of every other sign-in.

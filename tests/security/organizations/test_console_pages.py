@@ -42,6 +42,9 @@ _MOVED: Final[Mapping[str, str]] = {
 _OF_END_USER: Final = "GET /ui/o/{org_slug}/people/users/{user_id}"
 # Forms that no page shows in the state of the world, each with the reason.
 NOT_SHOWN: Final[Mapping[str, str]] = {
+    "POST /ui/o/{org_slug}/events/hooks/try": "the hook of the walk has no secret (tests/http/pages/console/events)",
+    "POST /ui/o/{org_slug}/search": "it stands in the frame of each page (tests/http/pages/console/asking)",
+    "POST /ui/o/{org_slug}/search/suggestions": "the script of the search sends it, while somebody types",
     "POST /ui/o/{org_slug}/applications/{service_slug}/saml-certificate": "the next certificate is there already",
     "POST /ui/o/{org_slug}/apis/{resource_id}/ask-approval": "the API has asked already",
     "POST /ui/o/{org_slug}/directories/{provider_id}/activate": "the walk opens a provider that is active",
@@ -119,8 +122,16 @@ def walk(postern: Postern, people: People, log: CapturedLog) -> ConsoleWalk:  # 
     return ConsoleWalk(World(postern, people), people, postern)
 
 
+# The installation of the walk has no hook.
+_WITHOUT_HOOK: Final = {
+    *("GET /ui/platform/hooks/count", "GET /ui/platform/hooks/exchanges", "GET /ui/platform/hooks/exchanges/{question_id}"),
+}
+
+
 def is_shown(one: Endpoint, answer: Received) -> bool:
     """Whether a page answers a reader who is admitted: itself, or the page that asks for a fresh proof first."""
+    if str(one) in _WITHOUT_HOOK:
+        return answer.status == 404
     location = answer.header("location") or ""
     return answer.status == 200 or (one.step_up is not None and answer.status == 303 and location.startswith("/ui/prove?"))
 

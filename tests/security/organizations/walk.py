@@ -74,6 +74,7 @@ _NAMED: Final[Mapping[str, str]] = {
     "link_id": "setup_links",
     "draft_id": "setup_drafts",
     "exchange_id": "scim_exchanges",
+    "question_id": "hook_exchanges",
     "entry_id": "audit_entries",
     "api_key_id": "api_keys",
     "user_key_id": "user_keys",

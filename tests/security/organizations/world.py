@@ -326,7 +326,9 @@ class World:
         scene.ids["hooks"] = self._put(
             "hooks", org_id=scene.tenant.id, point="sign_in", address=f"https://{scene.slug}.example/hook", silence="go_on", seconds=2
         )
-        self._put("hook_exchanges", hook_id=scene.ids["hooks"], milliseconds=1, outcome="go_on", counted=False, sent="{}")
+        scene.ids["hook_exchanges"] = self._put(
+            "hook_exchanges", hook_id=scene.ids["hooks"], milliseconds=1, outcome="go_on", counted=False, sent="{}"
+        )
 
     def _settings_of(self, scene: FilledOrganization) -> None:
         org, ids = scene.tenant.id, scene.ids

@@ -83,7 +83,7 @@ class _Presented(Frozen):
     is_agent: bool | None
     agents_are_forbidden: bool
     stays: bool | None
-    is_kept_out: bool
+    is_kept_out: bool = False
 
     def presented(self) -> PresentedRefreshToken:
         impersonated = None

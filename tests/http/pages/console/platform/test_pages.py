@@ -18,7 +18,7 @@ def filled(path: str, platform: PlatformScene) -> str:
             "entry_id": platform.ada.user,
             "budget_id": platform.ada.user,
             "link_id": platform.ada.user,
-            "exchange_id": platform.ada.user,
+            "question_id": platform.ada.user,
             "resource_id": platform.ada.user,
             "place": "sign_in",
             "page": "sign_in",

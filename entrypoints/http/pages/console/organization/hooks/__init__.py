@@ -106,7 +106,7 @@ class HookPages(Frozen, kw_only=True):
                 number("milliseconds", "console.hook_exchanges.milliseconds"),
                 code("answered", "console.hook_exchanges.answered"),
             ),
-            parameter="exchange_id",
+            parameter="question_id",
             called=lambda one: f"{one.at:%Y-%m-%d %H:%M:%S}",
             titled=lambda visit, one: visit.text("console.hook_exchanges.named", called=f"{one.at:%Y-%m-%d %H:%M:%S}"),
             state=(lambda one: one.outcome, _OUTCOMES.__getitem__),
