@@ -140,8 +140,21 @@ class Console:
             stated["attempt"] = of.attempt
         return self._declared(page.post, path, of, also, {"limit": (PAGE_STEPS, *limits), "policy": policy, "accepts": LONG_FORM, **stated})
 
+    def part(self, path: str, *, of: Endpoint, also: Sequence[Endpoint] = ()) -> Callable[[Handler], Endpoint]:
+        """A part of a page, which the page's script asks for again and again: without the frame, so that each time costs the look-up of the
+        caller and no more than the part itself asks.
+        """
+        return self._declared(page.get, path, of, also, {"limit": PAGE_LOADS}, framed=False)
+
     def _declared(
-        self, declare: Any, path: str, of: Endpoint | CallerRule, also: Sequence[Endpoint], stated: dict[str, Any]
+        self,
+        declare: Any,
+        path: str,
+        of: Endpoint | CallerRule,
+        also: Sequence[Endpoint],
+        stated: dict[str, Any],
+        *,
+        framed: bool = True,
     ) -> Callable[[Handler], Endpoint]:
         offered = (of, *also) if isinstance(of, Endpoint) else tuple(also)
         rule = of.caller if isinstance(of, Endpoint) else of
@@ -157,8 +170,8 @@ class Console:
 
         def declared(handler: Handler) -> Endpoint:
             marked = handler if kind is None else _marked(handler, kind)
-            framed = _framed(_naming(marked, above) if above else marked)
-            shown: Endpoint = declare(path, caller=in_browser(rule), **stated)(framed)
+            made = _framed(_naming(marked, above) if above else marked) if framed else handler
+            shown: Endpoint = declare(path, caller=in_browser(rule), **stated)(made)
             self.offers[str(shown)] = offered
             return shown
 

@@ -5,6 +5,7 @@ from typing import Final
 from entrypoints.http.pages.console.organization import applications
 from entrypoints.http.pages.console.organization.applications import (
     claims,
+    first_sign_in,
     looks,
     overview,
     people_there,
@@ -15,12 +16,14 @@ from entrypoints.http.pages.console.organization.applications import (
     settings,
     signals,
     tab_pages,
+    who,
 )
 from entrypoints.http.pages.console.organization.applications.making import new_application
 
 PAGES: Final = (
     *applications.PAGES,
     *new_application.PAGES,
+    *first_sign_in.PAGES,
     *overview.PAGES,
     *tab_pages.PAGES,
     *settings.PAGES,
@@ -32,4 +35,5 @@ PAGES: Final = (
     *saml.PAGES,
     *people_there.PAGES,
     *signals.PAGES,
+    *who.PAGES,
 )
