@@ -10,6 +10,7 @@ from adapters.limits import FairTurns
 from adapters.outbound.client_documents import GuardedDocuments, RememberedDocuments, SharedWork
 from adapters.outbound.scim import ScimClient
 from adapters.postgres.federation.authorizations import PostgresAuthorizationRefusals, PostgresEncounters, PostgresPushedRequests
+from adapters.postgres.federation.awaited_sign_ins import PostgresAwaitedSignIns
 from adapters.postgres.federation.clients import (
     PostgresClientDocuments,
     PostgresClientOrigins,
@@ -47,6 +48,7 @@ from core.frozen import Frozen
 from core.usecases.federation.authorization_codes import AuthorizationAnswers, AuthorizationCodes
 from core.usecases.federation.authorization_requests import AskedAuthorizations, AuthorizationRefusals
 from core.usecases.federation.authorizations import Authorizations, PushedRequests
+from core.usecases.federation.awaited_sign_ins import AwaitedSignIns
 from core.usecases.federation.backchannel_requests import BackchannelRequests
 from core.usecases.federation.client_documents import ClientDocuments
 from core.usecases.federation.clients import ClientOrigins, Clients, OpenRegistrations
@@ -414,6 +416,7 @@ class Federation(Frozen, kw_only=True):
     provisioning_runs: ProvisioningRuns
     provisioning_keeping: ProvisioningKeeping
     authorization_refusals: AuthorizationRefusals
+    awaited_sign_ins: AwaitedSignIns
     refusal_recorder: RefusalRecorder
     token_previews: TokenPreviews
     userinfo: Userinfo
@@ -556,8 +559,9 @@ def assemble_federation(
             settings.public_url,
         ),
         authorization_refusals=AuthorizationRefusals(refusals),
+        awaited_sign_ins=AwaitedSignIns(PostgresAwaitedSignIns(pool), clock, system.ids),
         refusal_recorder=RefusalRecorder(refusals, foundation.metrics, spread=spread),
-        token_previews=TokenPreviews(PostgresTokenPreviews(pool), clock, settings.public_url, settings.access_token_lifetime),
+        token_previews=TokenPreviews(PostgresTokenPreviews(pool), clock, settings.public_url, settings.access_token_lifetime, FairTurns()),
         userinfo=Userinfo(facts, settings.public_url),
         proxy_checks=ProxyChecks(
             PostgresProxies(pool),

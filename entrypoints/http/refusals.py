@@ -24,7 +24,7 @@ from core.domain.federation.oauth.authorizations import Answered, AuthorizationR
 from core.domain.federation.oauth.client_documents import ClientRefused
 from core.domain.federation.oauth.grants import AUTHORIZATION_CODE, TokenRequest
 from core.domain.federation.oauth.refusals import RefusalReason, reason_in_words
-from core.domain.identifiers import AuthorizationRefusalId, ClientId, ResourceServerId
+from core.domain.identifiers import AuthorizationRefusalId, ClientId, ResourceServerId, SessionId
 from core.domain.identity.flows import Flow
 from core.domain.identity.login_events import LoginFailure
 from core.domain.identity.sessions import Context
@@ -32,17 +32,25 @@ from core.domain.identity.sign_in import SESSION_PROVIDER
 from core.domain.services.clients import describes_itself, read_client_id, shown
 from core.domain.services.clients import shown as shown_client_id
 from entrypoints.bootstrap import Postern
-from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.browser_cookies import awaits_sign_in
+from entrypoints.http.machinery.calls import Call, Request
 from entrypoints.http.machinery.clients import shown_credentials
 
 log = structlog.get_logger()
 
 
 def record_refused_request(
-    postern: Postern, said: Mapping[str, str | None], word: str, description: str, api: ResourceServerId | None, *, recorded_as: str
+    postern: Postern,
+    said: Mapping[str, str | None],
+    word: str,
+    description: str,
+    api: ResourceServerId | None,
+    *,
+    recorded_as: str,
+    awaited_in: SessionId | None = None,
 ) -> None:
     """A refused authorization request. `said` has its parameters; `recorded_as` is the reason that the refusal names, if any. A client that
-    nobody has placed yet has no service, so its refusal is one of the `api`.
+    nobody has placed yet has no service, so its refusal is one of the `api`. `awaited_in` is the session of a browser that waits for it.
     """
     named = said.get("client_id") or ""
     client = ClientId(named) if describes_itself(named) else read_client_id(named)
@@ -54,7 +62,7 @@ def record_refused_request(
         because = " · ".join(filter(None, (reason_in_words(reason)[0], received)))
         _record_document(postern, shown(client), api, reason.value, because)
     else:
-        _record(postern, client, RefusingEndpoint.AUTHORIZE, (reason, received, None))
+        _record(postern, client, RefusingEndpoint.AUTHORIZE, (reason, received, None), awaited_in)
 
 
 def record_refused_document(postern: Postern, address: str, refusal: ClientRefused) -> None:
@@ -90,7 +98,8 @@ async def record_turned_away(
     of sign-ins does, as far as its readers may know of them.
     """
     reason = turned_away(application.sign_in_policy)
-    _record(postern, application.registered.client_id, at, (reason, "", None))
+    awaited_in = awaiting_session(call.request, postern) if at is RefusingEndpoint.AUTHORIZE else None
+    _record(postern, application.registered.client_id, at, (reason, "", None), awaited_in)
     if signed_in is not None and application.kept_service is not None:
         way = flow.signed_in_by if flow is not None and flow.session == signed_in.session else ""
         place = Context(application.organization, application.organization_slug, application.kept_service, application.slug)
@@ -129,7 +138,23 @@ def record_foreign_host(postern: Postern, client: ClientId, host: str) -> None:
     _record(postern, client, RefusingEndpoint.PROXY, (RefusalReason.PROXY_HOST, host, None))
 
 
-def _record(postern: Postern, client: ClientId, at: RefusingEndpoint, found: tuple[RefusalReason, str, PresentedCode | None]) -> None:
+def awaiting_session(request: Request, postern: Postern) -> SessionId | None:
+    """The session of a browser in which somebody waits for a sign-in, as the browser itself says. Only such a request costs a look at whom
+    it belongs to: the recorder keeps the session if a page does wait in it.
+    """
+    caller = request.caller
+    if caller is None or caller.impersonator is not None or not awaits_sign_in(request, postern.foundation.public_url):
+        return None
+    return SessionId(caller.session)
+
+
+def _record(
+    postern: Postern,
+    client: ClientId,
+    at: RefusingEndpoint,
+    found: tuple[RefusalReason, str, PresentedCode | None],
+    awaited_in: SessionId | None = None,
+) -> None:
     reason, received, code = found
     _post(
         postern,
@@ -141,6 +166,7 @@ def _record(postern: Postern, client: ClientId, at: RefusingEndpoint, found: tup
             received=received,
             occurred_at=postern.foundation.clock.now(),
             code=code,
+            awaited_in=awaited_in,
         ),
     )
 
@@ -164,25 +190,39 @@ _PLAIN: Final = re.compile(r"[\w.:/+~@,;=()*!'-]+(?: [\w.:/+~@,;=()*!'-]+)*", re
 
 
 def refused_on_arrival(
-    postern: Postern, parameters: Parameters, refusal: Refusal, pusher: ClientId | None = None, api: ResourceServerId | None = None
+    postern: Postern,
+    parameters: Parameters,
+    refusal: Refusal,
+    pusher: ClientId | None = None,
+    api: ResourceServerId | None = None,
+    *,
+    awaited_in: SessionId | None = None,
 ) -> None:
     """Logs a refusal that the person sees, or the application that has pushed the request. If nobody has placed the client yet, `api` is
-    the API that it names.
+    the API that it names. `awaited_in`: see `awaiting_session`.
     """
     reason = refusal.word.value if isinstance(refusal, AuthorizationRefused) else refusal.words
     said, client = _said(parameters), pusher or (refusal.client if isinstance(refusal, UnknownRecipient) else None)
     if isinstance(refusal, UnknownRecipient) and not isinstance(refusal, ClientRefused):
         api = api or refusal.api
-    _tell(postern, said if client is None else {**said, "client_id": client}, reason, refusal.message, api, recorded_as=refusal.recorded_as)
+    said = said if client is None else {**said, "client_id": client}
+    _tell(postern, said, reason, refusal.message, api, recorded_as=refusal.recorded_as, awaited_in=awaited_in)
     if isinstance(refusal, ClientRefused):
         record_refused_document(postern, said["client_id"] or "", refusal)
 
 
-def answered_on_arrival(postern: Postern, parameters: Parameters, application: RequestingApplication, answered: Answered) -> None:
+def answered_on_arrival(
+    postern: Postern,
+    parameters: Parameters,
+    application: RequestingApplication,
+    answered: Answered,
+    *,
+    awaited_in: SessionId | None = None,
+) -> None:
     """Logs the answer to the application, if the answer is a refusal."""
     if "error" in answered.fields:
         said = {**_said(parameters), "client_id": application.registered.client_id}
-        _answered(postern, said, answered, application)
+        _answered(postern, said, answered, application, awaited_in)
 
 
 def refused_on_the_way(postern: Postern, kept: Mapping[str, Any], refusal: ClientRefused) -> None:
@@ -208,13 +248,26 @@ def _said(parameters: Parameters) -> Mapping[str, str | None]:
     return {"resource": " ".join(parameters.resources) or None, **{name: parameters.get(name) for name in _SAID}}
 
 
-def _answered(postern: Postern, said: Mapping[str, str | None], answered: Answered, application: RequestingApplication) -> None:
+def _answered(
+    postern: Postern,
+    said: Mapping[str, str | None],
+    answered: Answered,
+    application: RequestingApplication,
+    awaited_in: SessionId | None = None,
+) -> None:
     reason, description = answered.fields["error"], answered.fields["error_description"]
-    _tell(postern, said, reason, description, application.asked_api, recorded_as=answered.recorded_as)
+    _tell(postern, said, reason, description, application.asked_api, recorded_as=answered.recorded_as, awaited_in=awaited_in)
 
 
 def _tell(
-    postern: Postern, said: Mapping[str, str | None], reason: str, description: str, api: ResourceServerId | None, *, recorded_as: str = ""
+    postern: Postern,
+    said: Mapping[str, str | None],
+    reason: str,
+    description: str,
+    api: ResourceServerId | None,
+    *,
+    recorded_as: str = "",
+    awaited_in: SessionId | None = None,
 ) -> None:
     """Log and count a refusal. The log shows neither hints, `state` and tokens of a request nor the query of a redirect URI, because such
     values identify a person or give access.
@@ -226,5 +279,5 @@ def _tell(
         shown["redirect_uri"] = uri.partition("?")[0].partition("#")[0]
     cut = {name: value[:_LONGEST] if _PLAIN.fullmatch(value) else "(no plain value)" for name, value in shown.items()}
     postern.foundation.metrics.authorization_refused(reason)
-    record_refused_request(postern, said, reason, description, api, recorded_as=recorded_as)
+    record_refused_request(postern, said, reason, description, api, recorded_as=recorded_as, awaited_in=awaited_in)
     log.info("authorization_refused", reason=reason, description=description[:_LONGEST], **cut)

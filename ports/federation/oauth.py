@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Any, Protocol, TypeVar
 
 from core.domain.federation.authorization_refusals import AuthorizationRefusal, DocumentRefusal, ListedRefusal
+from core.domain.federation.awaited_sign_ins import AwaitedPage, AwaitedSignIn, NewAwaitedSignIn
 from core.domain.federation.backchannel_requests import NewBackchannelRequest, OwnRequests, PolledRequest, WaitingRequest
 from core.domain.federation.logouts import LogoutNotice
 from core.domain.federation.oauth.authorization_codes import Claim, Contended, EarlierUse, Issue, NewCode, Opening, Redeemed, Untargeted
@@ -138,6 +139,18 @@ class AuthorizationRefusalStore(Protocol):
 
     async def list_of_api(self, organization: OrganizationId, api: ResourceServerId) -> Sequence[DocumentRefusal] | None:
         """Newest first. None when the organization has no such API."""
+
+
+class AwaitedSignInStore(Protocol):
+    """Each method is one statement and one round trip, outside any unit of work. Looks of many pages share theirs."""
+
+    async def begin(self, new: NewAwaitedSignIn) -> bool:
+        """Lets the person wait on this page, and on no other one any more. False when the organization has no such service, or the session
+        is gone.
+        """
+
+    async def look(self, page: AwaitedPage) -> AwaitedSignIn | None:
+        """What there is to see. None when the person waits on another page by now, in another session, or nowhere."""
 
 
 class AuthorizationEncounter(Frozen):
@@ -483,3 +496,13 @@ class PreviewLookup(Protocol):
 
     async def find_named(self, organization_slug: str, service_slug: str, email: Email) -> PreviewedPerson | None:
         """For operators, who know names alone."""
+
+    async def find_tied(self, organization: OrganizationId, email: Email) -> UserId | None:
+        """The member or user with this address. None for every other address: the work is the same, whether an account has it or not."""
+
+    async def find_admitted(
+        self, organization: OrganizationId, service_slug: str, after: UserId | None, limit: int
+    ) -> Sequence[PreviewedPerson] | None:
+        """The members and users whom the service admits, by their ids, from after this one on. None when there is no such service. It may
+        read all members: the caller takes turns.
+        """

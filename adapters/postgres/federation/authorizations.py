@@ -10,6 +10,7 @@ from psycopg.types.json import Jsonb
 from adapters.postgres.branding import branded, bring, dress_of
 from adapters.postgres.columns import storable, storable_text
 from adapters.postgres.driver.pool import Pool
+from adapters.postgres.federation.awaited_sign_ins import SHOW_AWAITING
 from adapters.postgres.identity.factors.mfa import has_second_factor, second_factor_due_in
 from adapters.postgres.identity.proofs.sign_in_policy import is_assigned
 from adapters.postgres.identity.sessions.parts import AUTHENTICATES, IS_OPEN, admits_service, has_hooks, is_kept_out_of_service
@@ -26,6 +27,7 @@ from core.domain.federation.authorization_refusals import (
     RefusingEndpoint,
     registered_for,
 )
+from core.domain.federation.awaited_sign_ins import MOST_MISTAKES
 from core.domain.federation.oauth.authorization_steps import RequestingApplication, SignedInPerson
 from core.domain.federation.oauth.authorizations import Registered
 from core.domain.federation.oauth.consents import UnplacedClient
@@ -367,6 +369,8 @@ class PostgresAuthorizationRefusals:
                 (_HOLD, {"clients": clients}),
                 (_ADD, {"refusals": Jsonb([_as_json(one) for one in part])}),
                 (_TRIM, {"clients": clients, "most": MOST_REFUSALS}),
+                # Only where a browser says that somebody waits there.
+                *([(SHOW_AWAITING, {"refusals": Jsonb(awaited), "most": MOST_MISTAKES})] if (awaited := _awaited(part)) else ()),
             )
 
     async def list(self, organization: OrganizationId, service_slug: str) -> Sequence[ListedRefusal] | None:
@@ -397,6 +401,10 @@ def _document_as_json(one: DocumentRefusal) -> Any:
             "occurred_at": one.occurred_at.isoformat(),
         }
     )
+
+
+def _awaited(part: Sequence[AuthorizationRefusal]) -> Sequence[Any]:
+    return [{"id": str(one.id), "session_id": str(one.awaited_in)} for one in part if one.awaited_in is not None]
 
 
 def _as_json(one: AuthorizationRefusal) -> Any:

@@ -236,6 +236,11 @@ def _previewed(*columns: Any) -> PreviewedPerson:
     return _Previewed(*columns[:own]).person(FactsRow(*columns[own:]))
 
 
+def _admitted(service: UUID, user: UUID | None, *columns: Any) -> PreviewedPerson | None:  # noqa: ARG001 - it says that there is one
+    """A service that admits nobody has one row of nulls."""
+    return None if user is None else _previewed(user, *columns)
+
+
 class PostgresTokenPreviews:
     """Implements `ports.federation.oauth.PreviewLookup`."""
 
@@ -249,6 +254,18 @@ class PostgresTokenPreviews:
     async def find_all(self, organization: OrganizationId, user: UserId, limit: int) -> Sequence[PreviewedPerson]:
         parameters = {"organization": organization, "user": user, "limit": limit}
         return await ask_in_order(self._pool, _previewed, _FIND_ALL, parameters)
+
+    async def find_tied(self, organization: OrganizationId, email: Email) -> UserId | None:
+        parameters = {"organization": organization, "email_key": email.key}
+        found = first(await ask_in_order(self._pool, UUID, _FIND_TIED, parameters))
+        return None if found is None else UserId(found)
+
+    async def find_admitted(
+        self, organization: OrganizationId, service_slug: str, after: UserId | None, limit: int
+    ) -> Sequence[PreviewedPerson] | None:
+        parameters = {"organization": organization, "service": storable_text(service_slug), "after": after, "limit": limit}
+        found = await ask_in_order(self._pool, _admitted, _FIND_ADMITTED, parameters)
+        return [one for one in found if one is not None] if found else None
 
     async def find_named(self, organization_slug: str, service_slug: str, email: Email) -> PreviewedPerson | None:
         parameters = {"organization": storable_text(organization_slug), "service": storable_text(service_slug), "email_key": email.key}
@@ -290,6 +307,49 @@ _FIND_ALL: Final[LiteralString] = f"""
        and services.org_id = %(organization)s and users.id = %(user)s
      order by services.name, services.id
      limit %(limit)s
+"""
+
+# An address that nobody has is looked for among the ties all the same, under an id that nobody has: so the time says nothing of accounts
+# elsewhere.
+_FIND_TIED: Final = """
+    with named as materialized (
+             select coalesce((select id from users where email_key = %(email_key)s), '00000000-0000-0000-0000-000000000000'::uuid) as id
+         )
+    select named.id::text
+      from named
+     where exists (select from memberships where memberships.org_id = %(organization)s and memberships.user_id = named.id)
+        or exists (select from service_users where service_users.org_id = %(organization)s and service_users.user_id = named.id)
+"""
+
+# The people come first, from the indexes of the organization's members and of the service's users, so that nobody else is looked at. Who
+# holds a role of the service is asked of one after the other, until a page is full.
+_FIND_ADMITTED: Final[LiteralString] = f"""
+    with asked as materialized (
+             select services.id, services.org_id, services.sign_in_policy
+               from services
+              where services.org_id = %(organization)s and services.slug = %(service)s
+         ),
+         admitted as materialized (
+             select tied.user_id
+               from asked as services
+              cross join lateral (
+                        select user_id from memberships where memberships.org_id = services.org_id
+                         union
+                        select user_id from service_users where service_users.service_id = services.id
+                    ) as tied
+               left join memberships on memberships.org_id = services.org_id and memberships.user_id = tied.user_id
+              where (%(after)s::uuid is null or tied.user_id > %(after)s::uuid)
+                and {admits("memberships.role is not null", "tied.user_id")}
+              order by tied.user_id
+              limit %(limit)s
+         )
+    select asked.id, shown.*
+      from asked
+      left join lateral (
+                {_PREVIEWED}
+                   and services.id = asked.id and users.id = any (array(select user_id from admitted))
+           ) as shown (user_id) on true
+     order by shown.user_id
 """
 
 _FIND_NAMED: Final[LiteralString] = f"""

@@ -87,6 +87,33 @@ TABLES: Final = (
         ),
     ),
     Table(
+        "awaited_sign_ins",
+        opens=NO_CREDENTIAL,
+        whose=SERVICE,
+        holds=(
+            personal(
+                "session_id",
+                "The browser session in which a person waits for the first sign-in to an application.",
+                Eraser.JANITOR,
+                "Ten minutes, and with the session or the account.",
+                "user_id",
+            ),
+            personal(
+                "refusals",
+                "Which refused requests this browser session has sent meanwhile.",
+                Eraser.JANITOR,
+                "Ten minutes, and with the session or the account.",
+                "user_id",
+            ),
+        ),
+        moves=OF_A_SIGN_IN,
+        ends=Ends.ROWS,
+        until="ten minutes after the page has begun to wait",
+        ages=(Age("PastAwaitedSignIns", "ends_at < now()", oldest_first="ends_at"),),
+        exported=SHORT_LIVED,
+        forgotten=WITH_SESSIONS,
+    ),
+    Table(
         "device_codes",
         opens=CredentialKind.UNFINISHED,
         whose=SERVICE,

@@ -55,8 +55,9 @@ class SweepOfParts(Sweep):
         return only(await ask_in_order(self.pool, int, self.statement, {"limit": limit, "retention": self.retention}))
 
 
-# Services are told of sessions that have expired. A stream whose grant has ended should not come back with the right.
-_PROMPT: Final = frozenset({"ExpiredLogins", "EndedSignalGrants"})
+# Services are told of sessions that have expired. A stream whose grant has ended should not come back with the right. Whose browser sent
+# which request is kept for ten minutes.
+_PROMPT: Final = frozenset({"ExpiredLogins", "EndedSignalGrants", "PastAwaitedSignIns"})
 
 
 def sweep(pool: Pool, name: str, retention: timedelta | None = None) -> Sweep:

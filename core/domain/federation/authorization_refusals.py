@@ -36,7 +36,7 @@ from core.domain.federation.oauth.refusals import (
 )
 from core.domain.federation.oauth.resources import SCOPES
 from core.domain.federation.open_registrations import has_open_form
-from core.domain.identifiers import AuthorizationRefusalId, ClientId, ResourceServerId
+from core.domain.identifiers import AuthorizationRefusalId, ClientId, ResourceServerId, SessionId
 from core.domain.key_proofs import KeyProofMissing, KeyProofRefused, NonceNeeded
 from core.domain.services.services import SignInPolicy
 from core.frozen import Frozen
@@ -82,6 +82,10 @@ class AuthorizationRefusal(Frozen, kw_only=True):
     received: str
     occurred_at: datetime
     code: PresentedCode | None = None
+    awaited_in: SessionId | None = None
+    """The browser's session, if somebody says in this browser that they wait for a sign-in: see `awaited_sign_ins`. Nobody else's request
+    names one.
+    """
 
 
 class DocumentRefusal(Frozen, kw_only=True):

@@ -31,6 +31,8 @@ from core.domain.secrets import Token
 from core.domain.services.services import SignInPolicy
 from core.frozen import Frozen, replace
 
+PEOPLE_ON_A_PAGE: Final = 50
+"""The people of one answer to the question who can open a service."""
 MOST_VERDICTS: Final = 100
 """The services of one organization that a person's page tells about."""
 # What the person keeps. Everything else is the organization's own knowledge.
@@ -130,6 +132,30 @@ class SignInVerdict(Frozen):
     may_sign_in: bool
     rule: SignInRule
     because: str
+    outside_unknown: bool = False
+    """The organization merely lists the person: a lock, a second factor, the installation's terms and rules are outside of it, and it does
+    not learn of them. It holds for all whom it lists, whether anything keeps them out or not, so it tells nothing.
+    """
+
+
+class ServiceAccess(Frozen):
+    """A person whom a service admits, what decides it, and the rights that the person has there."""
+
+    person: PreviewedPerson
+    verdict: SignInVerdict
+
+    @property
+    def roles(self) -> Sequence[str]:
+        """Of the service, by the person's own assignment or by a team's."""
+        return self.person.facts.roles
+
+    @property
+    def teams(self) -> Sequence[str]:
+        return self.person.facts.teams
+
+    @property
+    def plan(self) -> str:
+        return self.person.facts.plan
 
 
 class TokenPreview(Frozen):
@@ -171,6 +197,10 @@ def token_preview(person: PreviewedPerson, asked: Sequence[str], *, issuer: str,
 
 def verdict(person: PreviewedPerson) -> SignInVerdict:
     """Whether the person may sign in to the service, and the rule that decides."""
+    return replace(_decided(person), outside_unknown=not (person.is_own_member or person.is_own_user))
+
+
+def _decided(person: PreviewedPerson) -> SignInVerdict:
     policy = person.application.sign_in_policy
     if person.is_deactivated:
         return SignInVerdict(False, SignInRule.ACCOUNT_DEACTIVATED, "The account is deactivated")

@@ -4,15 +4,23 @@ from collections.abc import Sequence
 from datetime import timedelta
 
 from core.domain.errors import NotFound
-from core.domain.federation.oauth.authorization_steps import RequestingApplication
 from core.domain.federation.oauth.resources import SCOPES
-from core.domain.federation.token_preview import MOST_VERDICTS, PreviewedPerson, SignInVerdict, TokenPreview, token_preview, verdict
+from core.domain.federation.token_preview import (
+    MOST_VERDICTS,
+    PEOPLE_ON_A_PAGE,
+    PreviewedPerson,
+    ServiceAccess,
+    TokenPreview,
+    token_preview,
+    verdict,
+)
 from core.domain.identifiers import UserId
 from core.domain.mail import Email
 from core.domain.tenancy.members import Member, knows_of_office
 from core.domain.tenancy.roles import Capability
 from core.frozen import Frozen, replace
 from ports.federation.oauth import PreviewLookup
+from ports.jobs import Turns
 from ports.system import Clock
 
 
@@ -21,6 +29,7 @@ class TokenPreviews(Frozen):
     clock: Clock
     issuer: str
     access_lifetime: timedelta
+    turns: Turns
 
     async def preview(self, member: Member, service_slug: str, user: UserId, scopes: Sequence[str] = SCOPES) -> TokenPreview:
         """What the service would learn of this person, if the service asks for these scopes. Raises `Forbidden` for a member who may not
@@ -44,7 +53,7 @@ class TokenPreviews(Frozen):
             raise NotFound("The organization has no such service, or nobody with this address has to do with it")
         return self._preview(_as_read(member, found.for_organization), scopes)
 
-    async def verdicts(self, member: Member, user: UserId) -> Sequence[tuple[RequestingApplication, SignInVerdict]]:
+    async def verdicts(self, member: Member, user: UserId) -> Sequence[ServiceAccess]:
         """For each service of the organization whether this person may sign in, and why. Raises `NotFound` for people without a tie to the
         organization, and where there is no service; `Forbidden` for a member who may not see end users.
         """
@@ -52,7 +61,30 @@ class TokenPreviews(Frozen):
         found = await self.lookup.find_all(member.organization, user, MOST_VERDICTS)
         if not found:
             raise NotFound("The organization has no service, or nobody of this id has to do with it")
-        return [(one.application, verdict(one.for_organization)) for one in found]
+        return [_access(member, one) for one in found]
+
+    async def tied(self, member: Member, email: Email) -> UserId:
+        """The member of the organization, or the user of one of its services, with this address. Raises `NotFound` for every other address,
+        whether an account has it or not, and `Forbidden` for a member who may not see end users.
+        """
+        member.require(Capability.END_USERS_VIEW)
+        found = await self.lookup.find_tied(member.organization, email)
+        if found is None:
+            raise NotFound("Nobody with this address has to do with the organization")
+        return found
+
+    async def admitted(
+        self, member: Member, service_slug: str, after: UserId | None, limit: int = PEOPLE_ON_A_PAGE
+    ) -> tuple[Sequence[ServiceAccess], bool]:
+        """The members and users whom the service admits, by their ids, and whether there are more. Looking for people of a role reads all
+        members, so it takes turns. Raises `Forbidden` for a member who may not see end users, and `NotFound`.
+        """
+        member.require(Capability.END_USERS_VIEW)
+        async with self.turns.take(member.organization):
+            found = await self.lookup.find_admitted(member.organization, service_slug, after, limit + 1)
+        if found is None:
+            raise NotFound("The organization has no such service")
+        return [_access(member, one) for one in found[:limit]], len(found) > limit
 
     async def explain(self, email: Email, organization_slug: str, service_slug: str) -> TokenPreview:
         """For operators. Raises `NotFound`."""
@@ -63,6 +95,11 @@ class TokenPreviews(Frozen):
 
     def _preview(self, found: PreviewedPerson, scopes: Sequence[str]) -> TokenPreview:
         return token_preview(found, scopes, issuer=self.issuer, now=self.clock.now(), lifetime=self.access_lifetime)
+
+
+def _access(member: Member, person: PreviewedPerson) -> ServiceAccess:
+    known = _as_read(member, person.for_organization)
+    return ServiceAccess(known, verdict(known))
 
 
 def _as_read(member: Member, person: PreviewedPerson) -> PreviewedPerson:

@@ -2,7 +2,8 @@
 
 The cookies are the token of the browser's session, the tokens of the other accounts that are signed in beside it, the secret
 of the browser for all of its flows, the secret of the browser for its set-up links, the ticket of somebody who waits in place of solving a
-puzzle, and, while a platform owner acts in somebody's name, the token of that session. `device_headers` has the tokens by which Postern
+puzzle, a mark while somebody waits for the first sign-in to an application, and, while a platform owner acts in somebody's name, the token
+of that session. `device_headers` has the tokens by which Postern
 recognises a device later: cookies for browsers, headers for all other clients.
 
 Over https the names of the cookies begin with `__Host-`, so that only Postern's own host can have set the cookies. Over https Postern does
@@ -35,6 +36,7 @@ ACTING_COOKIE: Final = "postern_acting"
 SETUP_COOKIE: Final = "postern_setup"
 LOOK_COOKIE: Final = "postern_look"
 WAITING_COOKIE: Final = "postern_waiting"
+AWAITS_COOKIE: Final = "postern_awaits"
 LOOKS: Final = ("light", "dark")
 # The format of the tokens that `Secrets.token` makes.
 _TOKEN: Final = re.compile(rb"[A-Za-z0-9_-]{43}")
@@ -42,6 +44,7 @@ _TOKEN: Final = re.compile(rb"[A-Za-z0-9_-]{43}")
 _LONGEST: Final = timedelta(days=400)
 # The ticket of somebody who waits in place of solving a puzzle, as the key ring seals it.
 _TICKET: Final = re.compile(rb"[A-Za-z0-9_-]{1,400}")
+_AWAITS: Final = "yes"
 # Longer than any set-up link lives.
 _OF_SETUP: Final = timedelta(days=30)
 
@@ -88,6 +91,17 @@ def waiting_ticket(request: Request, base_url: str) -> str:
 
 def keep_waiting(ticket: str, base_url: str) -> Headers:
     return (_cookie(WAITING_COOKIE, ticket, f"; Max-Age={int(WAITED_UNTIL.total_seconds())}", base_url),)
+
+
+def awaits_sign_in(request: Request, base_url: str) -> bool:
+    """Whether a page in this browser waits for the first sign-in to an application. The mark opens nothing: it says whose refused requests
+    are worth a look, so that nobody else's cost one.
+    """
+    return request.cookies.get(_name(AWAITS_COOKIE, base_url).encode()) == _AWAITS.encode()
+
+
+def keep_awaiting(lasts: timedelta, base_url: str) -> Headers:
+    return (_cookie(AWAITS_COOKIE, _AWAITS, f"; Max-Age={int(lasts.total_seconds())}", base_url),)
 
 
 def keep_setup_secret(secret: Token, base_url: str) -> Headers:

@@ -69,6 +69,9 @@ pop-up, and the window of the application must be able to reach it.
 WITH_PASSKEYS: Final = PagePolicy(scripts=(SELF,), connections=(SELF,), form_action=(SELF,))
 """`WITH_FORM`, for a page whose script asks us for a challenge."""
 
+ASKS_AGAIN: Final = WITH_PASSKEYS
+"""`WITH_FORM`, for a page whose script asks us how things stand by now."""
+
 IN_POPUP_WITH_PASSKEYS: Final = PagePolicy(scripts=(SELF,), connections=(SELF,), form_action=(SELF,), opener="unsafe-none")
 
 IN_POPUP_WITH_PUZZLE: Final = PagePolicy(scripts=(SELF,), workers=(SELF,), form_action=(SELF,), opener="unsafe-none")

@@ -161,6 +161,28 @@ for (const sought of document.querySelectorAll("[data-suggests]")) {
   document.addEventListener("click", event => { if (!around.contains(event.target)) close(); });
 }
 
+// The first sign-in appears: asked for after 2, 4, 8, and then every 10 seconds, until the answer says that it is over.
+for (const place of document.querySelectorAll("[data-awaits]")) {
+  const until = Date.now() + 600_000;
+  let shown = "";
+  const look = async seconds => {
+    let part = "";
+    try {
+      const answer = await fetch(place.dataset.awaits, { redirect: "error" });
+      if (answer.ok) part = await answer.text();
+    } catch { /* The next one may arrive. */ }
+    // Nothing moves under a button that somebody is about to press.
+    if (part && part !== shown && !place.contains(document.activeElement)) {
+      place.innerHTML = part;
+      shown = part;
+    }
+    if (part.includes("data-over")) return;
+    if (Date.now() > until) document.querySelector("[data-lost]").hidden = false;
+    else setTimeout(look, seconds * 1000, Math.min(seconds * 2, 10));
+  };
+  setTimeout(look, 2000, 4);
+}
+
 // The page leaves by itself when all of its frames have loaded. Nobody waits longer than said.
 for (const onward of document.querySelectorAll("[data-seconds]")) {
   setTimeout(() => location.replace(onward.querySelector("a").href), onward.dataset.seconds * 1000);

@@ -30,6 +30,7 @@ SERVICES: Final = (
         parts={
             "former_services": "the names of ended ones, which the log of sign-ins tells",
             "authorization_refusals": "its log of refused requests, for a week",
+            "awaited_sign_ins": "who waits for the first sign-in to it, for ten minutes",
             "logout_receivers": "whether it is told of logouts, and when it rests",
             "logout_notices": "its log of logouts that it was told of",
             "signal_settings": "what it may hear of by signals, and where",
@@ -48,6 +49,7 @@ SERVICES: Final = (
         part_ids=(
             ids.ClientId,
             ids.AuthorizationRefusalId,
+            ids.AwaitedSignInId,
             ids.LogoutNoticeId,
             ids.SignalStreamId,
             ids.ProvisioningConnectionId,

@@ -53,7 +53,7 @@ from entrypoints.http.pages.flows import (
     to_proof,
     unregistered_name,
 )
-from entrypoints.http.refusals import answered_on_arrival, answered_on_the_way, record_turned_away, refused_on_arrival
+from entrypoints.http.refusals import answered_on_arrival, answered_on_the_way, awaiting_session, record_turned_away, refused_on_arrival
 
 FOREIGN_FORM: Final = Raw("application/x-www-form-urlencoded", 8 << 10)
 """Half of the limit for a request's head, since the parameters come back in an address."""
@@ -165,12 +165,13 @@ async def authorize(call: Call[None, AuthorizationQuery, None, Caller | None], p
         others = await _other_accounts(call, postern, parameters.get("login_hint"))
         outcome = await postern.federation.authorizations.arrive(parameters, call.presented, others)
     except (UnknownRecipient, OrganizationNotActive) as refusal:
-        refused_on_arrival(postern, parameters, refusal)
+        refused_on_arrival(postern, parameters, refusal, awaited_in=awaiting_session(call.request, postern))
         raise
     if isinstance(outcome, FinishedAuthorization):
         application = outcome.application
         call.speak_for(application.branding)
-        answered_on_arrival(postern, parameters, application, outcome.answered)
+        awaited_in = awaiting_session(call.request, postern)
+        answered_on_arrival(postern, parameters, application, outcome.answered, awaited_in=awaited_in)
         name = unregistered_name(call) if describes_itself(application.registered.client_id) else application.name
         return _form(call, outcome.answered, name, application.branding) or redirect(outcome.answered.url)
     return await _begun(call, postern, outcome)

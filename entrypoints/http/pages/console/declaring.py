@@ -157,6 +157,12 @@ class Console:
             stated["attempt"] = of.attempt
         return self._declared(page.post, path, of, also, {"limit": (PAGE_STEPS, *limits), "policy": policy, "accepts": LONG_FORM, **stated})
 
+    def part(self, path: str, *, of: Endpoint, also: Sequence[Endpoint] = ()) -> Callable[[Handler], Endpoint]:
+        """A part of a page, which the page's script asks for again and again: without the frame, so that each time costs the look-up of the
+        caller and no more than the part itself asks.
+        """
+        return self._declared(page.get, path, of, also, {"limit": PAGE_LOADS, "framed": False})
+
     def _declared(
         self, declare: Any, path: str, of: Endpoint | CallerRule, also: Sequence[Endpoint], stated: dict[str, Any]
     ) -> Callable[[Handler], Endpoint]:
@@ -175,7 +181,7 @@ class Console:
 
         def declared(handler: Handler) -> Endpoint:
             marked = handler if kind is None else _marked(handler, kind)
-            named = _naming(marked, above) if above else marked
+            named = _naming(marked, above) if above and is_framed else marked
             shown: Endpoint = declare(path, caller=in_browser(rule), **stated)(_framed(named) if is_framed else named)
             self.offers[str(shown)] = offered
             return shown

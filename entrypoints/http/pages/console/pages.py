@@ -6,7 +6,7 @@ from entrypoints.http.machinery.endpoints import Endpoints
 from entrypoints.http.pages.console.organization import apis, events, hooks, overview, proposals, risk, rules, search, sign_ins
 from entrypoints.http.pages.console.organization.applications import pages as applications
 from entrypoints.http.pages.console.organization.connections import beginning_tests, connection_pages, keys, providers, scim, setup_links
-from entrypoints.http.pages.console.organization.people import agent_grants, invitations, members, roles, teams
+from entrypoints.http.pages.console.organization.people import agent_grants, invitations, members, roles, teams, why
 from entrypoints.http.pages.console.organization.settings import audit_log, brand, credentials, danger, general, looks, words
 from entrypoints.http.pages.console.platform import pages as platform
 
@@ -17,6 +17,7 @@ CONSOLE: Final = Endpoints(
         *sign_ins.PAGES,
         *members.PAGES,
         *agent_grants.PAGES,
+        *why.PAGES,
         *invitations.PAGES,
         *teams.PAGES,
         *roles.PAGES,

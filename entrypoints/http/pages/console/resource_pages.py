@@ -87,7 +87,7 @@ async def shown_record(
     """The page of a record. `saved` names fields. `given` has the section whose form was sent, with its texts. `meanwhile` has what
     somebody else has changed, `told` what an act has tried. `opened` is the address of the form that is asked for.
     """
-    acts = _acts(resource, visit, record)
+    acts = acts_of(resource, visit, record)
     columns = resource.facts or resource.columns
     sections = [
         await _section(resource, visit, record, one, given)
@@ -142,7 +142,7 @@ def _named(resource: Resource, visit: PageVisit, fields: Sequence[str]) -> str:
     return "; ".join(dict.fromkeys(named)) if len(named) <= _MOST_NAMED else ""
 
 
-def _acts(resource: Resource, visit: PageVisit, record: Any) -> tuple[Sequence[ActLink], Sequence[ActLink]]:
+def acts_of(resource: Resource, visit: PageVisit, record: Any) -> tuple[Sequence[ActLink], Sequence[ActLink]]:
     """What one can do with the record, and what ends it."""
     if record is None:
         return (), ()

@@ -9,7 +9,15 @@ import msgspec
 from core.domain.claims import ClaimPlace, Said, ToldClaim, WithheldClaim
 from core.domain.errors import BadRequest
 from core.domain.federation.oauth.resources import LONGEST_SCOPES, SCOPES, known, words
-from core.domain.federation.token_preview import ConsentState, SignInRule, SignInVerdict, TokenPreview, missing_in, told_in
+from core.domain.federation.token_preview import (
+    ConsentState,
+    ServiceAccess,
+    SignInRule,
+    SignInVerdict,
+    TokenPreview,
+    missing_in,
+    told_in,
+)
 from core.domain.identifiers import UserId
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
@@ -18,7 +26,17 @@ from entrypoints.http.machinery.callers import able
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.derived import shown
 from entrypoints.http.machinery.endpoints import endpoint
-from entrypoints.http.machinery.fields import EmailText, Id, OrganizationPath, ServicePath, ServiceUuid, SlugOfService, UserUuid, example
+from entrypoints.http.machinery.fields import (
+    EmailAddress,
+    EmailText,
+    Id,
+    OrganizationPath,
+    ServicePath,
+    ServiceUuid,
+    SlugOfService,
+    UserUuid,
+    example,
+)
 
 
 class PreviewQuery(msgspec.Struct, frozen=True, kw_only=True):
@@ -74,6 +92,10 @@ class PreviewedSignIn(msgspec.Struct, frozen=True, kw_only=True):
     """The rule that decides."""
     because: Annotated[str, example("The service lets in members, and the person is one")]
     """The same in words."""
+    outside_unknown: Annotated[bool, example(False)]
+    """Whether your organization has merely listed the person. Then something outside your organization may keep the person out, such as a
+    lock of the account, a second factor, or terms and rules of the installation, and your organization does not learn whether it does.
+    """
 
 
 class TokenPreviewRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -132,6 +154,17 @@ class VerdictsPath(OrganizationPath, frozen=True):
     user_id: UserUuid
 
 
+class HeldInService(msgspec.Struct, frozen=True, kw_only=True):
+    """What the person holds that bears on the service."""
+
+    roles: Annotated[Sequence[str], example(["editor"])]
+    """The slugs of the roles of the service, assigned to the person or to one of the person's teams."""
+    teams: Annotated[Sequence[str], example(["sales"])]
+    """The slugs of the person's teams in your organization."""
+    plan: Annotated[str, example("pro")]
+    """The slug of the plan; `free` without a subscription."""
+
+
 class ServiceVerdict(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the person may sign in to one of the organization's services."""
 
@@ -141,6 +174,8 @@ class ServiceVerdict(msgspec.Struct, frozen=True, kw_only=True):
     """The service's name."""
     sign_in: PreviewedSignIn
     """Whether the person may sign in, and by which rule."""
+    held: HeldInService
+    """The rights that the person has there."""
 
 
 class ServiceVerdicts(msgspec.Struct, frozen=True):
@@ -164,9 +199,67 @@ async def list_sign_in_verdicts(call: Call[None, None, VerdictsPath, Member], po
     capability `end_users.view`.
     """
     found = await postern.federation.token_previews.verdicts(call.caller, UserId(call.path.user_id))
-    return ServiceVerdicts(
-        [ServiceVerdict(service_id=one.service, slug=one.slug, name=one.name, sign_in=_sign_in(said)) for one, said in found]
+    return ServiceVerdicts([_verdict(one) for one in found])
+
+
+class AdmittedQuery(msgspec.Struct, frozen=True, kw_only=True):
+    after: UUID | None = None
+    """The `next` of the page before."""
+
+
+class AdmittedPerson(msgspec.Struct, frozen=True, kw_only=True):
+    """A person whom the service admits."""
+
+    user_id: Id
+    email: EmailAddress
+    sign_in: PreviewedSignIn
+    """Whether the next sign-in is let in, and by which rule."""
+    held: HeldInService
+    """The rights that the person has there."""
+
+
+class AdmittedPeople(msgspec.Struct, frozen=True, kw_only=True):
+    """Up to fifty people."""
+
+    people: Sequence[AdmittedPerson]
+    """Members of the organization and users of the service whom its sign-in policy admits, by their ids."""
+    next: UUID | None
+    """The value of `after` for the next page; null on the last one."""
+
+
+@endpoint.get(
+    "/api/organizations/{org_slug}/services/{service_slug}/access",
+    caller=able(Capability.SERVICES_MANAGE, impersonated=True),
+    keys=True,
+    tags=("end-users",),
+    verb="service list-access",
+)
+async def list_service_access(call: Call[None, AdmittedQuery, ServicePath, Member], postern: Postern) -> AdmittedPeople:
+    """See who can open a service, and why
+
+    You get the members of the organization and the users of the service whom its sign-in policy admits. `sign_in` says whether something
+    else keeps a person out, such as a second factor that is missing. A service for anyone admits also people who have never come, and these
+    are not in the list. There are no totals. Such questions of one organization are answered one after the other; if too many are waiting,
+    the answer is 503. You also need the capability `end_users.view`.
+    """
+    after = None if call.query.after is None else UserId(call.query.after)
+    found, is_more = await postern.federation.token_previews.admitted(call.caller, call.path.service_slug, after)
+    people = [
+        AdmittedPerson(user_id=one.person.user, email=one.person.email.address, sign_in=_sign_in(one.verdict), held=_held(one))
+        for one in found
+    ]
+    return AdmittedPeople(people=people, next=people[-1].user_id if is_more else None)
+
+
+def _verdict(one: ServiceAccess) -> ServiceVerdict:
+    application = one.person.application
+    return ServiceVerdict(
+        service_id=application.service, slug=application.slug, name=application.name, sign_in=_sign_in(one.verdict), held=_held(one)
     )
+
+
+def _held(one: ServiceAccess) -> HeldInService:
+    return HeldInService(roles=one.roles, teams=one.teams, plan=one.plan)
 
 
 def _answer(preview: TokenPreview) -> TokenPreviewRecord:

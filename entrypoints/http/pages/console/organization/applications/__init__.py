@@ -52,6 +52,7 @@ SAML: Final = f"{ONE}/saml"
 SAML_CERTIFICATE: Final = f"{ONE}/saml-certificate"
 SAML_EXCHANGES: Final = f"{ONE}/saml-exchanges"
 REFUSALS: Final = f"{ONE}/refusals"
+FIRST_SIGN_IN: Final = f"{ONE}/first-sign-in"
 TEST_SIGN_IN: Final = f"{ONE}/test-sign-in"
 
 _OVERVIEW: Final = Tab("console.tab.overview", ONE, get_service.caller)

@@ -256,7 +256,7 @@ NOTICES: Final = Resource(
 )
 
 
-_MEND: Final = {
+MEND: Final = {
     RefusalReason.REDIRECT_UNREGISTERED: applications.SIGN_IN,
     RefusalReason.REDIRECT_MISSING: applications.SIGN_IN,
     RefusalReason.REDIRECT_DIFFERS: applications.SIGN_IN,
@@ -291,7 +291,7 @@ async def show_refusals(call: Call[None, RefusalsQuery, ServicePath, Any], poste
         "organization/applications/refusals.html",
         applications.SIGN_IN_POSITION,
         head,
-        refusals=[(one, *_words(visit, one), visit.here(_MEND[one.reason]) if one.reason in _MEND else "") for one in shown],
+        refusals=[(one, *refusal_words(visit, one), visit.here(MEND[one.reason]) if one.reason in MEND else "") for one in shown],
         at=visit.here(applications.REFUSALS),
         older={"page": str(number + 1)} if len(refusals) > last else None,
         newer={"page": str(number - 1)} if number > 1 else None,
@@ -299,7 +299,7 @@ async def show_refusals(call: Call[None, RefusalsQuery, ServicePath, Any], poste
     return Answer(page, 200)
 
 
-def _words(visit: PageVisit, one: Any) -> tuple[str, str]:
+def refusal_words(visit: PageVisit, one: Any) -> tuple[str, str]:
     """The reason and the mend in the reader's language. The recorder of SAML writes both in English."""
     if one.reason is RefusalReason.SAML:
         return one.because, one.advice

@@ -6,6 +6,7 @@ from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.organization import applications
 from entrypoints.http.pages.console.organization.applications import (
     claims,
+    first_sign_in,
     looks,
     overview,
     people_there,
@@ -16,6 +17,7 @@ from entrypoints.http.pages.console.organization.applications import (
     settings,
     signals,
     tab_pages,
+    who,
 )
 from entrypoints.http.pages.console.organization.applications.making import new_application
 from entrypoints.http.routes.federation.authorization_refusals import list_authorization_refusals
@@ -39,6 +41,7 @@ for _title, _at, _rule, _position in (
 PAGES: Final = (
     *applications.PAGES,
     *new_application.PAGES,
+    *first_sign_in.PAGES,
     *overview.PAGES,
     *tab_pages.PAGES,
     *settings.PAGES,
@@ -50,4 +53,5 @@ PAGES: Final = (
     *saml.PAGES,
     *people_there.PAGES,
     *signals.PAGES,
+    *who.PAGES,
 )

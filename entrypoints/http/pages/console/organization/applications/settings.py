@@ -144,6 +144,7 @@ SIGNING_IN: Final = _page(
     more=_checked,
     below=(
         ("console.application_sessions.title", applications.SESSIONS, get_service),
+        ("console.first_sign_in.title", applications.FIRST_SIGN_IN, list_authorization_refusals),
         ("console.refusals.title", applications.REFUSALS, list_authorization_refusals),
         ("console.logout_notices.title", applications.NOTICES, list_logout_notices),
         ("console.saml.title", applications.SAML, get_saml_configuration),

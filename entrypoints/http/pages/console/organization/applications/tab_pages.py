@@ -26,7 +26,7 @@ from entrypoints.http.pages.console.undo import undo_pages
 from entrypoints.http.pages.console.visit import DoneLink, Head, Page, PageVisit
 from entrypoints.http.routes.federation.provisioning import get_provisioning
 from entrypoints.http.routes.federation.signals import get_signals
-from entrypoints.http.routes.federation.token_preview import preview_tokens
+from entrypoints.http.routes.federation.token_preview import list_service_access, preview_tokens
 from entrypoints.http.routes.services.api_keys import create_api_key, delete_api_key, get_api_key, list_api_keys
 from entrypoints.http.routes.services.client_secrets import create_client_secret, delete_client_secret, list_client_secrets
 from entrypoints.http.routes.services.plans import change_plan, create_plan, delete_plan, list_plans
@@ -193,7 +193,10 @@ _BELOW_TOKENS: Final = (
     ("console.user_keys.title", applications.USER_KEYS, list_user_keys),
     ("console.signals.title", applications.SIGNALS, get_signals),
 )
-_BELOW_ACCESS: Final = (("console.people_there.title", applications.PEOPLE_THERE, get_provisioning),)
+_BELOW_ACCESS: Final = (
+    ("console.who.question", f"{applications.ONE}/who", list_service_access),
+    ("console.people_there.title", applications.PEOPLE_THERE, get_provisioning),
+)
 
 
 async def _lists(

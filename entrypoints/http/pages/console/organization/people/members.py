@@ -177,8 +177,14 @@ async def _shared(visit: PageVisit, person: Any, used: Any) -> Mapping[str, Any]
         "agents": await agent_grants.of_person(visit, person.id),
         "systems": await people_there.of_person(visit, person.id),
         "applications": await _applications(visit, person.id, used),
+        "why": visit.here(f"{PEOPLE}/users/{{user_id}}/why", user_id=person.id) if _may_ask_why(visit) else "",
+        "opens": visit.here(f"{PEOPLE}/users/{{user_id}}/opens", user_id=person.id) if visit.may(list_sign_in_verdicts) else "",
         "happened": await _happened(visit, person.id) if visit.may(list_audit_log) else None,
     }
+
+
+def _may_ask_why(visit: PageVisit) -> bool:
+    return visit.may(list_sign_ins) and visit.may(list_sign_in_verdicts)
 
 
 async def _applications(visit: PageVisit, user: UUID, used: Any) -> Sequence[PersonsApplication]:

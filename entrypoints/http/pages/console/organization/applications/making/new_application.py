@@ -24,6 +24,7 @@ from entrypoints.http.machinery.limits import PAGE_STEPS
 from entrypoints.http.pages.console.creation_pages import is_taken, slug_from
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.organization import applications
+from entrypoints.http.pages.console.organization.applications.first_sign_in import begun, seen
 from entrypoints.http.pages.console.organization.applications.making import (
     CHOSEN,
     LOCAL,
@@ -37,9 +38,12 @@ from entrypoints.http.pages.console.organization.applications.making import (
 from entrypoints.http.pages.console.organization.organization_tabs import PEOPLE
 from entrypoints.http.pages.console.sent_forms import explained
 from entrypoints.http.pages.console.visit import NO_ERRORS, Head, Page, PageVisit
+from entrypoints.http.pages.declaring import ASKS_AGAIN
+from entrypoints.http.routes.federation.authorization_refusals import list_authorization_refusals
+from entrypoints.http.routes.federation.token_preview import preview_tokens
 from entrypoints.http.routes.services.client_secrets import create_client_secret
 from entrypoints.http.routes.services.proxies import ProxyPatch, change_proxy
-from entrypoints.http.routes.services.services import NewServiceBody, create_service, get_service
+from entrypoints.http.routes.services.services import NewServiceBody, change_service, create_service, get_service
 from entrypoints.http.routes.tenancy.joining import create_invitation
 
 _AT: Final = f"{applications.LIST}/~new"
@@ -100,7 +104,11 @@ async def ask_for_application(call: Call[None, NewApplicationLink, OrganizationP
 
 
 @console.post(
-    _AT, of=create_service, also=(create_client_secret, change_proxy, get_service), limit=(PAGE_STEPS, *create_client_secret.limits)
+    _AT,
+    of=create_service,
+    also=(create_client_secret, change_proxy, get_service, list_authorization_refusals, preview_tokens, change_service),
+    limit=(PAGE_STEPS, *create_client_secret.limits),
+    policy=ASKS_AGAIN,
 )
 async def make_application(call: Call[NewApplicationForm, None, OrganizationPath, Any], postern: Postern) -> Page:
     """Make an application, with a client secret if it can keep one."""
@@ -134,7 +142,14 @@ async def make_application(call: Call[NewApplicationForm, None, OrganizationPath
     secret = None
     if kind in _WITH_SECRET and visit.may(create_client_secret):
         secret = await visit.ask(create_client_secret, **here)
-    return Answer(_made(visit, form.kind, service, None if secret is None else secret.client_secret, unset=unset), 200)
+    awaited, headers = (None, ()) if not _may_wait(visit, kind) else await begun(visit, service.slug)
+    shown = await seen(visit, awaited, service.slug) if awaited is not None else {}
+    return Answer(_made(visit, form.kind, service, None if secret is None else secret.client_secret, unset=unset, **shown), 200, headers)
+
+
+def _may_wait(visit: PageVisit, kind: ApplicationKind) -> bool:
+    """Whether the first sign-in can appear: people come to such an application by our authorization endpoint, in this person's browser."""
+    return kind.comes_back and visit.may(list_authorization_refusals) and visit.person.impersonator is None
 
 
 async def _refused_hosts(visit: PageVisit, form: NewApplicationForm, slug: str) -> str:
@@ -272,8 +287,8 @@ def _kind_choice(visit: PageVisit, kind: ApplicationKind) -> Mapping[str, str]:
     return {"key": kind.value, "label": label, "hint": hint, "asks": asks}
 
 
-def _made(visit: PageVisit, chosen: str, service: Any, secret: str | None, *, unset: str) -> bytes:
-    """`unset` says why the hosts are not."""
+def _made(visit: PageVisit, chosen: str, service: Any, secret: str | None, *, unset: str, **awaited: Any) -> bytes:
+    """`unset` says why the hosts are not, and `awaited` what the page has seen of the first sign-in, if it waits for it."""
     kind = CHOSEN[chosen].kind if chosen in CHOSEN else ApplicationKind(chosen)
     values = ApplicationValues(
         issuer=visit.postern.foundation.public_url,
@@ -304,6 +319,7 @@ def _made(visit: PageVisit, chosen: str, service: Any, secret: str | None, *, un
         chosen=chosen,
         onward=f"{visit.here(applications.ONE, service_slug=service.slug)}{f'?built_with={chosen}' if chosen in CHOSEN else ''}",
         addresses=visit.here(applications.SIGN_IN, service_slug=service.slug),
+        **awaited,
     )
 
 
