@@ -896,6 +896,7 @@ WHO: dict[str, set[str]] = {
         "GET /api/organizations/{org_slug}/services/{service_slug}/saml/exchanges",
         "GET /api/organizations/{org_slug}/services/{service_slug}/assignments",
         "GET /api/organizations/{org_slug}/services/{service_slug}/logout-notices",
+        "GET /api/organizations/{org_slug}/services/{service_slug}/access",
         "GET /api/organizations/{org_slug}/services/{service_slug}/token-preview",
         "GET /api/organizations/{org_slug}/users/{user_id}/sign-in-verdicts",
         "PATCH /api/organizations/{org_slug}/services/{service_slug}",

@@ -672,6 +672,7 @@ maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/services/
 .ao..   po.  no         org-key   POST   /api/organizations/{org_slug}/services/{service_slug}/assignments
 .ao..   po.  yes        org-key   DELETE /api/organizations/{org_slug}/services/{service_slug}/assignments/{assignment_id}
 .ao..   po.  yes        org-key   GET    /api/organizations/{org_slug}/services/{service_slug}/logout-notices
+.ao..   po.  yes        org-key   GET    /api/organizations/{org_slug}/services/{service_slug}/access
 .ao..   po.  yes        org-key   GET    /api/organizations/{org_slug}/services/{service_slug}/token-preview
 .ao..   po.  yes        org-key   GET    /api/organizations/{org_slug}/users/{user_id}/sign-in-verdicts
 maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/resource-servers
@@ -1009,6 +1010,9 @@ STATED: Final[Mapping[str, CallerRule]] = {
     # Forms that change nothing: a check of the log, and the beginning of a sign-in that ends on a page.
     "POST /ui/o/{org_slug}/audit-log/~verify": able(Capability.AUDIT_LOGS_VIEW, impersonated=True),
     "POST /ui/o/{org_slug}/applications/{service_slug}/test-sign-in": able(Capability.SERVICES_MANAGE, impersonated=True),
+    # The one begins to wait, the other asks without an address that says what: neither calls an endpoint.
+    "POST /ui/o/{org_slug}/applications/{service_slug}/first-sign-in": able(Capability.SERVICES_MANAGE, impersonated=True),
+    "POST /ui/o/{org_slug}/people/why": able(Capability.SERVICES_MANAGE, impersonated=True),
     **dict.fromkeys(
         (
             "GET /ui/platform/health",

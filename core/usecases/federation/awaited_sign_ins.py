@@ -20,7 +20,7 @@ class AwaitedSignIns(Frozen):
         """
         caller = member.caller
         if caller.impersonator is not None:
-            raise Forbidden("Nobody waits in somebody else's name")
+            raise Forbidden("Nobody waits in somebody else's name", words="impersonating")
         new = NewAwaitedSignIn(
             id=AwaitedSignInId(self.ids.new()),
             user=caller.user,

@@ -1,11 +1,13 @@
 """Who can open an application, and what a person can open: the same verdicts with their reasons, by the application and by the person."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 import msgspec
 
+from core.domain.errors import NotFound
 from core.domain.identity.profiles import Portrait
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer
@@ -16,6 +18,7 @@ from entrypoints.http.pages.console.declaring import console, stated
 from entrypoints.http.pages.console.organization import applications
 from entrypoints.http.pages.console.organization.applications.claims import verdict_of
 from entrypoints.http.pages.console.organization.organization_tabs import APPLICATIONS_ENTRY, END_USERS_TAB, PEOPLE, position
+from entrypoints.http.pages.console.organization.people.members import called
 from entrypoints.http.pages.console.visit import AnyCall, Head, Page, PageVisit
 from entrypoints.http.routes.federation.token_preview import list_service_access, list_sign_in_verdicts
 from entrypoints.http.routes.services.end_users import get_end_user
@@ -73,11 +76,10 @@ async def _show_opens(call: AnyCall, postern: Postern) -> Page:
     """Show what a person can open, and why."""
     visit = PageVisit(call, postern)
     found = await visit.ask(list_sign_in_verdicts)
-    person = await visit.ask(get_end_user) if visit.may(get_end_user) else None
-    called = visit.path["user_id"] if person is None else person.name or str(person.email)
+    person = await _called(visit)
     head = Head(
-        title=visit.text("console.who.opens", person=called),
-        crumbs=((called, visit.here(f"{PEOPLE}/users/{{user_id}}")),),
+        title=visit.text("console.who.opens", person=person),
+        crumbs=((person, visit.here(f"{PEOPLE}/users/{{user_id}}")),),
         curl=visit.curl(list_sign_in_verdicts),
     )
     page = visit.show(
@@ -93,10 +95,19 @@ async def _show_opens(call: AnyCall, postern: Postern) -> Page:
     return Answer(page, 200)
 
 
-show_opens: Final = console.get(OPENS, of=list_sign_in_verdicts, also=(get_end_user,))(stated(_show_opens, "show_opens", OPENS))
+async def _called(visit: PageVisit) -> str:
+    """A member who uses no application is no end user."""
+    if visit.may(get_member):
+        with suppress(NotFound):
+            return called(await visit.ask(get_member))
+    user = await visit.ask(get_end_user)
+    return user.name or str(user.email)
 
 
-def _line(visit: PageVisit, one: Any, called: str, at: str, known_by: UUID) -> ShownAccess:
+show_opens: Final = console.get(OPENS, of=list_sign_in_verdicts, also=(get_end_user, get_member))(stated(_show_opens, "show_opens", OPENS))
+
+
+def _line(visit: PageVisit, one: Any, name: str, at: str, known_by: UUID) -> ShownAccess:
     may, rule, tone = verdict_of(visit, one)
     held = [
         (visit.text(f"console.who.{kind}"), ", ".join(names))
@@ -104,7 +115,7 @@ def _line(visit: PageVisit, one: Any, called: str, at: str, known_by: UUID) -> S
         if any(names)
     ]
     outside = visit.text("console.who.outside") if one.sign_in.outside_unknown else ""
-    return ShownAccess(called, at, mark_of(called, known_by), (may, tone), rule, held, outside)
+    return ShownAccess(name, at, mark_of(name, known_by), (may, tone), rule, held, outside)
 
 
 PAGES: Final = (show_who, show_opens)

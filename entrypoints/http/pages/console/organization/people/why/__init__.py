@@ -76,7 +76,7 @@ class WhyForm(BoundForm, frozen=True, kw_only=True):
     email: Annotated[str, msgspec.Meta(max_length=1000)] = ""
 
 
-class KeptOut(NamedTuple):
+class ClosedApplication(NamedTuple):
     """An application that does not let the person in, and the rule with its place."""
 
     application: str
@@ -106,7 +106,8 @@ async def ask_why(call: Call[None, None, OrganizationPath, Any], postern: Poster
     return Answer(_asked(visit), 200)
 
 
-@console.post(AT, of=list_sign_in_verdicts.caller, also=(list_sign_ins, *_ASKED))
+# The form calls no endpoint that changes something: it asks, without an address that says what.
+@console.post(AT, of=list_sign_in_verdicts.caller)
 async def answer_why(call: Call[WhyForm, None, OrganizationPath, Any], postern: Postern) -> Page:
     """Say why the person with this address cannot sign in. The answer is the page, which has no address of its own."""
     visit, typed = PageVisit(call, postern), call.body.email.strip()
@@ -193,10 +194,10 @@ async def _verdicts(visit: PageVisit) -> Sequence[Any]:
         return ()  # There is no application yet.
 
 
-def _kept_out(visit: PageVisit, one: Any) -> KeptOut:
+def _kept_out(visit: PageVisit, one: Any) -> ClosedApplication:
     _, rule, _ = verdict_of(visit, one)
     place = _placed(visit, _RULES.get(one.sign_in.rule), one.slug)
-    return KeptOut(one.name, visit.here(applications.ONE, service_slug=one.slug), rule, place)
+    return ClosedApplication(one.name, visit.here(applications.ONE, service_slug=one.slug), rule, place)
 
 
 def _placed(visit: PageVisit, found: tuple[str, Endpoint] | None, slug: str | None) -> str:
