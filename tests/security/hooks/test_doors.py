@@ -28,7 +28,7 @@ async def test_an_application_gets_its_code_when_the_hook_says_go_on(arriving: A
         tab = await arriving.signed_in(grace).tab().open(arriving.asking())
         assert "code" in answer_in(tab.shown.header("location"))
     (asked,) = hooked.heard
-    assert asked["user"] == {"sub": str(grace.user), "email": grace.email}
+    assert asked["user"] == {"sub": str(grace.user), "email": grace.email, "email_verified": True}
     assert asked["application"]["slug"] == "app"
     # It goes on from a session: the organization's own log has neither address nor device of it.
     assert not {"network", "device"} & set(asked)
