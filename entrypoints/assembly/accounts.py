@@ -282,6 +282,7 @@ def assemble_sign_ins(
         foundation.outbound,
         foundation.keyring,
         traces.devices,
+        traces.login_events,
         PostgresFacts(pool),
         HookBreakers(clock),
         HookCrowd(),

@@ -282,7 +282,8 @@ class Authorizations(Frozen):
             if demand.asks:
                 step = next_step(demanding(request, demand), application, signed_in, progress, now)
             scopes, consents = request.granted_scopes, allowed.consent is not None
-            door = door_of(application, signed_in, told_by(scopes), scopes, flow=flow, sender=sender, consents=consents)
+            hidden = AuthorizationPrompt.NONE in request.prompts
+            door = door_of(application, signed_in, told_by(scopes), scopes, flow=flow, sender=sender, consents=consents, is_hidden=hidden)
             step = await self._after_hooks(step, door, request, signed_in, progress)
             if step is not AuthorizationStep.DONE:
                 await self.answers.keep(application, allowed)

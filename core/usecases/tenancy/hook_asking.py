@@ -16,6 +16,8 @@ from core.domain.formats import Json
 from core.domain.identifiers import HookId, OrganizationId, UserId
 from core.domain.identity.callers import Caller
 from core.domain.identity.guards.hook_verdicts import NO_HOOKS, AskingDoor, HookFactor, HookSaid, HookVerdict, stricter
+from core.domain.identity.login_events import refused_by_hook
+from core.domain.identity.sessions import Context
 from core.domain.identity.sign_in import SESSION_PROVIDER
 from core.domain.secrets import Secret
 from core.domain.tenancy.hooks import (
@@ -40,6 +42,7 @@ from core.domain.tenancy.hooks import (
 from core.domain.tenancy.webhooks import signature_headers
 from core.frozen import Frozen, replace
 from core.usecases.identity.devices import Devices
+from core.usecases.identity.login_events import LoginEvents
 from ports.crypto import CannotOpen, KeyRing
 from ports.identity.accounts import FactLookup
 from ports.metrics import Metrics
@@ -130,6 +133,7 @@ class HookAsking(Frozen):
     outbound: Outbound
     keyring: KeyRing
     devices: Devices
+    login_events: LoginEvents
     facts: FactLookup
     breakers: HookBreakers
     crowd: HookCrowd
@@ -154,6 +158,7 @@ class HookAsking(Frozen):
             if verdict.no is not None:
                 break
         await self._record(exchanges, door, verdict)
+        await self._log_refused(door, to_ask, verdict)
         return verdict
 
     async def try_out(self, sealed: SealedHook) -> HookExchange:
@@ -276,6 +281,17 @@ class HookAsking(Frozen):
             for exchange in exchanges:
                 await uow.hooks.record(exchange)
             await uow.commit()
+
+    async def _log_refused(self, door: AskingDoor, to_ask: AskedHooks, verdict: HookVerdict) -> None:
+        """In the log of sign-ins, for whoever reads of this person there. Which hook it was, the log does not say."""
+        failure = refused_by_hook(verdict)
+        if failure is None or door.is_hidden:
+            return
+        service_slug = "" if to_ask.application is None else str(to_ask.application["slug"])
+        # A client that nobody has placed yet has no service that a row may name.
+        service = None if door.unplaced is not None else door.service
+        place = Context(door.organization, to_ask.organization_slug, service, service_slug)
+        await self.login_events.log_refused_visit(failure, door.person, door.way, door.came, place)
 
 
 def _require_asked(silent: str | None) -> None:

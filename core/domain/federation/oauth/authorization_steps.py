@@ -230,6 +230,7 @@ def door_of(
     flow: Flow | None = None,
     sender: Client | None = None,
     consents: bool = False,
+    is_hidden: bool = False,
 ) -> AskingDoor:
     """The application's door, at which hooks are asked as the last of all. `tells`: what the application may see, by its `scopes` where it
     has some. `consents`: the person has just allowed the application.
@@ -251,6 +252,7 @@ def door_of(
         door,
         unplaced=None if application.unplaced is None else named,
         consents=consents,
+        is_hidden=is_hidden,
         flow=None if flow is None else flow.id,
         came=sender if came_here else None,
         came_after=None if flow is None else flow.created_at,

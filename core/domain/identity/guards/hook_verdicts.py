@@ -69,6 +69,8 @@ class AskingDoor(Frozen, kw_only=True):
     session: SessionId | None = None
     """It keeps what the hooks say. None for a sign-in whose session does not exist yet."""
     flow: FlowId | None = None
+    is_hidden: bool = False
+    """No page may be shown. A tab that asks each minute must not fill the log of sign-ins."""
     came: Client | None = None
     """Who has just signed in, where the organization's own log shows it. None for what goes on from a session."""
     came_after: datetime | None = None

@@ -272,7 +272,15 @@ class SamlSignIn(Frozen):
             require_subject(request, meeting.subject, application.service, await self.server_secrets.get(NAME_IDS))
             if signed_in.has_hooks:
                 said = told_by_assertion(meeting, meeting.subject)
-                door = door_of(application, signed_in, lambda *_: said, flow=visit.flow, sender=client, consents=consents)
+                door = door_of(
+                    application,
+                    signed_in,
+                    lambda *_: said,
+                    flow=visit.flow,
+                    sender=client,
+                    consents=consents,
+                    is_hidden=request.passive,
+                )
                 heard = await self.hooks.ask(door)
                 step = step_after(heard, as_authorization(request, application), signed_in, progress)
                 if step is not AuthorizationStep.DONE:

@@ -475,8 +475,8 @@ class HooksToAsk(Exception):
 
 
 def _door(confirmed: Confirmed, context: Context, way: str, amr: tuple[str, ...], sighting: Sighting) -> AskingDoor:
-    """Whoever comes here has given every proof to a page of the service: the use of it becomes their own with this sign-in. So hooks hear of
-    a first one, too, or whoever is new would come past them once. A hidden tab has no proof to give, and does not come here.
+    """Whoever comes here has given every proof to a page of the service: the use of it becomes their own with this sign-in. So hooks hear
+    of a first one, too, or whoever is new would come past them once. A hidden tab has no proof to give, and does not come here.
     """
     door = service_door(confirmed.account.id, context.organization, context.service, told_at_login, way=way, authenticated_by=amr)
     return replace(door, came=sighting.approach.client, consents=True)
