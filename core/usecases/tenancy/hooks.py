@@ -94,6 +94,10 @@ class Hooks(Frozen):
         hook = await self.lookup.find(organization)
         return None if hook is None else await self._shown(hook)
 
+    async def listed_only(self, organization: OrganizationId) -> int:
+        """The members of whom no hook hears before they confirm, or allow an application. The page says it before there is a hook."""
+        return await self.lookup.listed_members(organization)
+
     async def exchanges(self, organization: OrganizationId | None) -> Sequence[HookExchange]:
         """The newest first. Raises `NotFound`."""
         hook = found(await self.lookup.find(organization), NO_HOOK)

@@ -160,7 +160,9 @@ async def get_sign_in_hook(call: Call[None, None, OrganizationPath, Member], pos
 
     The hook is asked last, after every factor, and may only make a sign-in stricter. The report says how often it was silent, and how slow.
     """
-    return _record(await postern.tenancy.hooks.get(call.caller.organization))
+    hooks, organization = postern.tenancy.hooks, call.caller.organization
+    shown = await hooks.get(organization)
+    return _record(shown) if shown is not None else HookRecord(**_no_hook(await hooks.listed_only(organization)))
 
 
 @endpoint.put(
@@ -398,7 +400,7 @@ def _with_secret(made: HookWithSecret) -> HookSecretRecord:
 
 def _fields(shown: ShownHook | None) -> Mapping[str, Any]:
     if shown is None:
-        return {**_NOTHING, "point": HookPoint.SIGN_IN, "has_secret": False, "listed_only": 0}
+        return _no_hook(0)
     hook = shown.hook
     return {
         "id": hook.id,
@@ -424,6 +426,10 @@ def _fields(shown: ShownHook | None) -> Mapping[str, Any]:
         "created_at": hook.created_at,
         "updated_at": hook.updated_at,
     }
+
+
+def _no_hook(listed_only: int) -> Mapping[str, Any]:
+    return {**_NOTHING, "point": HookPoint.SIGN_IN, "has_secret": False, "listed_only": listed_only}
 
 
 def _exchange(one: HookExchange) -> HookExchangeRecord:
