@@ -270,7 +270,7 @@ async def set_installation_sign_in_hook(call: Call[HookBody], postern: Postern) 
 
     A new hook, and one that has changed, stands in shadow, as an organization's does. The answer has a `secret` if the hook is new.
     """
-    return _with_secret(await postern.tenancy.hooks.put(None, _draft(call.body), call.actor, seen=call.body.digest))
+    return _with_secret(await postern.tenancy.hooks.put(call.caller, _draft(call.body), call.actor, seen=call.body.digest))
 
 
 @endpoint.delete(
@@ -287,7 +287,7 @@ async def remove_installation_sign_in_hook(call: Call, postern: Postern) -> NoBo
 
     Nobody is asked any more, and what the hook has said counts no more.
     """
-    await postern.tenancy.hooks.delete(None, call.actor)
+    await postern.tenancy.hooks.delete(call.caller, call.actor)
     return NO_BODY
 
 
@@ -304,7 +304,7 @@ async def rotate_installation_sign_in_hook_secret(call: Call, postern: Postern) 
 
     For 24 hours, `webhook-signature` carries a second signature by the previous secret.
     """
-    return _with_secret(await postern.tenancy.hooks.rotate_secret(None, call.actor))
+    return _with_secret(await postern.tenancy.hooks.rotate_secret(call.caller, call.actor))
 
 
 @endpoint.post(
@@ -322,7 +322,7 @@ async def activate_installation_sign_in_hook(call: Call[SeenReport], postern: Po
     After 100 questions or an hour in shadow, for the settings and the report whose `digest` you send: if either is another by now, the
     answer is 409.
     """
-    return _record(await postern.tenancy.hooks.let_count(None, call.actor, seen=call.body.digest))
+    return _record(await postern.tenancy.hooks.let_count(call.caller, call.actor, seen=call.body.digest))
 
 
 @endpoint.post(
@@ -338,7 +338,7 @@ async def disable_installation_sign_in_hook(call: Call, postern: Postern) -> Hoo
 
     The hook is asked, and nothing it says counts, nor anything it has said. May be repeated.
     """
-    return _record(await postern.tenancy.hooks.put_in_shadow(None, call.actor))
+    return _record(await postern.tenancy.hooks.put_in_shadow(call.caller, call.actor))
 
 
 @endpoint.post(
@@ -354,7 +354,7 @@ async def test_installation_sign_in_hook(call: Call, postern: Postern) -> HookTr
 
     The hook is asked about a person whom there is not, and nothing follows from what it says.
     """
-    return _trial(await postern.tenancy.hooks.test(None, call.actor))
+    return _trial(await postern.tenancy.hooks.test(call.caller, call.actor))
 
 
 @endpoint.get(f"{_HOOK_OF_INSTALLATION}/exchanges", caller=PLATFORM_OWNER, verb="installation-hook exchanges", tags=_TAGS)

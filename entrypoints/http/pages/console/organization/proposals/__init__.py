@@ -11,8 +11,8 @@ from entrypoints.http.pages.console.resource_pages import pages
 from entrypoints.http.pages.console.resources import Act, Ending, Resource
 from entrypoints.http.pages.console.visit import PageVisit
 from entrypoints.http.routes.configuration.proposals import apply_proposal, delete_proposal, get_proposal, list_proposals
-from ports.texts import Text
 from entrypoints.invisible_characters import seen
+from ports.texts import Text
 
 _STATES: Final = {
     ProposalState.WAITING: ("console.proposals.waiting", Tone.WARN),
