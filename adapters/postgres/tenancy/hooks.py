@@ -27,8 +27,8 @@ def _sealed(*, sealed_secret: bytes, previous_sealed_secret: bytes | None, **col
     return SealedHook(HOOK.row(**columns), sealed_secret, previous_sealed_secret)
 
 
-def _kept_secret(sealed: bytes | None) -> bytes | None:
-    return sealed
+class _Secret(Frozen):
+    sealed_secret: bytes | None
 
 
 class _Standing(Frozen, kw_only=True):
@@ -67,7 +67,7 @@ class HookRows(OnStatements):
         await self._statements.tell(_SAVE, HOOK.values(hook))
 
     async def sealed_secret(self, hook: HookId) -> bytes | None:
-        return only(await self._statements.ask_in_order(_kept_secret, "select sealed_secret from hooks where id = %(id)s", {"id": hook}))
+        return only(await self._statements.ask(_Secret, "select sealed_secret from hooks where id = %(id)s", {"id": hook})).sealed_secret
 
     async def replace_secret(self, hook: Hook, sealed: bytes, previous_sealed: bytes | None, previous_until: datetime) -> None:
         await self._statements.tell(_SAVE, HOOK.values(hook))
