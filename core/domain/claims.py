@@ -238,6 +238,11 @@ def rights_told(person: DescribedPerson) -> Sequence[Said]:
     return said
 
 
+def access_told(person: DescribedPerson, scopes: Collection[str]) -> Sequence[Said]:
+    """What an access token tells a service of its person besides the account."""
+    return [*rights_told(person), *service_told(ClaimPlace.ACCESS_TOKEN, person, scopes)]
+
+
 def service_told(place: ClaimPlace, person: DescribedPerson, scopes: Collection[str]) -> Sequence[Said]:
     """The claims that the service has configured for this place. `scopes` are those that the person has allowed."""
     return [_told(claim, place, person, scopes) for claim in person.facts.claims if place in claim.into]

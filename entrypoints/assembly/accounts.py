@@ -11,6 +11,7 @@ from adapters.crypto.factors import Fido2Authenticators, HmacBackupCodes, PyotpT
 from adapters.crypto.known_passwords.filters import FilterUnusable, NoBreachedPasswords, WatchedFilter, filter_head
 from adapters.crypto.known_passwords.ranges import PasswordRanges
 from adapters.mail_domains import ListedThrowawayDomains, ListUnusable
+from adapters.postgres.federation.facts import PostgresFacts
 from adapters.postgres.identity.factors.mfa import MfaRows
 from adapters.postgres.identity.proofs.account_passwords import PostgresPasswordStandings, PostgresPuzzles
 from adapters.postgres.identity.proofs.sign_in import PostgresAttempts, PostgresDestinations, PostgresProofs
@@ -281,10 +282,13 @@ def assemble_sign_ins(
         foundation.outbound,
         foundation.keyring,
         traces.devices,
+        traces.login_events,
+        PostgresFacts(pool),
         HookBreakers(clock),
         HookCrowd(),
         foundation.metrics,
         system,
+        settings.public_url,
     )
     return SignIns(
         mfa=mfa,

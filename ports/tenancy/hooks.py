@@ -1,9 +1,11 @@
 """The store of hooks, of what they said, and of whom they are asked about."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Protocol
 
+from core.domain.claims import DescribedPerson
+from core.domain.formats import Json
 from core.domain.identifiers import FlowId, HookId, OrganizationId, ServiceId, SessionId, UserId
 from core.domain.identity.guards.hook_verdicts import AskingDoor, HookSaid
 from core.domain.tenancy.hooks import Hook, HookExchange, HookReport
@@ -22,6 +24,10 @@ class AskedHooks(Frozen):
 
     hooks: Sequence[SealedHook]
     organization_slug: str
+    application: Mapping[str, Json] | None
+    """How the application at the door is called. None where none is named."""
+    person: DescribedPerson
+    """Without what its service may learn besides the account."""
     has_second_factor: bool
     has_passkey: bool
     is_new_device: bool

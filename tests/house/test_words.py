@@ -9,12 +9,15 @@ from tests.places import ROOT
 _FLOORS: Final = ("core", "ports", "adapters", "actors", "entrypoints")
 # About a claim, or about the people whom an application learns of; and what stands so in a table or a stored document.
 TOLD: Final = {
-    "core/domain/claims.py": {"ToldClaim", "groups_told", "rights_told", "service_told", "_told"},
+    "core/domain/claims.py": {"ToldClaim", "groups_told", "rights_told", "service_told", "access_told", "_told"},
     "core/domain/federation/oauth/given_sessions.py": {"told"},
-    "core/domain/federation/saml/sign_in.py": {"told"},
+    "core/domain/federation/oauth/oidc.py": {"told_by"},
+    "core/domain/federation/saml/sign_in.py": {"told", "told_by_assertion"},
     "core/domain/federation/token_preview.py": {"told_in"},
     "core/domain/federation/proxy_checks.py": {"LONGEST_TOLD", "MOST_TOLD", "told"},
-    "core/domain/identity/guards/hook_verdicts.py": {"told"},
+    "core/domain/identity/sessions.py": {"told_at_login"},
+    "core/domain/tenancy/hooks.py": {"told"},
+    "core/usecases/tenancy/hook_asking.py": {"_told"},
     "core/domain/services/proxies.py": {"ToldHeader", "told_headers"},
     "core/domain/tenancy/teams.py": {"MOST_TOLD"},
     "core/usecases/federation/proxy_checks.py": {"told"},

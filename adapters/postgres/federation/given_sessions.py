@@ -28,6 +28,7 @@ from adapters.postgres.identity.sessions.parts import (
     IS_LIVE,
     IS_OPEN,
     admits_service,
+    hooks_against,
     is_held,
     is_reached,
     kept_audiences,
@@ -179,6 +180,11 @@ _THE_CLIENT_ASKED_FOR: Final[LiteralString] = f"""
       left join lateral (select {CLIENT} from (values (true)) as this (look) {ITS_SERVICE}) as client ({", ".join(ClientRow._fields)})
              on asked.client is not null
 """
+# Hooks have said no about the sign-in that the session goes back to. Nobody is asked here.
+_IS_REFUSED: Final[LiteralString] = (
+    f"{hooks_against('sessions.organization_id', 'sessions.user_id', 'sessions.service_id', looks_at_age=False)} is not null"
+)
+
 # The session of a person in a service lets them in now.
 IS_OPEN_HERE: Final[LiteralString] = f"""
     {IS_LIVE}
@@ -186,6 +192,7 @@ IS_OPEN_HERE: Final[LiteralString] = f"""
     and {admits("organizations.role is not null", "sessions.user_id")}
     and not organizations.owes_something
     and {may_act("sessions")}
+    and not ({_IS_REFUSED})
 """
 
 # For each session and client, the statement looks once into each index: `adapters/postgres/tenancy/callers.py` gives the reason. The
@@ -272,7 +279,7 @@ _FIND_BY_REFRESH_TOKEN: Final[LiteralString] = f"""
            tokens.rotated_at is null and {IS_LIVE} and {may_act("sessions")}
            and (sessions.audiences is null or {open_audiences("sessions")} is not null)
            and {admits("memberships.role is not null", "sessions.user_id")}
-           and not {OWES_SECOND_FACTOR} and not {OWES_TERMS}
+           and not {OWES_SECOND_FACTOR} and not {OWES_TERMS} and not ({_IS_REFUSED})
            and ({AUTHENTICATES} or {lost_nothing_since("sessions.created_at")}) as is_open
       from refresh_tokens as tokens
       join sessions on sessions.id = tokens.session_id

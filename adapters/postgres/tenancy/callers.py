@@ -350,6 +350,7 @@ FIND_FOR_USERINFO: Final[LiteralString] = f"""
       from unnest((select %(sessions)s::uuid[]), (select %(users)s::uuid[])) with ordinality as asked (session, person, place)
            {_SESSION}{_ITS_PERSON_FOR_USERINFO}
      where {IS_LIVE}
+       and {hooks_against("sessions.organization_id", "sessions.user_id", "sessions.service_id", looks_at_age=False)} is null
 """
 
 # How the caller stands to the organization with the slug `asked.slug`.

@@ -1,18 +1,22 @@
 """Hooks in PostgreSQL: their settings and reports, whom they are asked about, and what they said of a session."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final, LiteralString
 
 from psycopg.types.json import Jsonb
 
 from adapters.postgres.columns import AnswerRow, Columns, CountRow, IdRow
+from adapters.postgres.identity.addresses import is_verified_for
 from adapters.postgres.identity.factors.mfa import has_second_factor
+from adapters.postgres.identity.sessions.parts import PROFILE, profile
 from adapters.postgres.statements import OnStatements, first, only
+from core.domain.claims import DescribedPerson
 from core.domain.identifiers import FlowId, HookId, OrganizationId, ServiceId, SessionId, UserId
 from core.domain.identity.guards.hook_verdicts import VERDICT_LIFETIME, AskingDoor, HookSaid
+from core.domain.mail import Email
 from core.domain.tenancy.hooks import MOST_EXCHANGES, Hook, HookExchange, HookReport
-from core.frozen import Frozen
+from core.frozen import Frozen, names_of
 from ports.tenancy.hooks import AskedHooks, SealedHook
 
 HOOK: Final = Columns(Hook, "hooks", named={"organization": "org_id"})
@@ -23,25 +27,25 @@ def _sealed(*, sealed_secret: bytes, previous_sealed_secret: bytes | None, **col
     return SealedHook(HOOK.row(**columns), sealed_secret, previous_sealed_secret)
 
 
-def _kept_secret(sealed: bytes | None) -> bytes | None:
-    return sealed
+class _Secret(Frozen):
+    sealed_secret: bytes | None
 
 
 class _Standing(Frozen, kw_only=True):
     slug: str
+    application: Mapping[str, Any] | None
+    email: str
+    email_is_verified: bool
+    role: str
+    profile: Mapping[str, Any] | None
     is_owner: bool
     has_second_factor: bool
     has_passkey: bool
     is_new_device: bool
 
 
-def _to_ask(
-    *, slug: str, is_owner: bool, has_second_factor: bool, has_passkey: bool, is_new_device: bool, **columns: Any
-) -> tuple[_Standing, SealedHook]:
-    standing = _Standing(
-        slug=slug, is_owner=is_owner, has_second_factor=has_second_factor, has_passkey=has_passkey, is_new_device=is_new_device
-    )
-    return standing, _sealed(**columns)
+def _to_ask(**columns: Any) -> tuple[_Standing, SealedHook]:
+    return _Standing(**{name: columns.pop(name) for name in names_of(_Standing)}), _sealed(**columns)
 
 
 class HookRows(OnStatements):
@@ -63,7 +67,7 @@ class HookRows(OnStatements):
         await self._statements.tell(_SAVE, HOOK.values(hook))
 
     async def sealed_secret(self, hook: HookId) -> bytes | None:
-        return only(await self._statements.ask_in_order(_kept_secret, "select sealed_secret from hooks where id = %(id)s", {"id": hook}))
+        return only(await self._statements.ask(_Secret, "select sealed_secret from hooks where id = %(id)s", {"id": hook})).sealed_secret
 
     async def replace_secret(self, hook: Hook, sealed: bytes, previous_sealed: bytes | None, previous_until: datetime) -> None:
         await self._statements.tell(_SAVE, HOOK.values(hook))
@@ -101,6 +105,16 @@ class HookRows(OnStatements):
         return AskedHooks(
             hooks=[hook for _, hook in rows],
             organization_slug=standing.slug,
+            application=standing.application or door.unplaced,
+            person=DescribedPerson(
+                user=door.person,
+                email=Email(standing.email),
+                email_is_verified=standing.email_is_verified,
+                organization=door.organization,
+                organization_slug=standing.slug,
+                role=standing.role,
+                profile=profile(standing.profile),
+            ),
             has_second_factor=standing.has_second_factor,
             has_passkey=standing.has_passkey,
             is_new_device=standing.is_new_device,
@@ -192,7 +206,16 @@ _LISTED: Final = "select count(*) as count from memberships where org_id = %(org
 
 # The rule about owners stands in `hooks_keep_out`, too: a test compares the two.
 _TO_ASK: Final[LiteralString] = f"""
-    select organizations.slug, hooks_let_in_owner(%(person)s, %(organization)s) as is_owner,
+    select organizations.slug,
+           (
+               select jsonb_build_object('client_id', services.oauth_client_id, 'slug', services.slug, 'name', services.name)
+                 from services
+                where services.id = %(service)s
+           ) as application,
+           users.email, {is_verified_for("organizations.id")} as email_is_verified,
+           coalesce((select role from memberships where org_id = organizations.id and user_id = users.id), '') as role,
+           {PROFILE} as profile,
+           hooks_let_in_owner(%(person)s, %(organization)s) as is_owner,
            {has_second_factor("%(person)s::uuid")} as has_second_factor,
            exists (select from passkeys where passkeys.user_id = %(person)s) as has_passkey,
            not exists (
@@ -206,6 +229,7 @@ _TO_ASK: Final[LiteralString] = f"""
            {HOOK.names}, {_SECRETS}
       from hooks
       join organizations on organizations.id = %(organization)s
+      join users on users.id = %(person)s
      where (hooks.org_id = %(organization)s or hooks.org_id is null) and hooks.point = 'sign_in'
        and hooks.sealed_secret is not null
        and (%(consents)s or hooks_hear_of(%(person)s, %(organization)s, %(service)s))

@@ -14,6 +14,7 @@ from typing import Final
 from core.domain.formats import Json
 from core.domain.identifiers import DeviceId, LoginEventId, OrganizationId, ServiceId, UserId
 from core.domain.identity.devices import Spot
+from core.domain.identity.guards.hook_verdicts import HookVerdict
 from core.domain.identity.risk_policies.policies import Decided
 from core.domain.identity.sessions import PLATFORM, Context
 from core.domain.mail import Email
@@ -43,11 +44,28 @@ class LoginFailure(StrEnum):
     NOT_MEMBER = "not_member"
     """See `REFUSED_VISITS`."""
     NO_ROLE = "no_role"
+    REFUSED_BY_HOOK = "refused_by_hook"
+    HOOK_WANTS_FACTOR = "hook_wants_factor"
+    HOOK_SILENT = "hook_silent"
 
 
-# Visits of people who have signed in, and whom the application does not admit. They are no failed sign-ins: no alert, figure of failures,
-# metric or webhook counts them.
-REFUSED_VISITS: Final = frozenset({LoginFailure.NOT_MEMBER, LoginFailure.NO_ROLE})
+# Visits of people who have given every proof, and whom the application or a hook does not admit. They are no failed sign-ins: no alert,
+# figure of failures, metric or webhook counts them. Otherwise a tenant's hook could raise alarms of the installation.
+REFUSED_VISITS: Final = frozenset(
+    {
+        *(LoginFailure.NOT_MEMBER, LoginFailure.NO_ROLE),
+        *(LoginFailure.REFUSED_BY_HOOK, LoginFailure.HOOK_WANTS_FACTOR, LoginFailure.HOOK_SILENT),
+    }
+)
+
+
+def refused_by_hook(verdict: HookVerdict) -> LoginFailure | None:
+    """How the log calls it. None for whoever comes in, or gives the factor that a hook asks for next."""
+    if verdict.no is not None:
+        return LoginFailure.REFUSED_BY_HOOK
+    if verdict.is_silent:
+        return LoginFailure.HOOK_SILENT
+    return LoginFailure.HOOK_WANTS_FACTOR if verdict.owes is not None and not verdict.can_show else None
 
 
 SIGN_IN_TOPIC: Final = "sign_ins"

@@ -13,15 +13,13 @@ from core.domain.claims import (
     NO_FACTS,
     OF_ACCOUNT,
     OF_TOKEN,
-    ClaimPlace,
     ClaimSource,
     DescribedPerson,
     Said,
     ServiceFacts,
     ToldClaim,
+    access_told,
     fitting_access_token,
-    rights_told,
-    service_told,
     values,
 )
 from core.domain.errors import BadRequest, Forbidden
@@ -387,7 +385,13 @@ def access_said(opened: OpenedSession, *, issuer: str, token_id: str, now: datet
         return said
     person = described(opened)
     scopes = () if opened.application is None else opened.application.scopes
-    return fitting_access_token([*said, *rights_told(person), *service_told(ClaimPlace.ACCESS_TOKEN, person, scopes)])
+    return fitting_access_token([*said, *access_told(person, scopes)])
+
+
+def told_at_login(person: DescribedPerson, _issuer: str) -> Mapping[str, Json]:
+    """What a service learns of somebody who signs in to it at our API. No scopes are asked for there: the access token tells it."""
+    said = [ToldClaim("sub", str(person.user), OF_ACCOUNT), ToldClaim("email", person.email.address, OF_ACCOUNT, scope="email")]
+    return values(fitting_access_token([*said, *access_told(person, ())]))
 
 
 # The person's own values, which an access token has in any case, and the scopes by which a page says so.

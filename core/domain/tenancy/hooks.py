@@ -202,6 +202,9 @@ class HookQuestion(Frozen, kw_only=True):
 
     door: AskingDoor
     organization_slug: str
+    application: Mapping[str, Json] | None = None
+    told: Mapping[str, Json] = {}
+    """What the application may see of the person."""
     address: str | None = None
     country: str | None = None
     new_device: bool | None = None
@@ -215,15 +218,15 @@ class HookQuestion(Frozen, kw_only=True):
             "at": at.astimezone(UTC).isoformat().replace("+00:00", "Z"),
             "hook": str(hook.id),
             "organization": {"id": str(door.organization), "slug": self.organization_slug},
-            "application": door.application,
+            "application": self.application,
             "scopes": list(door.scopes),
-            "user": {"sub": str(door.person)} if door.application is None else door.told,
+            "user": {**self.told, "sub": str(door.person)},
             "way": door.way,
             "factors": list(door.authenticated_by),
         }
-        if door.application is not None and self.address is not None:
+        if self.application is not None and self.address is not None:
             said["network"] = {"address": self.address, "country": self.country}
-        if door.application is not None and self.new_device is not None:
+        if self.application is not None and self.new_device is not None:
             said["device"] = {"is_new": self.new_device}
         return json.dumps(said, ensure_ascii=False, separators=(",", ":")).encode()
 
@@ -373,7 +376,10 @@ _NAMES: Final = frozenset(
             "way",
             "factors",
         ),
-        *("network", "address", "country", "device", "is_new", "decision", "reason", "email"),
+        *("network", "address", "country", "device", "is_new", "decision", "reason"),
+        # what an application learns by the standard scopes, and by an assertion
+        *("email", "email_verified", "given_name", "family_name", "preferred_username", "picture", "zoneinfo", "locale", "updated_at"),
+        *("role", "roles", "permissions", "groups", "attributes"),
     ]
 )
 _WORDS: Final = frozenset(

@@ -53,6 +53,7 @@ from core.domain.federation.oauth.consents import (
     bounded,
     grant_end,
 )
+from core.domain.federation.oauth.oidc import told_by
 from core.domain.federation.oauth.resources import NO_DEMAND, SCOPES, OfferedResource, SignInDemand, demanding, strongest
 from core.domain.federation.signal_grants import OfferedSignals, granted_of
 from core.domain.identifiers import AgentGrantId, ClientId, PushedRequestId
@@ -280,7 +281,9 @@ class Authorizations(Frozen):
             demand = strongest(map(OfferedResource.demand, resources, allowed.audiences))
             if demand.asks:
                 step = next_step(demanding(request, demand), application, signed_in, progress, now)
-            door = door_of(application, signed_in, request.granted_scopes, flow=flow, sender=sender, consents=allowed.consent is not None)
+            scopes, consents = request.granted_scopes, allowed.consent is not None
+            hidden = AuthorizationPrompt.NONE in request.prompts
+            door = door_of(application, signed_in, told_by(scopes), scopes, flow=flow, sender=sender, consents=consents, is_hidden=hidden)
             step = await self._after_hooks(step, door, request, signed_in, progress)
             if step is not AuthorizationStep.DONE:
                 await self.answers.keep(application, allowed)

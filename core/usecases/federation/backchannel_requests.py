@@ -48,6 +48,7 @@ from core.domain.federation.oauth.authorizations import AuthorizationErrorCode, 
 from core.domain.federation.oauth.clients import AuthenticatedClient, RegisteredClient
 from core.domain.federation.oauth.consents import ONE_API, Consent, ConsentChoice, agent_answer, answer, bounded, grant_end
 from core.domain.federation.oauth.grants import AUTHORIZATION_CODE, Granted, TokenRequest, one_resource
+from core.domain.federation.oauth.oidc import told_by
 from core.domain.federation.oauth.refusals import InvalidGrant, InvalidScope, InvalidTarget
 from core.domain.federation.oauth.resources import NO_DEMAND, OPENID, OfferedResource, SignInDemand, demanding, named_resources, strongest
 from core.domain.identifiers import AgentGrantId, BackchannelRequestId, ConsentId, ServiceId, UserId
@@ -184,7 +185,8 @@ class BackchannelRequests(Frozen):
         self._require_done(found, demand, now)
         consent = self._consent(found, granted, choice, now)
         if found.signed_in.has_hooks:
-            door = door_of(found.application, found.signed_in, found.request.scopes, way=PROVIDER, consents=True)
+            scopes = found.request.scopes
+            door = door_of(found.application, found.signed_in, told_by(scopes), scopes, way=PROVIDER, consents=True)
             (await self.hooks.ask(door)).require_let_in()
         by = replace(actor, agent=found.waiting.client) if found.application.is_agent else actor
         async with self.unit_of_work() as uow:

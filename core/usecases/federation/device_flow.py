@@ -50,13 +50,13 @@ from core.domain.federation.oauth.device_flow import (
     user_code_hmac,
 )
 from core.domain.federation.oauth.grants import Granted
+from core.domain.federation.oauth.oidc import told_by
 from core.domain.federation.oauth.refusals import InvalidGrant, InvalidScope, InvalidTarget, UnauthorizedClient, client_refused
 from core.domain.federation.oauth.resources import named_resources
-from core.domain.formats import Json
 from core.domain.identifiers import ClientId, DeviceCodeId, UserId
 from core.domain.identity.callers import Caller
 from core.domain.identity.devices import Client
-from core.domain.identity.guards.hook_verdicts import AskingDoor
+from core.domain.identity.guards.hook_verdicts import service_door
 from core.domain.identity.risk import Approach
 from core.domain.identity.risk_policies.shadow import shows_key, way_by
 from core.domain.identity.risk_policies.verdicts import Came, judge_sign_in
@@ -193,7 +193,18 @@ class DeviceFlow(Frozen):
                 raise Unauthorized
             context = open_context(confirmed.destination, gives_tokens=False)
             if confirmed.has_hooks and not asked and caller.impersonator is None:
-                raise HooksToAsk(_door(found, context, caller))
+                # The page has named the device and the service, so that the person knows who is told.
+                door = service_door(
+                    caller.user,
+                    context.organization,
+                    context.service,
+                    told_by(found.scopes),
+                    way=PROVIDER,
+                    authenticated_by=caller.authentication_methods,
+                    scopes=found.scopes,
+                    session=caller.session,
+                )
+                raise HooksToAsk(replace(door, consents=True))
             if await uow.device_codes.approve(code, caller.user, caller.session, now):
                 await uow.record(device_approved(found, client.actor(caller.user)))
                 await uow.commit()
@@ -354,26 +365,6 @@ class DeviceFlow(Frozen):
         self._pending(found)
         # The code is still pending, so the caller's session has ended.
         raise Unauthorized
-
-
-def _door(found: EnteredCode, context: Context, caller: Caller) -> AskingDoor:
-    """The page has named the device and the service, so that the person knows who is told."""
-    assert context.organization is not None  # noqa: S101 - for the type checker: a service has an organization
-    told: dict[str, Json] = {"sub": str(caller.user)}
-    if "email" in found.scopes:
-        told["email"] = caller.email.address
-    return AskingDoor(
-        person=caller.user,
-        organization=context.organization,
-        service=context.service,
-        application={"id": str(context.service), "slug": context.service_slug, "name": found.service_name},
-        scopes=found.scopes,
-        told=told,
-        way=PROVIDER,
-        authenticated_by=caller.authentication_methods,
-        consents=True,
-        session=caller.session,
-    )
 
 
 def _known(asked: AskedFor | None) -> AskedFor:

@@ -11,6 +11,7 @@ from core.domain.identity.risk import Approach, Knowledge, Sighting
 from core.domain.identity.risk_policies.policies import Decided
 from core.domain.identity.sessions import PLATFORM, Context
 from core.domain.identity.sign_in import NamedAccount, is_unusual
+from core.domain.record.events import Actor
 from core.frozen import Frozen, replace
 from core.usecases.identity.devices import Devices
 from ports.identity.sign_in import LoginEventStore
@@ -125,11 +126,14 @@ class LoginEvents(Frozen):
         await uow.commit()
         self.metrics.login_failed(failure.value)
 
-    async def log_refused_visit(self, failure: LoginFailure, user: UserId, provider: str, client: Client, application: Context) -> None:
-        """Logs that the application did not admit somebody who has signed in. The log of its organization gets the visits of the people
-        whose failures it may know of; the person's own log gets each.
+    async def log_refused_visit(
+        self, failure: LoginFailure, user: UserId, provider: str, client: Client | None, application: Context
+    ) -> None:
+        """Logs that the application, or a hook, did not admit somebody who has signed in. The log of its organization gets the visits of
+        the people whose failures it may know of; the person's own log gets each. No `client`: what goes on from a session has neither
+        address nor device there.
         """
-        actor, now = client.actor(user), self.system.clock.now()
+        actor, now = Actor(user) if client is None else client.actor(user), self.system.clock.now()
         async with self.unit_of_work() as uow:
             told = audience(application, may_know_of_failures=await uow.sign_ins.is_known_to(user, application))
             id_ = LoginEventId(self.system.ids.new())

@@ -3,7 +3,7 @@ that fails rests, and the calls at once are bounded, for each organization and f
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from typing import Final
@@ -11,9 +11,13 @@ from uuid import UUID
 
 import structlog
 
+from core.domain.claims import NO_FACTS, DescribedPerson
+from core.domain.formats import Json
 from core.domain.identifiers import HookId, OrganizationId, UserId
 from core.domain.identity.callers import Caller
 from core.domain.identity.guards.hook_verdicts import NO_HOOKS, AskingDoor, HookFactor, HookSaid, HookVerdict, stricter
+from core.domain.identity.login_events import refused_by_hook
+from core.domain.identity.sessions import Context
 from core.domain.identity.sign_in import SESSION_PROVIDER
 from core.domain.secrets import Secret
 from core.domain.tenancy.hooks import (
@@ -36,9 +40,11 @@ from core.domain.tenancy.hooks import (
     previous_hook_context,
 )
 from core.domain.tenancy.webhooks import signature_headers
-from core.frozen import Frozen
+from core.frozen import Frozen, replace
 from core.usecases.identity.devices import Devices
+from core.usecases.identity.login_events import LoginEvents
 from ports.crypto import CannotOpen, KeyRing
+from ports.identity.accounts import FactLookup
 from ports.metrics import Metrics
 from ports.outbound import Outbound, OutboundFailed, OutboundRequest
 from ports.system import Clock, System
@@ -127,10 +133,13 @@ class HookAsking(Frozen):
     outbound: Outbound
     keyring: KeyRing
     devices: Devices
+    login_events: LoginEvents
+    facts: FactLookup
     breakers: HookBreakers
     crowd: HookCrowd
     metrics: Metrics
     system: System
+    issuer: str
 
     async def ask(self, door: AskingDoor) -> HookVerdict:
         """What the hooks at this door say. The installation's comes first, and its no asks nobody else. Nothing that a hook does raises."""
@@ -149,6 +158,7 @@ class HookAsking(Frozen):
             if verdict.no is not None:
                 break
         await self._record(exchanges, door, verdict)
+        await self._log_refused(door, to_ask, verdict)
         return verdict
 
     async def try_out(self, sealed: SealedHook) -> HookExchange:
@@ -157,28 +167,47 @@ class HookAsking(Frozen):
         door = AskingDoor(
             person=UserId(UUID(int=0)),
             organization=organization,
-            application={"client_id": _PLACEHOLDER, "slug": "example", "name": "Example"},
             scopes=("openid", "email"),
-            told={"sub": str(UUID(int=0)), "email": "somebody@example.com"},
             way="password",
             authenticated_by=("pwd",),
         )
-        question = HookQuestion(door=door, organization_slug="example", address="192.0.2.1", country="DE", new_device=True)
+        question = HookQuestion(
+            door=door,
+            organization_slug="example",
+            application={"client_id": _PLACEHOLDER, "slug": "example", "name": "Example"},
+            told={"email": "somebody@example.com", "email_verified": True},
+            address="192.0.2.1",
+            country="DE",
+            new_device=True,
+        )
         heard = await self._heard(sealed, question, self.system.clock.now(), is_test=True)
         await self._record([heard.exchange])
         return heard.exchange
 
     async def _question(self, door: AskingDoor, to_ask: AskedHooks) -> HookQuestion:
-        if door.came is None or door.application is None:
+        if to_ask.application is None:
             return HookQuestion(door=door, organization_slug=to_ask.organization_slug)
-        location = (await self.devices.observe(door.came)).location
-        return HookQuestion(
+        question = HookQuestion(
             door=door,
             organization_slug=to_ask.organization_slug,
+            application=to_ask.application,
+            told=await self._told(door, to_ask.person),
+        )
+        if door.came is None:
+            return question
+        location = (await self.devices.observe(door.came)).location
+        return replace(
+            question,
             address=door.came.address,
             country=None if location is None else location.country,
             new_device=to_ask.is_new_device,
         )
+
+    async def _told(self, door: AskingDoor, person: DescribedPerson) -> Mapping[str, Json]:
+        if door.tells is None:
+            return {}
+        facts = NO_FACTS if door.service is None else await self.facts.find(door.service, door.person)
+        return door.tells(replace(person, facts=facts), self.issuer)
 
     async def _counted(self, door: AskingDoor) -> bool:
         """Whether the flow may ask once more."""
@@ -253,6 +282,17 @@ class HookAsking(Frozen):
                 await uow.hooks.record(exchange)
             await uow.commit()
 
+    async def _log_refused(self, door: AskingDoor, to_ask: AskedHooks, verdict: HookVerdict) -> None:
+        """In the log of sign-ins, for whoever reads of this person there. Which hook it was, the log does not say."""
+        failure = refused_by_hook(verdict)
+        if failure is None or door.is_hidden:
+            return
+        service_slug = "" if to_ask.application is None else str(to_ask.application["slug"])
+        # A client that nobody has placed yet has no service that a row may name.
+        service = None if door.unplaced is not None else door.service
+        place = Context(door.organization, to_ask.organization_slug, service, service_slug)
+        await self.login_events.log_refused_visit(failure, door.person, door.way, door.came, place)
+
 
 def _require_asked(silent: str | None) -> None:
     """Raises `HookSilent` for a question that is not put."""
@@ -289,7 +329,6 @@ def door_of_member(caller: Caller, organization: OrganizationId) -> AskingDoor:
     return AskingDoor(
         person=caller.user,
         organization=organization,
-        told={"sub": str(caller.user)},
         way=SESSION_PROVIDER,
         authenticated_by=caller.authentication_methods,
         session=caller.session,

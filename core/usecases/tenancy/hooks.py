@@ -9,6 +9,7 @@ from typing import Final
 
 from core.domain.errors import BadRequest, found
 from core.domain.identifiers import HookId, OrganizationId
+from core.domain.identity.callers import Caller
 from core.domain.record.events import Actor
 from core.domain.secrets import Secret
 from core.domain.tenancy.hooks import (
@@ -39,7 +40,7 @@ from core.domain.tenancy.members import Member
 from core.domain.tenancy.webhooks import OVERLAP, SECRET_BYTES, secret_of
 from core.frozen import Frozen, replace
 from core.usecases.tenancy.hook_asking import HookAsking
-from core.usecases.tenancy.rights import hold_members, require_owner
+from core.usecases.tenancy.rights import hold_members, hold_office, require_owner
 from ports.crypto import KeyRing
 from ports.outbound import Outbound
 from ports.system import System
@@ -50,9 +51,9 @@ NO_HOOK: Final = "There is no hook"
 SEEN_TOGETHER: Final = "."
 """Stands between the digest of the settings and that of the report, which an owner says yes to together."""
 
-HookKeeper = Member | None
-"""A member, who has to be an owner of their organization. None for the installation: its endpoints admit platform owners alone, and the
-operator's command.
+HookKeeper = Member | Caller
+"""A member, who has to be an owner of their organization; or, for the installation, whoever calls, who has to be a platform owner. Both are
+looked at once more within the transaction of each change.
 """
 
 
@@ -93,6 +94,10 @@ class Hooks(Frozen):
         """None while there is no hook."""
         hook = await self.lookup.find(organization)
         return None if hook is None else await self._shown(hook)
+
+    async def listed_only(self, organization: OrganizationId) -> int:
+        """The members of whom no hook hears before they confirm, or allow an application. The page says it before there is a hook."""
+        return await self.lookup.listed_members(organization)
 
     async def exchanges(self, organization: OrganizationId | None) -> Sequence[HookExchange]:
         """The newest first. Raises `NotFound`."""
@@ -195,10 +200,11 @@ class Hooks(Frozen):
             await uow.commit()
 
     async def _hold_keeper(self, uow: UnitOfWork, keeper: HookKeeper) -> OrganizationId | None:
-        if keeper is not None:
+        if isinstance(keeper, Member):
             acting, _ = await hold_members(uow, keeper)
             await require_owner(uow, acting, self.system.clock.now())
             return keeper.organization
+        await hold_office(uow, keeper)
         await uow.hooks.hold_installation()
         return None
 

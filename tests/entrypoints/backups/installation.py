@@ -154,6 +154,14 @@ async def _fill_tables(postern: Postern, people: People) -> None:
         acme.id,
         people.sealed(SECRET, f"webhooks.sealed_secret:{webhook}"),
     )
+    hook = postern.foundation.ids.new()
+    people.change(
+        "insert into hooks (id, org_id, point, address, silence, seconds, sealed_secret, secret_made_at, counts_as, since, created_at,"
+        " updated_at) values (%s, %s, 'sign_in', 'https://hook.example/', 'refuse', 2, %s, now(), gen_random_uuid(), now(), now(), now())",
+        hook,
+        acme.id,
+        people.sealed(SECRET, f"hooks.sealed_secret:{hook}"),
+    )
     tenants.export_sign_ins(acme)
     connection = postern.foundation.ids.new()
     people.change(

@@ -11,6 +11,7 @@ from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import psycopg
 import pytest
@@ -25,8 +26,10 @@ from adapters.postgres.backups.snapshots import exported_snapshot
 from adapters.postgres.backups.tools import PostgresTools
 from core.domain.backup_differences import differences
 from core.domain.backups import DatabaseState
+from core.domain.identifiers import HookId, OrganizationId
 from core.domain.jobs import NewJob
 from core.domain.mail import MAIL_JOB
+from core.domain.tenancy.hooks import hook_context
 from entrypoints.bootstrap import open_postern
 from entrypoints.cli.backups import check, create, listing, restore, work
 from entrypoints.cli.parsing.command_line import command_line
@@ -407,3 +410,25 @@ def test_with_another_ring_no_backup_is_made(backup: BackedUp, tmp_path: Path, l
     arguments = parsed("backup", "create", "--to", str(tmp_path / "backups"))
     assert "do not belong to this database" in refusal(lambda: create.run(arguments, other))
     assert not (tmp_path / "backups").exists()
+
+
+def test_a_hook_that_counts_counts_after_a_restore(backup: BackedUp, empty: str, tmp_path: Path) -> None:
+    """It is no outgoing work that a restore holds: a hook that counts no more would let in whom its owner keeps out. Verdicts are those of
+    the dump, under the same name.
+    """
+    name = "select id, counts_as, silence, sealed_secret from hooks"
+    with backup.connect() as source:
+        before = source.execute(name.encode()).fetchall()
+    assert restored(backup, empty, tmp_path) == OK
+    assert rows(empty, name) == before
+    ((hook, counts_as, _, _),) = before
+    assert isinstance(hook, UUID)
+    assert counts_as is not None
+
+    async def signing_secret() -> str:
+        async with open_postern(settings_for(empty, tmp_path)) as postern:
+            sealed = await postern.foundation.stores.hooks.sealed(OrganizationId(rows(empty, "select org_id from hooks")[0][0]))
+            assert sealed is not None
+            return postern.foundation.keyring.open(sealed.sealed_secret, hook_context(HookId(hook))).decode()
+
+    assert trio.run(signing_secret) == SECRET

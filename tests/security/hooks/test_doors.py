@@ -28,7 +28,7 @@ async def test_an_application_gets_its_code_when_the_hook_says_go_on(arriving: A
         tab = await arriving.signed_in(grace).tab().open(arriving.asking())
         assert "code" in answer_in(tab.shown.header("location"))
     (asked,) = hooked.heard
-    assert asked["user"] == {"sub": str(grace.user), "email": grace.email}
+    assert asked["user"] == {"sub": str(grace.user), "email": grace.email, "email_verified": True}
     assert asked["application"]["slug"] == "app"
     # It goes on from a session: the organization's own log has neither address nor device of it.
     assert not {"network", "device"} & set(asked)
@@ -156,6 +156,37 @@ async def test_a_sign_in_to_a_service_asks_after_the_factors(arriving: Arriving,
         assert len(hooked.heard) == 2
 
 
+async def test_a_first_sign_in_by_the_persons_own_act_is_asked_about(arriving: Arriving, hooks: Hooks) -> None:
+    """A stranger to the organization: nothing but this sign-in makes the use of the service their own."""
+    grace = await arriving.people.with_password(PASSWORD, "grace@elsewhere.example")
+    browser = Browser(arriving.unlimited)
+    async with hooks.of(arriving.acme, no("account")) as hooked:
+        assert (await browser.login(grace, "a wrong password", **INTO)).status == 401
+        assert hooked.heard == []
+        assert (await browser.login(grace, **INTO)).status == 403
+        assert arriving.people.rows("select 1 from service_users where user_id = %s", grace.user) == []
+        hooked.say({"decision": "go_on"})
+        assert (await browser.login(grace, **INTO)).status == 200
+        assert [one["user"]["sub"] for one in hooked.heard] == [str(grace.user)] * 2
+        # The yes stands in the session: what it opens next is open.
+        (said,) = verdicts(arriving, grace)
+        assert said["no"] is False
+
+
+async def test_a_first_sign_in_by_consent_is_asked_about(arriving: Arriving, hooks: Hooks) -> None:
+    grace = arriving.people.proved("grace@elsewhere.example")
+    async with hooks.of(arriving.acme, no("account")) as hooked:
+        tab = await arriving.signed_in(grace).tab().open(arriving.asking())
+        # The page is there, and the person has pressed nothing yet.
+        assert (tab.status, hooked.heard) == (200, [])
+        await tab.send(answer="allow")
+        assert tab.status == 403
+        (asked,) = hooked.heard
+        assert asked["user"]["sub"] == str(grace.user)
+        assert arriving.people.rows("select 1 from consents where user_id = %s", grace.user) == []
+    assert arriving.codes() == []
+
+
 def sessions(arriving: Arriving, person: Person) -> int:
     (row,) = arriving.people.rows("select count(*) as n from sessions where user_id = %s", person.user)
     return int(row["n"])
@@ -216,6 +247,6 @@ async def test_a_flow_asks_three_times_at_most(arriving: Arriving, hooks: Hooks)
                 assert await uow.hooks.ask_in_flow(flow["id"], 3) is expected
                 await uow.commit()
         # The person allows the application only now: the question is silence, which refuses.
-        await tab.send()
+        await tab.send(answer="allow")
         assert arriving.codes() == []
         assert hooked.heard == []

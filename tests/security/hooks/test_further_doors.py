@@ -105,6 +105,31 @@ async def test_a_no_in_the_browser_closes_the_refresh_of_what_went_on_from_it(
         scene.kept((await scene.refresh(scene.shop, refreshed["refresh_token"])).ok())
 
 
+async def test_a_no_ends_what_introspection_and_userinfo_say(postern: Postern, people: People, log: CapturedLog, hooks: Hooks) -> None:
+    """Nobody is asked there. A yes that is too old closes nothing: a running application is no way in."""
+    scene = Relying(postern, people, unlimited(postern), log)
+    scene.tenants.join(scene.ada, scene.acme)
+    async with hooks.of(scene.acme) as hooked:
+        assert (await scene.request("POST", "/api/organizations/acme/select", by=scene.ada)).status == 200
+        tokens = await scene.signed_in(scene.shop)
+        access, refresh = tokens["access_token"], tokens["refresh_token"]
+
+        async def seen() -> tuple[bool, bool, int]:
+            of_access, of_refresh = [(await scene.introspect(scene.shop, one))["active"] for one in (access, refresh)]
+            return of_access, of_refresh, (await scene.userinfo(access)).status
+
+        assert await seen() == (True, True, 200)
+        scene.people.change(
+            "update sessions set hook_verdicts = (select jsonb_object_agg(key, value || jsonb_build_object('at', 0))"
+            " from jsonb_each(hook_verdicts)) where hook_verdicts is not null"
+        )
+        assert await seen() == (True, True, 200)
+        hooked.say(no("account"))
+        assert (await scene.request("POST", "/api/organizations/acme/select", by=scene.ada)).status == 403
+        assert await seen() == (False, False, 401)
+        assert len(hooked.heard) == 2
+
+
 async def test_a_code_needs_a_yes_at_its_redemption(postern: Postern, people: People, log: CapturedLog, hooks: Hooks) -> None:
     scene = Relying(postern, people, unlimited(postern), log)
     scene.tenants.join(scene.ada, scene.acme)

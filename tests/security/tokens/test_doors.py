@@ -49,7 +49,6 @@ REASONS: Final[Mapping[tuple[str, str], str]] = {
     **{(door, "hooks"): _NOBODY for door in ("the client's credentials", "a workload")},
     ("an impersonation", "hooks"): _NO_SIGN_IN,
     ("an identity assertion", "hooks"): "Servers bring it: nobody has come here (0239)",
-    ("an exchange", "hooks"): "No hook is asked about a token that is exchanged: a refresh of what it goes on from meets the no (0239)",
     ("an identity assertion", "risk"): "Servers bring it: there is no address, country or device to judge (0201)",
 }
 """The cells that are not walked."""

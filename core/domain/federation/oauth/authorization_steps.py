@@ -2,7 +2,7 @@
 each step.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from enum import Enum, auto
 from typing import Final
@@ -25,7 +25,7 @@ from core.domain.identifiers import OrganizationId, ResourceServerId, ServiceId,
 from core.domain.identity.callers import Caller
 from core.domain.identity.devices import Client
 from core.domain.identity.flows import Flow
-from core.domain.identity.guards.hook_verdicts import AskingDoor, HookFactor, HookVerdict, RefusedByHook
+from core.domain.identity.guards.hook_verdicts import AskingDoor, HookFactor, HookVerdict, RefusedByHook, Tells, service_door
 from core.domain.identity.proofs import Proved
 from core.domain.identity.sessions import ONE_FACTOR, TWO_FACTORS, context_class
 from core.domain.identity.sign_in import SESSION_PROVIDER
@@ -223,30 +223,36 @@ def next_step(
 def door_of(
     application: RequestingApplication,
     signed_in: SignedInPerson,
-    scopes: Sequence[str],
+    tells: Tells,
+    scopes: Sequence[str] = (),
     *,
     way: str = SESSION_PROVIDER,
     flow: Flow | None = None,
     sender: Client | None = None,
     consents: bool = False,
+    is_hidden: bool = False,
 ) -> AskingDoor:
-    """The application's door, at which hooks are asked as the last of all. `consents`: the person has just allowed the application."""
+    """The application's door, at which hooks are asked as the last of all. `tells`: what the application may see, by its `scopes` where it
+    has some. `consents`: the person has just allowed the application.
+    """
     # Of what goes on from a session, the organization's own log has neither address nor device.
     came_here = flow is not None and flow.sign_in_is_logged and flow.session == signed_in.session
-    told: dict[str, Json] = {"sub": str(signed_in.user)}
-    if "email" in scopes:
-        told["email"] = signed_in.email
-    return AskingDoor(
-        person=signed_in.user,
-        organization=application.organization,
-        service=application.service,
-        application={"client_id": application.registered.client_id, "slug": application.slug, "name": application.name},
-        scopes=tuple(scopes),
-        told=told,
+    named: Mapping[str, Json] = {"client_id": application.registered.client_id, "slug": application.slug, "name": application.name}
+    door = service_door(
+        signed_in.user,
+        application.organization,
+        application.service,
+        tells,
         way=way if flow is None or not came_here else flow.signed_in_by or way,
         authenticated_by=signed_in.authenticated_by,
-        consents=consents,
+        scopes=scopes,
         session=signed_in.session,
+    )
+    return replace(
+        door,
+        unplaced=None if application.unplaced is None else named,
+        consents=consents,
+        is_hidden=is_hidden,
         flow=None if flow is None else flow.id,
         came=sender if came_here else None,
         came_after=None if flow is None else flow.created_at,

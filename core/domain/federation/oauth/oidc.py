@@ -13,7 +13,7 @@ The metadata for applications: the addresses of all endpoints, and everything th
 
 import json
 from base64 import urlsafe_b64encode
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from hashlib import sha256
 from typing import Any, Final
@@ -41,7 +41,7 @@ from core.domain.claims import (
 from core.domain.federation.oauth.authorizations import AuthorizationErrorCode, AuthorizationRefused
 from core.domain.federation.oauth.clients import AuthenticationMethod
 from core.domain.federation.oauth.grants import AUTHORIZATION_CODE, CLIENT_CREDENTIALS, REFRESH_TOKEN, Granted
-from core.domain.federation.oauth.resources import EMAIL, GROUPS, ORGANIZATION, PROFILE, ROLES, SCOPES
+from core.domain.federation.oauth.resources import EMAIL, GROUPS, OPENID, ORGANIZATION, PROFILE, ROLES, SCOPES
 from core.domain.formats import Json
 from core.domain.identifiers import ClientId, UserId
 from core.domain.identity.profiles import OwnProfile
@@ -97,6 +97,18 @@ def person_said(scopes: Collection[str], person: DescribedPerson, place: ClaimPl
     if person.facts.claims:
         said += service_told(place, person, scopes)
     return said
+
+
+def told_by(scopes: Collection[str]) -> Callable[[DescribedPerson, str], Mapping[str, Json]]:
+    """All that userinfo and the ID token tell an application of the person by these scopes: neither is there without `openid`."""
+
+    def told(person: DescribedPerson, issuer: str) -> Mapping[str, Json]:
+        if OPENID not in scopes:
+            return {}
+        by_id_token = service_told(ClaimPlace.ID_TOKEN, person, scopes)
+        return values([*by_id_token, *person_said(scopes, person, ClaimPlace.USERINFO, issuer=issuer)])
+
+    return told
 
 
 def standard_profile(profile: OwnProfile, language: Language | None) -> StandardProfile:

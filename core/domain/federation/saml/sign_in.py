@@ -353,6 +353,11 @@ def attributes(configuration: Configuration, application: RequestingApplication,
     return told
 
 
+def told_by_assertion(meeting: Meeting, subject: SamlSubject) -> Mapping[str, Json]:
+    """What the service provider learns. A request may ask for the address as a name at any time."""
+    return {"email": subject.email, "attributes": attributes(meeting.configuration, meeting.application, subject)}
+
+
 def saml_said(configuration: Configuration, application: RequestingApplication, subject: SamlSubject) -> Sequence[Said]:
     """The attributes of the configuration's mapping, and those that the service has configured as claims, each with its source. An
     assertion is made only for a person who has allowed all of it.

@@ -2,12 +2,13 @@
 risk has closed, so its verdicts stand apart from those of rules.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final
 from uuid import UUID
 
+from core.domain.claims import DescribedPerson
 from core.domain.errors import Forbidden
 from core.domain.formats import Json
 from core.domain.identifiers import FlowId, HookId, OrganizationId, ServiceId, SessionId, UserId
@@ -45,17 +46,22 @@ class HookFactor(StrEnum):
 _OF_PASSKEYS: Final = frozenset({"hwk", "swk"})
 
 
+Tells = Callable[[DescribedPerson, str], Mapping[str, Json]]
+"""What an application learns of a person, by the rule that makes its tokens or assertions. The text is our address."""
+
+
 class AskingDoor(Frozen, kw_only=True):
     """A way in of an organization, at which hooks are asked, and who comes there after every factor, terms and consent."""
 
     person: UserId
     organization: OrganizationId
     service: ServiceId | None = None
-    application: Mapping[str, Json] | None = None
-    """How the application is called. Where none is named, a hook hears `sub`, way and factors alone."""
+    """The application. Where none is named, a hook hears `sub`, way and factors alone."""
+    unplaced: Mapping[str, Json] | None = None
+    """How an application is called that nobody has placed yet, so that no row names it."""
     scopes: tuple[str, ...] = ()
-    told: Mapping[str, Json]
-    """What the application may see of the person."""
+    tells: Tells | None = None
+    """What the application may see of the person. A function, because the person is looked up only where a hook is asked."""
     way: str
     authenticated_by: tuple[str, ...]
     consents: bool = False
@@ -63,10 +69,37 @@ class AskingDoor(Frozen, kw_only=True):
     session: SessionId | None = None
     """It keeps what the hooks say. None for a sign-in whose session does not exist yet."""
     flow: FlowId | None = None
+    is_hidden: bool = False
+    """No page may be shown. A tab that asks each minute must not fill the log of sign-ins."""
     came: Client | None = None
     """Who has just signed in, where the organization's own log shows it. None for what goes on from a session."""
     came_after: datetime | None = None
     """A device is known by sign-ins that led to the organization before this moment."""
+
+
+def service_door(
+    person: UserId,
+    organization: OrganizationId | None,
+    service: ServiceId | None,
+    tells: Tells,
+    *,
+    way: str,
+    authenticated_by: tuple[str, ...],
+    scopes: Sequence[str] = (),
+    session: SessionId | None = None,
+) -> AskingDoor:
+    """The door of a service. Each way in says more of it where it knows more."""
+    assert organization is not None  # noqa: S101 - for the type checker: a service has an organization
+    return AskingDoor(
+        person=person,
+        organization=organization,
+        service=service,
+        scopes=tuple(scopes),
+        tells=tells,
+        way=way,
+        authenticated_by=authenticated_by,
+        session=session,
+    )
 
 
 class HookSaid(Frozen, kw_only=True):

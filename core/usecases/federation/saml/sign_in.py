@@ -33,6 +33,7 @@ from core.domain.federation.saml.sign_in import (
     require_no_agent,
     require_subject,
     told,
+    told_by_assertion,
     unasked,
 )
 from core.domain.identifiers import FlowId, SessionId, UserId
@@ -270,8 +271,16 @@ class SamlSignIn(Frozen):
                 return UnfinishedSamlSignIn(step, request, application, signed_in, visit.signer, visit.arrives_by, tells)
             require_subject(request, meeting.subject, application.service, await self.server_secrets.get(NAME_IDS))
             if signed_in.has_hooks:
-                # The service provider gets the address as the person's name, so its hook may have it, too.
-                door = door_of(application, signed_in, ("openid", "email"), flow=visit.flow, sender=client, consents=consents)
+                said = told_by_assertion(meeting, meeting.subject)
+                door = door_of(
+                    application,
+                    signed_in,
+                    lambda *_: said,
+                    flow=visit.flow,
+                    sender=client,
+                    consents=consents,
+                    is_hidden=request.passive,
+                )
                 heard = await self.hooks.ask(door)
                 step = step_after(heard, as_authorization(request, application), signed_in, progress)
                 if step is not AuthorizationStep.DONE:

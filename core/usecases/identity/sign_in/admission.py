@@ -6,7 +6,7 @@ from core.domain.errors import Unauthorized
 from core.domain.identifiers import DeviceId, FlowId, OrganizationId, PreauthenticationId, UserId
 from core.domain.identity.accounts import Account
 from core.domain.identity.devices import Client, Remembered
-from core.domain.identity.guards.hook_verdicts import NO_HOOKS, AskingDoor, HookVerdict
+from core.domain.identity.guards.hook_verdicts import NO_HOOKS, AskingDoor, HookVerdict, service_door
 from core.domain.identity.login_events import LoginFailure
 from core.domain.identity.mfa import PREAUTHENTICATION_LIFETIME, MfaMethod, Preauthentication
 from core.domain.identity.proofs import ProofMethod, Proved
@@ -15,7 +15,7 @@ from core.domain.identity.risk_policies.owner_mails import OwnerNotice
 from core.domain.identity.risk_policies.policies import Decided, RiskAction
 from core.domain.identity.risk_policies.shadow import way_of
 from core.domain.identity.risk_policies.verdicts import Came, RefusedByRule, RiskVerdict, judge_sign_in
-from core.domain.identity.sessions import NOT_JUDGED, PLATFORM, Context, Doors
+from core.domain.identity.sessions import NOT_JUDGED, PLATFORM, Context, Doors, told_at_login
 from core.domain.identity.sign_in import (
     PASSWORD_PROVIDER,
     Confirmed,
@@ -28,7 +28,7 @@ from core.domain.identity.sign_in import (
 )
 from core.domain.identity.terms import PendingTerms
 from core.domain.identity.upstream.directory_visits import DirectoryFactor, DirectoryVisit
-from core.frozen import Frozen
+from core.frozen import Frozen, replace
 from core.usecases.identity.devices import Devices
 from core.usecases.identity.login_events import LoginEvents, LoginOutcome, audience
 from core.usecases.identity.mfa import Mfa
@@ -475,21 +475,11 @@ class HooksToAsk(Exception):
 
 
 def _door(confirmed: Confirmed, context: Context, way: str, amr: tuple[str, ...], sighting: Sighting) -> AskingDoor:
-    """A first sign-in at a service makes the use of it the person's own, so no hook hears of it: the organization knows nothing of the
-    person before.
+    """Whoever comes here has given every proof to a page of the service: the use of it becomes their own with this sign-in. So hooks hear
+    of a first one, too, or whoever is new would come past them once. A hidden tab has no proof to give, and does not come here.
     """
-    account = confirmed.account
-    assert context.organization is not None  # noqa: S101 - for the type checker: a service has an organization
-    return AskingDoor(
-        person=account.id,
-        organization=context.organization,
-        service=context.service,
-        application={"id": str(context.service), "slug": context.service_slug},
-        told={"sub": str(account.id), "email": account.email.address},
-        way=way,
-        authenticated_by=amr,
-        came=sighting.approach.client,
-    )
+    door = service_door(confirmed.account.id, context.organization, context.service, told_at_login, way=way, authenticated_by=amr)
+    return replace(door, came=sighting.approach.client, consents=True)
 
 
 class _RefusedAfter(Exception):

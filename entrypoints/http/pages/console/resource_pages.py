@@ -132,8 +132,15 @@ async def shown_record(
         meanwhile=meanwhile,
         told=told,
         undos=await offered(visit, record, resource.undoables),
-        **({} if resource.more is None or record is None else await resource.more(visit, record)),
+        **await _beside(resource, visit, record),
     )
+
+
+async def _beside(resource: Resource, visit: PageVisit, record: Any) -> Mapping[str, Any]:
+    """What the template shows beside the record, or beside its beginning."""
+    if record is None:
+        return {} if resource.beginning is None else await resource.beginning(visit)
+    return {} if resource.more is None else await resource.more(visit, record)
 
 
 def _named(resource: Resource, visit: PageVisit, fields: Sequence[str]) -> str:
@@ -312,7 +319,7 @@ def act_pages(resource: Resource, act: Act) -> Sequence[Endpoint]:
         if act.secret and (secret := attrgetter(act.secret)(done)) is not None:
             return Answer(shown_once(resource, visit, secret, onward), 200)
         if act.said is not None:
-            return Answer(await shown_record(resource, visit, await resource.find(visit), told=act.said(done)), 200)
+            return Answer(await shown_record(resource, visit, await resource.find(visit), told=act.said(done, visit.text)), 200)
         return redirect(f"{listed if act.leaves else f'{onward}?done='}{pressed}")
 
     # A form whose endpoint asks for a fresh proof has a page at its own address, since the proof leads back there.

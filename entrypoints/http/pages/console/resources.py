@@ -22,6 +22,7 @@ from entrypoints.http.pages.console.forms import Choices, InputKind, Shape
 from entrypoints.http.pages.console.navigation import PagePosition
 from entrypoints.http.pages.console.undo import Undoable
 from entrypoints.http.pages.console.visit import ButtonLink, PageVisit
+from ports.texts import Text
 
 ON_A_PAGE: Final = 50
 ON_A_PAGE_OF_LOG: Final = 25
@@ -98,8 +99,10 @@ class Act(Frozen):
     kind: str = "quiet"
     shows: Callable[[Any], bool] = lambda _record: True
     """Whether the button is of use for this record."""
-    said: Callable[[Any], tuple[bool, str]] | None = None
-    """For an act that tries something: whether it worked, and the answer's own words, in English. The record's page shows both."""
+    said: Callable[[Any, Text], tuple[bool, str]] | None = None
+    """For an act that tries something: whether it worked, and what came of it. The words of another server are in English. The record's
+    page shows both.
+    """
     leaves: bool = False
     """Whether the thing is gone from the list afterwards, so that the list follows."""
     facts: tuple[Column, ...] = ()
@@ -224,6 +227,8 @@ class Resource(Frozen, kw_only=True):
     """The fields whose present values the template itself shows."""
     more: Callable[[PageVisit, Any], Awaitable[Mapping[str, Any]]] | None = None
     """What the template shows beside."""
+    beginning: Callable[[PageVisit], Awaitable[Mapping[str, Any]]] | None = None
+    """The same, while there is no record yet."""
     also: tuple[Endpoint, ...] = ()
     """The endpoints that `more` asks."""
     undone: tuple[Undoable, ...] = ()

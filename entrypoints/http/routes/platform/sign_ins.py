@@ -269,8 +269,9 @@ async def list_sign_ins(call: Call[None, SignInsQuery, OrganizationPath, Member]
     """List attempts to sign in to the organization and its services, the newest first
 
     You get the attempts of members by their own act, and of people who have signed in to the service before. Wrong passwords of others are
-    not told to you. Visits that a service refuses have the `failure` `not_member` or `no_role`. Attempts stay as long as the installation
-    keeps them. Filtered lists of one organization are made one after the other; if too many requests wait, the answer is 503.
+    not told to you. Visits that a service refuses have the `failure` `not_member` or `no_role`; those that a hook refuses have
+    `refused_by_hook`, `hook_wants_factor` or `hook_silent`. Attempts stay as long as the installation keeps them. Filtered lists of one
+    organization are made one after the other; if too many requests wait, the answer is 503.
     """
     query = call.query
     user, email = (None, None) if query.person is None else person_wanted(query.person)

@@ -160,7 +160,9 @@ async def get_sign_in_hook(call: Call[None, None, OrganizationPath, Member], pos
 
     The hook is asked last, after every factor, and may only make a sign-in stricter. The report says how often it was silent, and how slow.
     """
-    return _record(await postern.tenancy.hooks.get(call.caller.organization))
+    hooks, organization = postern.tenancy.hooks, call.caller.organization
+    shown = await hooks.get(organization)
+    return _record(shown) if shown is not None else HookRecord(**_no_hook(await hooks.listed_only(organization)))
 
 
 @endpoint.put(
@@ -268,7 +270,7 @@ async def set_installation_sign_in_hook(call: Call[HookBody], postern: Postern) 
 
     A new hook, and one that has changed, stands in shadow, as an organization's does. The answer has a `secret` if the hook is new.
     """
-    return _with_secret(await postern.tenancy.hooks.put(None, _draft(call.body), call.actor, seen=call.body.digest))
+    return _with_secret(await postern.tenancy.hooks.put(call.caller, _draft(call.body), call.actor, seen=call.body.digest))
 
 
 @endpoint.delete(
@@ -285,7 +287,7 @@ async def remove_installation_sign_in_hook(call: Call, postern: Postern) -> NoBo
 
     Nobody is asked any more, and what the hook has said counts no more.
     """
-    await postern.tenancy.hooks.delete(None, call.actor)
+    await postern.tenancy.hooks.delete(call.caller, call.actor)
     return NO_BODY
 
 
@@ -302,7 +304,7 @@ async def rotate_installation_sign_in_hook_secret(call: Call, postern: Postern) 
 
     For 24 hours, `webhook-signature` carries a second signature by the previous secret.
     """
-    return _with_secret(await postern.tenancy.hooks.rotate_secret(None, call.actor))
+    return _with_secret(await postern.tenancy.hooks.rotate_secret(call.caller, call.actor))
 
 
 @endpoint.post(
@@ -320,7 +322,7 @@ async def activate_installation_sign_in_hook(call: Call[SeenReport], postern: Po
     After 100 questions or an hour in shadow, for the settings and the report whose `digest` you send: if either is another by now, the
     answer is 409.
     """
-    return _record(await postern.tenancy.hooks.let_count(None, call.actor, seen=call.body.digest))
+    return _record(await postern.tenancy.hooks.let_count(call.caller, call.actor, seen=call.body.digest))
 
 
 @endpoint.post(
@@ -336,7 +338,7 @@ async def disable_installation_sign_in_hook(call: Call, postern: Postern) -> Hoo
 
     The hook is asked, and nothing it says counts, nor anything it has said. May be repeated.
     """
-    return _record(await postern.tenancy.hooks.put_in_shadow(None, call.actor))
+    return _record(await postern.tenancy.hooks.put_in_shadow(call.caller, call.actor))
 
 
 @endpoint.post(
@@ -352,7 +354,7 @@ async def test_installation_sign_in_hook(call: Call, postern: Postern) -> HookTr
 
     The hook is asked about a person whom there is not, and nothing follows from what it says.
     """
-    return _trial(await postern.tenancy.hooks.test(None, call.actor))
+    return _trial(await postern.tenancy.hooks.test(call.caller, call.actor))
 
 
 @endpoint.get(f"{_HOOK_OF_INSTALLATION}/exchanges", caller=PLATFORM_OWNER, verb="installation-hook exchanges", tags=_TAGS)
@@ -398,7 +400,7 @@ def _with_secret(made: HookWithSecret) -> HookSecretRecord:
 
 def _fields(shown: ShownHook | None) -> Mapping[str, Any]:
     if shown is None:
-        return {**_NOTHING, "point": HookPoint.SIGN_IN, "has_secret": False, "listed_only": 0}
+        return _no_hook(0)
     hook = shown.hook
     return {
         "id": hook.id,
@@ -424,6 +426,10 @@ def _fields(shown: ShownHook | None) -> Mapping[str, Any]:
         "created_at": hook.created_at,
         "updated_at": hook.updated_at,
     }
+
+
+def _no_hook(listed_only: int) -> Mapping[str, Any]:
+    return {**_NOTHING, "point": HookPoint.SIGN_IN, "has_secret": False, "listed_only": listed_only}
 
 
 def _exchange(one: HookExchange) -> HookExchangeRecord:

@@ -137,6 +137,8 @@ async def test_failures_without_guessing_raise_no_alert(day: Day) -> None:
         *("unknown_account", "deactivated", "email_not_verified", "provider_required", "wrong_code", "wrong_passkey"),
         # Whoever gives a stolen password gives the right one.
         *("copied_passkey", "not_vouched", "not_member", "no_role", "breached_password", "refused_by_rule"),
+        # A hook refuses whoever has given every proof.
+        *("refused_by_hook", "hook_wants_factor", "hook_silent"),
     }
     for reason in others:
         for _ in range(SIGN_IN_FAILURES.count):

@@ -209,7 +209,7 @@ SIEM: Final = Resource(
             whole=True,
         ),
     ),
-    acts=(Act("test", test_siem, said=lambda tried: (tried.success, tried.message)),),
+    acts=(Act("test", test_siem, said=lambda tried, _: (tried.success, tried.message)),),
     ending=Ending(remove_siem),
 )
 

@@ -2,6 +2,9 @@
 
 import pytest
 
+from core.domain.identity.guards.hook_verdicts import HookReason
+from core.domain.tenancy.hooks import ASKED_ENOUGH, CROWDED, INVALID, REFUSED_STATUS, RESTING, TOO_LONG, UNREADABLE
+from ports.outbound import Failure
 from tests.http.pages.console.conftest import HOME, ConsoleScene
 from tests.http.tenancy.hooks.scene import GO_ON, saying
 from tests.receiver import Receiver, receiving
@@ -29,7 +32,7 @@ async def test_an_owner_adds_a_hook_tries_it_and_lets_it_count(console: ConsoleS
         assert "In shadow" in tab.page.text
         assert f"{HOME}{AT}/count" not in tab.page.links, "nobody has seen yet what it would do"
         tab = await console.submit(f"{AT}/try")
-        assert "go_on" in tab.page.text
+        assert "Go on, " in tab.page.text
         assert len(receiver.calls) == 1
         assert "Tried by hand" in (await console.at(f"{AT}/exchanges")).page.text
         console.people.change("update hooks set since = since - interval '1 hour'")
@@ -59,9 +62,11 @@ async def test_what_has_changed_since_the_page_was_shown_does_not_count(console:
 
 
 async def test_the_page_says_of_whom_the_hook_does_not_hear(console: ConsoleScene) -> None:
+    assert "0 members are only listed" in (await console.at(AT)).page.text
+    console.tenants.join(console.people.add(), console.acme, listed=True)
+    assert "1 member is only listed" in (await console.at(AT)).page.text, "before there is a hook"
     async with receiving(saying(GO_ON)) as receiver:
         await added(console, receiver)
-        console.tenants.join(console.people.add(), console.acme, listed=True)
         assert "1 member is only listed" in (await console.at(AT)).page.text
         console.tenants.join(console.people.add(), console.acme, listed=True)
         assert "2 members are only listed: the hook does not hear of them until" in (await console.at(AT)).page.text
@@ -80,6 +85,44 @@ async def test_a_new_secret_and_the_end_ask_first(console: ConsoleScene) -> None
         await console.at(f"{AT}/end")
         tab = await console.submit(f"{AT}/end")
         assert "No hook is asked" in tab.page.text
+
+
+_REASONS = (
+    *HookReason,
+    *Failure,
+    *(INVALID, REFUSED_STATUS, TOO_LONG, RESTING, CROWDED, ASKED_ENOUGH, UNREADABLE),
+)
+# A reason of a no, a failed call and a silence of ours, each as one language says it.
+_WORDS = {
+    "en": ("No: This place, 1", "No answer in time", "The status was not 200"),
+    "de": ("Nein: Dieser Ort, 1", "Keine Antwort in der Zeit", "Der Status war nicht 200"),
+    "fr": ("Non: Ce lieu, 1", "Pas de réponse à temps", "pas 200"),
+    "es": ("No: Este lugar, 1", "Sin respuesta a tiempo", "El estado no era 200"),
+}
+
+
+@pytest.mark.parametrize("language", _WORDS)
+async def test_answers_and_reasons_are_in_the_readers_language(console: ConsoleScene, language: str) -> None:
+    said, slow, failed = _WORDS[language]
+    async with receiving(saying({"decision": "no", "reason": "place"})) as receiver:
+        await added(console, receiver)
+        console.people.change("update users set language = %s", language)
+        await console.at(AT)
+        tab = await console.submit(f"{AT}/try")
+        assert said.partition(",")[0] in tab.page.text
+        for why in _REASONS:
+            console.people.change(
+                "insert into hook_exchanges (id, hook_id, at, milliseconds, outcome, why, counted, sent)"
+                " select gen_random_uuid(), id, now(), 5, 'silent', %s, true, '{}' from hooks",
+                why,
+            )
+        tab = await console.at(f"{AT}/exchanges")
+        text = tab.page.text
+        assert tab.status == 200
+        assert not [why for why in _REASONS if "_" in why and why in text]
+        assert slow in text
+        assert failed in text
+        assert said.partition(": ")[2].partition(",")[0] in text
 
 
 @pytest.mark.parametrize("role", ["admin", "member"])

@@ -274,7 +274,7 @@ API_PAGES: Final = Resource(
             verify_resource_server,
             kind="",
             shows=lambda one: _waits(one) and one.txt_name is not None,
-            said=lambda tried: (tried.verified, tried.message),
+            said=lambda tried, _: (tried.verified, tried.message),
         ),
         Act("ask-approval", request_resource_approval, shows=lambda one: _waits(one) and one.approval_asked_at is None),
     ),

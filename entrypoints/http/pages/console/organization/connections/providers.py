@@ -697,7 +697,7 @@ DOMAINS: Final = Resource(
         faults=lambda body: faults_of(body.domain, body.upstream_provider_id, body.login_policy),
     ),
     sections=(Section("change", shape(change_domain_route, _PROVIDER, "login_policy", "join_policy")),),
-    acts=(Act("verify", verify_domain_route, said=lambda tried: (tried.verified, tried.message)),),
+    acts=(Act("verify", verify_domain_route, said=lambda tried, _: (tried.verified, tried.message)),),
     ending=Ending(delete_domain_route),
 )
 

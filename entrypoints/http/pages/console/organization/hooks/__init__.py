@@ -33,6 +33,7 @@ from entrypoints.http.routes.tenancy.hooks import (
     test_installation_sign_in_hook,
     test_sign_in_hook,
 )
+from ports.outbound import Failure
 from ports.texts import Text
 
 _SECRET: Final = "secret"  # noqa: S105 - the name of a field
@@ -47,6 +48,7 @@ _OUTCOMES: Final[Mapping[str, tuple[str, Tone]]] = {
     "no": ("console.hook_exchanges.no", Tone.WARN),
     "silent": ("console.hook_exchanges.silent", Tone.BAD),
 }
+_FAILURES: Final = frozenset(one.value for one in Failure)
 _FIGURES: Final = (
     number("report.asked", "console.hook.asked"),
     number("report.silent", "console.hook.silent"),
@@ -72,6 +74,19 @@ def _kind(one: Any, text: Text) -> str:
         if one.is_test
         else text("console.hook_exchanges.counted" if one.counted else "console.hook.shadow")
     )
+
+
+def _why(one: Any, text: Text) -> str:
+    """The reason of a no, or why there was no answer that counts. Failed calls have the words of webhooks."""
+    if not one.why:
+        return ""
+    key = "console.delivery_problem" if one.why in _FAILURES else "console.hook_why"
+    return str(text(f"{key}.{one.why}"))
+
+
+def _answer(tried: Any, text: Text) -> str:
+    said, _ = _OUTCOMES[tried.outcome]
+    return ": ".join(filter(None, (text(said), _why(tried, text))))
 
 
 class HookPages(Frozen, kw_only=True):
@@ -101,7 +116,7 @@ class HookPages(Frozen, kw_only=True):
             columns=(
                 when("at", "console.field.happened_at"),
                 state("outcome", _OUTCOMES, "console.hook_exchanges.outcome"),
-                code("why", "console.hook_exchanges.why"),
+                sentence(_why, "console.hook_exchanges.why"),
                 sentence(_kind, "console.hook_exchanges.kind"),
                 number("milliseconds", "console.hook_exchanges.milliseconds"),
                 code("answered", "console.hook_exchanges.answered"),
@@ -112,7 +127,7 @@ class HookPages(Frozen, kw_only=True):
             state=(lambda one: one.outcome, _OUTCOMES.__getitem__),
             facts=(
                 when("at", "console.field.happened_at"),
-                code("why", "console.hook_exchanges.why"),
+                sentence(_why, "console.hook_exchanges.why"),
                 sentence(_kind, "console.hook_exchanges.kind"),
                 number("milliseconds", "console.hook_exchanges.milliseconds"),
                 code("sent", "console.hook_exchanges.sent"),
@@ -123,9 +138,16 @@ class HookPages(Frozen, kw_only=True):
         )
         return self._hook(told), told
 
+    def _listed(self, hook: Any) -> int | None:
+        """None for the installation's hook, which is of no organization."""
+        return hook.listed_only if self.get is get_sign_in_hook else None
+
     def _hook(self, told: Resource) -> Resource:
         async def latest(visit: PageVisit, hook: Any) -> Mapping[str, Any]:
-            return {"latest": await latest_of(told, visit), "listed_only": hook.listed_only, "needs_secret": not hook.has_secret}
+            return {"latest": await latest_of(told, visit), "listed_only": self._listed(hook), "needs_secret": not hook.has_secret}
+
+        async def beginning(visit: PageVisit) -> Mapping[str, Any]:
+            return {"listed_only": self._listed(await visit.ask(self.get))}
 
         return Resource(
             name=self.name,
@@ -175,7 +197,7 @@ class HookPages(Frozen, kw_only=True):
                     "try",
                     self.attempt,
                     shows=lambda hook: bool(hook.has_secret),
-                    said=lambda tried: (tried.success, f"{tried.why or tried.outcome}, {tried.milliseconds} ms"),
+                    said=lambda tried, text: (tried.success, f"{_answer(tried, text)}, {tried.milliseconds} ms"),
                 ),
                 Act("shadow", self.shadow, shows=lambda hook: hook.stands is HookStands.COUNTS),
                 Act("rotate-secret", self.rotate, asks=True, secret=_SECRET),
@@ -184,6 +206,7 @@ class HookPages(Frozen, kw_only=True):
             below=(("console.hook_exchanges.title", told.at, self.exchanges),),
             template="organization/hooks/hook.html",
             more=latest,
+            beginning=beginning,
             also=(self.exchanges,),
         )
 

@@ -12,6 +12,7 @@ from entrypoints.http.pages.console.resources import Act, Ending, Resource
 from entrypoints.http.pages.console.visit import PageVisit
 from entrypoints.http.routes.configuration.proposals import apply_proposal, delete_proposal, get_proposal, list_proposals
 from entrypoints.invisible_characters import seen
+from ports.texts import Text
 
 _STATES: Final = {
     ProposalState.WAITING: ("console.proposals.waiting", Tone.WARN),
@@ -58,7 +59,7 @@ def _said(value: Any) -> Sequence[str]:
     return [seen(json.dumps(one, ensure_ascii=False)) for one in (value if isinstance(value, list | tuple) and value else [value])]
 
 
-def _outcome(applied: Any) -> tuple[bool, str]:
+def _outcome(applied: Any, _: Text) -> tuple[bool, str]:
     refused = "; ".join(f"{one.place}: {one.message}" for one in applied.refused)
     return not applied.refused, refused or ", ".join(one.place for one in applied.done)
 

@@ -313,7 +313,7 @@ MAIL_SERVER: Final = Resource(
             whole=True,
         ),
     ),
-    acts=(Act("test", test_mail_server, said=lambda tried: (tried.success, tried.message)),),
+    acts=(Act("test", test_mail_server, said=lambda tried, _: (tried.success, tried.message)),),
     ending=Ending(remove_mail_server),
 )
 
@@ -343,7 +343,7 @@ OWN_DOMAIN: Final = Resource(
     ),
     state=(lambda domain: domain.verified, _OWN_DOMAIN_STATES.__getitem__),
     sections=(Section("change", shape(set_domain, "domain"), undone=False),),
-    acts=(Act("verify", verify_domain, said=lambda tried: (tried.verified, tried.message)),),
+    acts=(Act("verify", verify_domain, said=lambda tried, _: (tried.verified, tried.message)),),
     ending=Ending(remove_domain),
 )
 

@@ -23,7 +23,7 @@ from entrypoints.http.pages.console.cells import Cell, rows_of
 from entrypoints.http.pages.console.declaring import console, stated
 from entrypoints.http.pages.console.organization import applications
 from entrypoints.http.pages.console.organization.applications.claims import verdict_of
-from entrypoints.http.pages.console.organization.organization_tabs import DIRECTORIES, PEOPLE, RISK, SETTINGS, SIGN_IN
+from entrypoints.http.pages.console.organization.organization_tabs import DIRECTORIES, HOOKS, PEOPLE, RISK, SETTINGS, SIGN_IN
 from entrypoints.http.pages.console.organization.people.members import END_USERS, MEMBERS
 from entrypoints.http.pages.console.organization.sign_ins import OF_PERSON
 from entrypoints.http.pages.console.resource_pages import acts_of
@@ -33,6 +33,7 @@ from entrypoints.http.routes.federation.token_preview import list_sign_in_verdic
 from entrypoints.http.routes.platform.sign_ins import list_sign_ins
 from entrypoints.http.routes.services.end_users import get_end_user
 from entrypoints.http.routes.services.services import get_service
+from entrypoints.http.routes.tenancy.hooks import get_sign_in_hook
 from entrypoints.http.routes.tenancy.members import disable_mfa_of_member, get_member
 from entrypoints.http.routes.tenancy.risk_policies import get_risk_policies
 from entrypoints.http.routes.tenancy.sign_in_rules import get_sign_in_rules
@@ -50,6 +51,7 @@ _ASKED: Final = (
     get_service,
     get_sign_in_rules,
     get_risk_policies,
+    get_sign_in_hook,
     get_terms,
     list_upstream_providers,
     disable_mfa_of_member,
@@ -69,6 +71,9 @@ _TRIES: Final[Mapping[LoginFailure, tuple[str, Endpoint]]] = {
     LoginFailure.PROVIDER_REQUIRED: (DIRECTORIES, list_upstream_providers),
     LoginFailure.NOT_MEMBER: (applications.SIGN_IN, get_service),
     LoginFailure.NO_ROLE: (applications.ACCESS, get_service),
+    LoginFailure.REFUSED_BY_HOOK: (HOOKS, get_sign_in_hook),
+    LoginFailure.HOOK_WANTS_FACTOR: (HOOKS, get_sign_in_hook),
+    LoginFailure.HOOK_SILENT: (HOOKS, get_sign_in_hook),
 }
 
 
