@@ -9,8 +9,12 @@ from adapters.crypto.tokens import RememberedAssertions
 from adapters.limits import FairTurns
 from adapters.outbound.client_documents import GuardedDocuments, RememberedDocuments, SharedWork
 from adapters.outbound.scim import ScimClient
-from adapters.postgres.federation.authorizations import PostgresAuthorizationRefusals, PostgresEncounters, PostgresPushedRequests
-from adapters.postgres.federation.awaited_sign_ins import PostgresAwaitedSignIns
+from adapters.postgres.federation.authorizations import (
+    PostgresAuthorizationRefusals,
+    PostgresAwaitedSignIns,
+    PostgresEncounters,
+    PostgresPushedRequests,
+)
 from adapters.postgres.federation.clients import (
     PostgresClientDocuments,
     PostgresClientOrigins,
@@ -46,9 +50,8 @@ from core.domain.federation.signals import DueSignal
 from core.domain.identifiers import ClientSecretId, ScimTokenId, TrustedIssuerId, UserKeyId
 from core.frozen import Frozen
 from core.usecases.federation.authorization_codes import AuthorizationAnswers, AuthorizationCodes
-from core.usecases.federation.authorization_requests import AskedAuthorizations, AuthorizationRefusals
+from core.usecases.federation.authorization_requests import AskedAuthorizations, AuthorizationRefusals, AwaitedSignIns
 from core.usecases.federation.authorizations import Authorizations, PushedRequests
-from core.usecases.federation.awaited_sign_ins import AwaitedSignIns
 from core.usecases.federation.backchannel_requests import BackchannelRequests
 from core.usecases.federation.client_documents import ClientDocuments
 from core.usecases.federation.clients import ClientOrigins, Clients, OpenRegistrations

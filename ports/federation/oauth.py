@@ -4,8 +4,14 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Protocol, TypeVar
 
-from core.domain.federation.authorization_refusals import AuthorizationRefusal, DocumentRefusal, ListedRefusal
-from core.domain.federation.awaited_sign_ins import AwaitedPage, AwaitedSignIn, NewAwaitedSignIn
+from core.domain.federation.authorization_refusals import (
+    AuthorizationRefusal,
+    AwaitedPage,
+    AwaitedSignIn,
+    DocumentRefusal,
+    ListedRefusal,
+    NewAwaitedSignIn,
+)
 from core.domain.federation.backchannel_requests import NewBackchannelRequest, OwnRequests, PolledRequest, WaitingRequest
 from core.domain.federation.logouts import LogoutNotice
 from core.domain.federation.oauth.authorization_codes import Claim, Contended, EarlierUse, Issue, NewCode, Opening, Redeemed, Untargeted
@@ -499,6 +505,11 @@ class PreviewLookup(Protocol):
 
     async def find_tied(self, organization: OrganizationId, email: Email) -> UserId | None:
         """The member or user with this address. None for every other address: the work is the same, whether an account has it or not."""
+
+    async def hook_refused_at(self, organization: OrganizationId, user: UserId) -> datetime | None:
+        """When the organization's hook has last refused a session of this person that is still open, as it counts today. None where it has
+        not, or does not hear of the person.
+        """
 
     async def find_admitted(
         self, organization: OrganizationId, service_slug: str, after: UserId | None, limit: int

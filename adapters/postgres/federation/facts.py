@@ -5,6 +5,7 @@ What a service may learn is one statement. Questions that come at once share it.
 
 import json
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from functools import lru_cache
 from typing import Any, Final, LiteralString, NamedTuple
 from uuid import UUID
@@ -241,6 +242,10 @@ def _admitted(service: UUID, user: UUID | None, *columns: Any) -> PreviewedPerso
     return None if user is None else _previewed(user, *columns)
 
 
+class _HookRefused(NamedTuple):
+    at: datetime
+
+
 class PostgresTokenPreviews:
     """Implements `ports.federation.oauth.PreviewLookup`."""
 
@@ -259,6 +264,11 @@ class PostgresTokenPreviews:
         parameters = {"organization": organization, "email_key": email.key}
         found = first(await ask_in_order(self._pool, UUID, _FIND_TIED, parameters))
         return None if found is None else UserId(found)
+
+    async def hook_refused_at(self, organization: OrganizationId, user: UserId) -> datetime | None:
+        parameters = {"organization": organization, "user": user}
+        found = first(await ask_in_order(self._pool, _HookRefused, _HOOK_REFUSED_AT, parameters))
+        return None if found is None else found.at
 
     async def find_admitted(
         self, organization: OrganizationId, service_slug: str, after: UserId | None, limit: int
@@ -319,6 +329,23 @@ _FIND_TIED: Final = """
       from named
      where exists (select from memberships where memberships.org_id = %(organization)s and memberships.user_id = named.id)
         or exists (select from service_users where service_users.org_id = %(organization)s and service_users.user_id = named.id)
+"""
+
+# What the hook said of a session that is still open, under the name by which it counts today. It holds where the hook hears of the person
+# and can keep them out at all.
+_HOOK_REFUSED_AT: Final = """
+    select to_timestamp((said.verdict ->> 'at')::double precision)
+      from hooks
+      join sessions on sessions.user_id = %(user)s and sessions.revoked_at is null and sessions.expires_at > now()
+     cross join lateral (select sessions.hook_verdicts -> (hooks.counts_as || '/' || hooks.org_id)) as said (verdict)
+     where hooks.org_id = %(organization)s and hooks.counts_as is not null and (said.verdict ->> 'no')::boolean
+       and not hooks_let_in_owner(%(user)s, %(organization)s)
+       and (hooks_hear_of(%(user)s, %(organization)s, null)
+            or exists (
+                   select from services where services.org_id = %(organization)s and hooks_hear_of(%(user)s, %(organization)s, services.id)
+               ))
+     order by 1 desc
+     limit 1
 """
 
 # The people come first, from the indexes of the organization's members and of the service's users, so that nobody else is looked at. Who

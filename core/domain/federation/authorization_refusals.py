@@ -1,13 +1,18 @@
 """The recorder of refusals: the last requests of an application that were refused, and the people whom it did not admit, with the reason
 in words, what was received beside what is registered, and the change that helps. It keeps reasons and what the application itself chose
 (addresses of its own, scopes, names of parameters), and nothing about people: no `state`, no hint, no token, no address of a person.
+
+And the first sign-in that somebody waits for: a page behind "Add the application" shows the first one that comes from the same browser, and
+until then the refusals. The page looks again and again for ten minutes, and each person waits on one page at a time.
 """
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
+from ipaddress import ip_address
 from typing import Final, NamedTuple
+from urllib.parse import urlsplit
 
 from core.domain.errors import BadRequest, OrganizationNotActive, Refusal, Unauthorized
 from core.domain.federation.oauth.authorization_codes import Claim
@@ -36,7 +41,7 @@ from core.domain.federation.oauth.refusals import (
 )
 from core.domain.federation.oauth.resources import SCOPES
 from core.domain.federation.open_registrations import has_open_form
-from core.domain.identifiers import AuthorizationRefusalId, ClientId, ResourceServerId, SessionId
+from core.domain.identifiers import AuthorizationRefusalId, AwaitedSignInId, ClientId, OrganizationId, ResourceServerId, SessionId, UserId
 from core.domain.key_proofs import KeyProofMissing, KeyProofRefused, NonceNeeded
 from core.domain.services.services import SignInPolicy
 from core.frozen import Frozen
@@ -83,7 +88,7 @@ class AuthorizationRefusal(Frozen, kw_only=True):
     occurred_at: datetime
     code: PresentedCode | None = None
     awaited_in: SessionId | None = None
-    """The browser's session, if somebody says in this browser that they wait for a sign-in: see `awaited_sign_ins`. Nobody else's request
+    """The browser's session, if somebody says in this browser that they wait for a sign-in: see `AwaitedSignIn`. Nobody else's request
     names one.
     """
 
@@ -321,3 +326,73 @@ _OF_DOCUMENT: Final[Mapping[str, str]] = {
     "documents_full": "Delete applications by document that nobody needs",
     "application_closed": "A platform owner can activate the organization",
 }
+
+
+# The first sign-in that somebody waits for.
+
+AWAITED_FOR: Final = timedelta(minutes=10)
+MOST_MISTAKES: Final = 5
+"""The newest refused requests that a page shows."""
+
+
+class NewAwaitedSignIn(Frozen, kw_only=True):
+    id: AwaitedSignInId
+    user: UserId
+    session: SessionId
+    """The browser's session. Requests of other browsers, and of other accounts in the same browser, do not show."""
+    organization: OrganizationId
+    service_slug: str
+    began_at: datetime
+
+    @property
+    def ends_at(self) -> datetime:
+        return self.began_at + AWAITED_FOR
+
+
+class AwaitedPage(NamedTuple):
+    """The page that looks. Only its own person, in the session in which it began, sees anything."""
+
+    id: AwaitedSignInId
+    user: UserId
+    session: SessionId
+
+
+class ArrivedSignIn(Frozen):
+    """The session that the application got, in the browser session that waits."""
+
+    user: UserId
+    at: datetime
+    scopes: Sequence[str]
+
+
+class AwaitedSignIn(Frozen, kw_only=True):
+    """What a page has seen so far."""
+
+    organization: OrganizationId
+    service_slug: str
+    ends_at: datetime
+    mistakes: Sequence[AuthorizationRefusalId]
+    """The newest first."""
+    arrived: ArrivedSignIn | None
+
+    def is_over(self, now: datetime) -> bool:
+        return self.arrived is not None or now >= self.ends_at
+
+
+def may_be_added_by_a_press(address: str) -> bool:
+    """Whether a page may offer to register the address by a press: http on this machine alone. Any site can send the browser that waits to
+    us with an address of its own, in the application's name. Whoever is to register such an address has to type it, and reads it before.
+    """
+    try:
+        place = urlsplit(address)
+        host, _ = place.hostname or "", place.port
+    except ValueError:
+        return False
+    if place.scheme != "http" or "@" in place.netloc or "\\" in address:
+        return False
+    if host == "localhost":
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False

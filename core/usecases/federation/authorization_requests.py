@@ -1,10 +1,12 @@
-"""What is looked up and checked for an authorization request, and the last refused ones, for those who look after the application."""
+"""What is looked up and checked for an authorization request, and for those who look after the application the last refused ones, and the
+first sign-in that somebody waits for.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from core.domain.errors import NotFound
-from core.domain.federation.authorization_refusals import DocumentRefusal, ListedRefusal
+from core.domain.errors import Forbidden, NotFound
+from core.domain.federation.authorization_refusals import AwaitedPage, AwaitedSignIn, DocumentRefusal, ListedRefusal, NewAwaitedSignIn
 from core.domain.federation.oauth.authorization_parameters import NOT_OUR_HINT, Parameters, checked, id_token_hint
 from core.domain.federation.oauth.authorization_steps import (
     RequestingApplication,
@@ -25,7 +27,7 @@ from core.domain.federation.oauth.authorizations import (
 from core.domain.federation.oauth.consents import ArrivedClient, described
 from core.domain.federation.oauth.resources import OfferedResource, named_resources
 from core.domain.federation.signal_grants import OfferedSignals, with_signals
-from core.domain.identifiers import ClientId, ResourceServerId
+from core.domain.identifiers import AwaitedSignInId, ClientId, ResourceServerId
 from core.domain.identity.callers import Caller
 from core.domain.identity.flows import Flow, FlowPurpose
 from core.domain.services.clients import describes_itself, shown
@@ -34,8 +36,9 @@ from core.frozen import Frozen, replace
 from core.usecases.federation.client_documents import ClientDocuments
 from core.usecases.federation.logouts import read_hint
 from ports.crypto import TokenVerifier
-from ports.federation.oauth import AuthorizationEncounter, AuthorizationRefusalStore, Encounters, ResourceLookup
+from ports.federation.oauth import AuthorizationEncounter, AuthorizationRefusalStore, AwaitedSignInStore, Encounters, ResourceLookup
 from ports.federation.signals import SignalOffers
+from ports.system import Clock, Ids
 
 
 class AskedAuthorizations(Frozen):
@@ -171,4 +174,38 @@ class AuthorizationRefusals(Frozen):
         found = await self.store.list_of_api(member.organization, api)
         if found is None:
             raise NotFound("The organization has no such API")
+        return found
+
+
+class AwaitedSignIns(Frozen):
+    """The first sign-in to an application appears to somebody who waits for it."""
+
+    store: AwaitedSignInStore
+    clock: Clock
+    ids: Ids
+
+    async def begin(self, member: Member, service_slug: str) -> NewAwaitedSignIn:
+        """The member waits in the browser's session, and on this page alone. Raises `NotFound`, and `Forbidden` for whoever acts in
+        somebody's name: the requests that would show are those of the person's own browser.
+        """
+        caller = member.caller
+        if caller.impersonator is not None:
+            raise Forbidden("Nobody waits in somebody else's name", words="impersonating")
+        new = NewAwaitedSignIn(
+            id=AwaitedSignInId(self.ids.new()),
+            user=caller.user,
+            session=caller.session,
+            organization=member.organization,
+            service_slug=service_slug,
+            began_at=self.clock.now(),
+        )
+        if not await self.store.begin(new):
+            raise NotFound("The organization has no such service")
+        return new
+
+    async def look(self, member: Member, service_slug: str, page: AwaitedSignInId) -> AwaitedSignIn | None:
+        """None when this page waits no more, or never did for this person, session and application."""
+        found = await self.store.look(AwaitedPage(page, member.caller.user, member.caller.session))
+        if found is None or found.organization != member.organization or found.service_slug != service_slug:
+            return None
         return found

@@ -1,13 +1,12 @@
 """Previews of tokens, for those who look after a service."""
 
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from core.domain.errors import NotFound
 from core.domain.federation.oauth.resources import SCOPES
 from core.domain.federation.token_preview import (
     MOST_VERDICTS,
-    PEOPLE_ON_A_PAGE,
     PreviewedPerson,
     ServiceAccess,
     TokenPreview,
@@ -63,6 +62,14 @@ class TokenPreviews(Frozen):
             raise NotFound("The organization has no service, or nobody of this id has to do with it")
         return [_access(member, one) for one in found]
 
+    async def hook_refused_at(self, member: Member, user: UserId) -> datetime | None:
+        """When the organization's hook has last refused a sign-in of this person that is still open. It is asked anew at the next one, so
+        it is no part of a verdict. None for a member who may not read the hook.
+        """
+        if not (member.may(Capability.END_USERS_VIEW) and member.may(Capability.WEBHOOKS_MANAGE)):
+            return None
+        return await self.lookup.hook_refused_at(member.organization, user)
+
     async def tied(self, member: Member, email: Email) -> UserId:
         """The member of the organization, or the user of one of its services, with this address. Raises `NotFound` for every other address,
         whether an account has it or not, and `Forbidden` for a member who may not see end users.
@@ -73,9 +80,7 @@ class TokenPreviews(Frozen):
             raise NotFound("Nobody with this address has to do with the organization")
         return found
 
-    async def admitted(
-        self, member: Member, service_slug: str, after: UserId | None, limit: int = PEOPLE_ON_A_PAGE
-    ) -> tuple[Sequence[ServiceAccess], bool]:
+    async def admitted(self, member: Member, service_slug: str, after: UserId | None, limit: int) -> tuple[Sequence[ServiceAccess], bool]:
         """The members and users whom the service admits, by their ids, and whether there are more. Looking for people of a role reads all
         members, so it takes turns. Raises `Forbidden` for a member who may not see end users, and `NotFound`.
         """

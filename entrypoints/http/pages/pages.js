@@ -164,20 +164,20 @@ for (const sought of document.querySelectorAll("[data-suggests]")) {
 // The first sign-in appears: asked for after 2, 4, 8, and then every 10 seconds, until the answer says that it is over.
 for (const place of document.querySelectorAll("[data-awaits]")) {
   const until = Date.now() + 600_000;
-  let shown = "";
+  let shown = "", newest = "";
+  // Nothing moves under a button that somebody is about to press: what is new waits until they have left it.
+  const show = focused => {
+    if (newest !== shown && !place.contains(focused)) place.innerHTML = shown = newest;
+  };
+  place.addEventListener("focusout", event => show(event.relatedTarget));
   const look = async seconds => {
-    let part = "";
     try {
       const answer = await fetch(place.dataset.awaits, { redirect: "error" });
-      if (answer.ok) part = await answer.text();
+      if (answer.ok) newest = await answer.text();
     } catch { /* The next one may arrive. */ }
-    // Nothing moves under a button that somebody is about to press.
-    if (part && part !== shown && !place.contains(document.activeElement)) {
-      place.innerHTML = part;
-      shown = part;
-    }
-    if (part.includes("data-over")) return;
-    if (Date.now() > until) document.querySelector("[data-lost]").hidden = false;
+    show(document.activeElement);
+    if (newest.includes("data-over")) document.querySelector("[data-look]").hidden = true;
+    else if (Date.now() > until) document.querySelector("[data-lost]").hidden = false;
     else setTimeout(look, seconds * 1000, Math.min(seconds * 2, 10));
   };
   setTimeout(look, 2000, 4);

@@ -170,6 +170,12 @@ _FILL: Final = """
     select gen_random_uuid(), sha256(id::text::bytea), id, '{}', now() from services where org_id = %(organization)s;
     insert into flows (id, browser_digest, purpose, service_id, request, wanted, created_at, expires_at)
     select gen_random_uuid(), sha256('b'), 'authorize', id, '{}', '{}', now(), now() from all_services where org_id = %(organization)s;
+    insert into awaited_sign_ins (id, user_id, session_id, service_id, began_at, ends_at)
+    select gen_random_uuid(), users.id, sessions.id, services.id, now(), now()
+      from (select id, row_number() over (order by id) as n from all_services where org_id = %(organization)s) as services
+      join (select id, row_number() over (order by id) as n from users
+             where not exists (select from awaited_sign_ins where user_id = users.id)) as users using (n)
+     cross join (select id from sessions where service_id is null and organization_id is null order by created_at limit 1) as sessions;
     insert into device_codes (id, digest, user_code_hmac, service_id, scopes, created_at, expires_at, poll_interval)
     select gen_random_uuid(), sha256(id::text::bytea), sha256(id::text::bytea), id, '{openid}', now(), now(), 5
       from services where org_id = %(organization)s;

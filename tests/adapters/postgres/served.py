@@ -25,6 +25,11 @@ _FILL: Final = """
     select sha256(id::text::bytea), id, now() from sessions where service_id = %(service)s;
     insert into preauthentications (id, user_id, organization_id, service_id, created_at, expires_at)
     select gen_random_uuid(), id, %(organization)s, %(service)s, now(), now() from users limit 20;
+    insert into awaited_sign_ins (id, user_id, session_id, service_id, began_at, ends_at)
+    select gen_random_uuid(), sessions.user_id, sessions.id, %(service)s, now(), now()
+      from sessions
+     where sessions.service_id is null and not exists (select from awaited_sign_ins where user_id = sessions.user_id)
+     limit 20;
     insert into plans (id, service_id, name, price_cents, currency, created_at, updated_at, deleted_at)
     select gen_random_uuid(), %(service)s, 'Plan ' || n, n, 'usd', now(), now(), case n when 2 then now() end
       from generate_series(1, 3) as n;

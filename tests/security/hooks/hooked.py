@@ -5,9 +5,10 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
-from core.domain.identifiers import HookId, OrganizationId
+from core.domain.identifiers import HookId, OrganizationId, SessionId
+from core.domain.identity.guards.hook_verdicts import HookSaid
 from core.domain.tenancy.hooks import Hook, HookExchange, HookSilence, hook_context
 from core.domain.tenancy.webhooks import SECRET_BYTES, secret_of
 from core.frozen import replace
@@ -53,6 +54,16 @@ class Hooked:
         self.hook = replace(self.hook, counts_as=None, since=self.postern.foundation.clock.now())
         async with self.postern.foundation.unit_of_work() as uow:
             await uow.hooks.save(self.hook)
+            await uow.commit()
+
+    async def let_in(self, session: UUID) -> None:
+        """As if it had been asked about this session, and had said yes."""
+        hook, now = self.hook, self.postern.foundation.clock.now()
+        assert hook.counts_as is not None
+        assert hook.organization is not None
+        said = HookSaid(hook=hook.id, counts_as=hook.counts_as, organization=hook.organization, at=now)
+        async with self.postern.foundation.unit_of_work() as uow:
+            await uow.hooks.keep_verdicts(SessionId(session), (said,))
             await uow.commit()
 
     async def exchanges(self) -> list[HookExchange]:

@@ -44,9 +44,13 @@ def pages_of(method: str, *, organization: bool = True) -> Sequence[Endpoint]:
     return [one for one in CONSOLE if one.method == method and ("org_slug" in parameters(one.path)) is organization]
 
 
+# What a page's script asks for and puts into the page.
+PARTS: Final = ("/first-sign-in/now",)
+
+
 def shown_in_windows() -> Sequence[Endpoint]:
-    """The pages about an organization, without those that a browser saves as a file."""
-    return [one for one in pages_of("GET") if not one.path.endswith(FILES)]
+    """The pages about an organization, without those that a browser saves as a file, and without parts of pages."""
+    return [one for one in pages_of("GET") if not one.path.endswith((*FILES, *PARTS))]
 
 
 def address(one: Endpoint, world: World, scene: FilledOrganization, **instead: str) -> str:

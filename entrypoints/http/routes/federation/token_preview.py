@@ -1,6 +1,7 @@
 """Previews of tokens: what a service would learn of a person, and why."""
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Annotated, Any, cast
 from uuid import UUID
 
@@ -10,6 +11,7 @@ from core.domain.claims import ClaimPlace, Said, ToldClaim, WithheldClaim
 from core.domain.errors import BadRequest
 from core.domain.federation.oauth.resources import LONGEST_SCOPES, SCOPES, known, words
 from core.domain.federation.token_preview import (
+    PEOPLE_ON_A_PAGE,
     ConsentState,
     ServiceAccess,
     SignInRule,
@@ -183,6 +185,10 @@ class ServiceVerdicts(msgspec.Struct, frozen=True):
 
     services: Sequence[ServiceVerdict]
     """The first hundred, by name."""
+    hook_refused_at: datetime | None
+    """When the organization's hook has last refused a sign-in of this person that is still open; null if it has not, and for callers
+    without the capability `webhooks.manage`. The hook is asked again at the next sign-in, so it is no part of the verdicts.
+    """
 
 
 @endpoint.get(
@@ -198,13 +204,18 @@ async def list_sign_in_verdicts(call: Call[None, None, VerdictsPath, Member], po
     lacks a second factor. A member may have to do with every service, and others with the services that they use. You also need the
     capability `end_users.view`.
     """
-    found = await postern.federation.token_previews.verdicts(call.caller, UserId(call.path.user_id))
-    return ServiceVerdicts([_verdict(one) for one in found])
+    previews, user = postern.federation.token_previews, UserId(call.path.user_id)
+    found = await previews.verdicts(call.caller, user)
+    return ServiceVerdicts([_verdict(one) for one in found], await previews.hook_refused_at(call.caller, user))
 
 
 class AdmittedQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """The requested part of the list."""
+
     after: UUID | None = None
     """The `next` of the page before."""
+    limit: Annotated[int, msgspec.Meta(ge=1, le=PEOPLE_ON_A_PAGE)] = PEOPLE_ON_A_PAGE
+    """The largest number of people in the answer. A number above the maximum is refused."""
 
 
 class AdmittedPerson(msgspec.Struct, frozen=True, kw_only=True):
@@ -219,7 +230,7 @@ class AdmittedPerson(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AdmittedPeople(msgspec.Struct, frozen=True, kw_only=True):
-    """Up to fifty people."""
+    """People whom the service admits."""
 
     people: Sequence[AdmittedPerson]
     """Members of the organization and users of the service whom its sign-in policy admits, by their ids."""
@@ -243,7 +254,7 @@ async def list_service_access(call: Call[None, AdmittedQuery, ServicePath, Membe
     the answer is 503. You also need the capability `end_users.view`.
     """
     after = None if call.query.after is None else UserId(call.query.after)
-    found, is_more = await postern.federation.token_previews.admitted(call.caller, call.path.service_slug, after)
+    found, is_more = await postern.federation.token_previews.admitted(call.caller, call.path.service_slug, after, call.query.limit)
     people = [
         AdmittedPerson(user_id=one.person.user, email=one.person.email.address, sign_in=_sign_in(one.verdict), held=_held(one))
         for one in found

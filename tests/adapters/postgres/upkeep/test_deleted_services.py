@@ -114,6 +114,7 @@ async def test_all_of_it_goes_and_nothing_of_another(store: Store, remains: Post
         "saml_requests": 20,
         "saml_sessions": 20,
         "authorization_refusals": 20,
+        "awaited_sign_ins": 20,
         "saml_exchanges": 20,
         "flows": 8,
         "identity_grants": USERS,

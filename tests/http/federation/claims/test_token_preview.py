@@ -76,6 +76,7 @@ async def test_the_preview_is_what_the_tokens_say(telling: Telling) -> None:
         "may_sign_in": True,
         "rule": "policy_anyone",
         "because": "The service lets in anyone",
+        "outside_unknown": False,
     }
 
 

@@ -41,6 +41,7 @@ from entrypoints.http.routes.tenancy.webhooks import list_webhooks
 
 HOME: Final = "/ui/o/{org_slug}"
 PEOPLE: Final = f"{HOME}/people"
+WHY: Final = f"{PEOPLE}/why"
 APPLICATIONS: Final = f"{HOME}/applications"
 APIS: Final = f"{HOME}/apis"
 DIRECTORIES: Final = f"{HOME}/directories"

@@ -28,10 +28,12 @@ from entrypoints.http.pages.console.organization.organization_tabs import (
     SIGN_IN_ENTRY,
     SIGN_INS,
     SIGN_INS_TAB,
+    WHY,
     position,
 )
 from entrypoints.http.pages.console.resources import Filter, Resource
 from entrypoints.http.pages.console.visit import Head, Page, PageVisit
+from entrypoints.http.routes.federation.token_preview import list_sign_in_verdicts
 from entrypoints.http.routes.platform.sign_ins import (
     ServiceLogins,
     SignInRecord,
@@ -165,10 +167,12 @@ async def _show(call: Call[None, Any, OrganizationPath, Member], postern: Poster
     else:
         head = Head(title=SIGN_IN_LOG.text(visit, "title"), curl=visit.curl(list_logins_by_service))
         values, status = {}, 200
-    return Answer(visit.show("organization/sign_ins.html", _POSITION, head, figures=figures, sees_log=bool(values), **values), status)
+    why = visit.here(WHY) if visit.may(list_sign_ins) and visit.may(list_sign_in_verdicts) else ""
+    page = visit.show("organization/sign_ins.html", _POSITION, head, figures=figures, sees_log=bool(values), why=why, **values)
+    return Answer(page, status)
 
 
-show_sign_ins: Final = console.get(SIGN_INS, of=list_logins_by_service, also=(list_logins_by_provider, list_sign_ins))(
-    stated(_show, "show_sign_ins_of_organization", SIGN_INS, query=query_of(SIGN_IN_LOG))
-)
+show_sign_ins: Final = console.get(
+    SIGN_INS, of=list_logins_by_service, also=(list_logins_by_provider, list_sign_ins, list_sign_in_verdicts)
+)(stated(_show, "show_sign_ins_of_organization", SIGN_INS, query=query_of(SIGN_IN_LOG)))
 PAGES: Final = (show_sign_ins, export_page(SIGN_IN_LOG))

@@ -1,15 +1,19 @@
 """The first sign-in appears: only what the browser does that waits, for ten minutes, and on one page of one person."""
 
 from collections.abc import Mapping
+from html import escape
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
+from uuid import uuid4
 
 import pytest
 import trio
 
 from adapters.postgres.upkeep.housekeeping import sweep
-from core.domain.federation.awaited_sign_ins import may_be_added_by_a_press
+from core.domain.federation.authorization_refusals import NewAwaitedSignIn, may_be_added_by_a_press
+from core.domain.identifiers import AwaitedSignInId, OrganizationId, SessionId, UserId
 from core.domain.tenancy.roles import Capability
+from core.frozen import replace
 from entrypoints.bootstrap import Postern
 from tests.http.browsing import Tab, Tabs
 from tests.http.federation.arriving import AUTHORIZE, CHALLENGE, VERIFIER
@@ -35,8 +39,12 @@ def waiting(console: ConsoleScene) -> list[dict[str, Any]]:
 
 def asking(console: ConsoleScene, **changes: str | None) -> str:
     (service,) = console.people.rows("select coalesce(kept_client_id, client_id::text) as id from services where name = 'Board'")
+    return asking_of(str(service["id"]), **changes)
+
+
+def asking_of(client: str, **changes: str | None) -> str:
     asked: Mapping[str, str | None] = {
-        "client_id": str(service["id"]),
+        "client_id": client,
         "redirect_uri": REGISTERED,
         "response_type": "code",
         "scope": "openid email",
@@ -65,9 +73,12 @@ async def now(console: ConsoleScene, board: str, *, tab: Tab | None = None) -> s
     return tab.shown.body.decode()
 
 
-async def sign_in(console: ConsoleScene, secret: str, scope: str = "openid email") -> None:
+async def sign_in(console: ConsoleScene, secret: str, client: str = "") -> None:
     """Ada allows the application, and it exchanges its code."""
-    answer = await console.tabs.request("GET", asking(console, scope=scope))
+    if not client:
+        (service,) = console.people.rows("select coalesce(kept_client_id, client_id::text) as id from services where name = 'Board'")
+        client = str(service["id"])
+    answer = await console.tabs.request("GET", asking_of(client))
     tab = Tab(console.tabs)
     tab.place, tab.answer = "", answer
     if answer.status == 303:
@@ -75,13 +86,12 @@ async def sign_in(console: ConsoleScene, secret: str, scope: str = "openid email
         await tab.send(0, answer="allow")
     leaves = next(link for link in (tab.page.refresh, *tab.page.links) if link and link.startswith(REGISTERED))
     code = dict(parse_qsl(urlsplit(leaves).query))["code"]
-    (service,) = console.people.rows("select coalesce(kept_client_id, client_id::text) as id from services where name = 'Board'")
     fields = {
         "grant_type": "authorization_code",
         "code": code,
         "redirect_uri": REGISTERED,
         "code_verifier": VERIFIER,
-        "client_id": str(service["id"]),
+        "client_id": client,
         "client_secret": secret,
     }
     form = [("content-type", "application/x-www-form-urlencoded")]
@@ -314,9 +324,123 @@ async def test_only_a_form_of_ours_begins_to_wait(console: ConsoleScene, board: 
     assert waiting(console) == []
 
 
+async def test_of_pages_that_begin_at_once_one_waits_and_none_fails(
+    console: ConsoleScene,
+    board: str,  # noqa: ARG001 - it makes the application
+    postern: Postern,
+) -> None:
+    new = NewAwaitedSignIn(
+        id=AwaitedSignInId(uuid4()),
+        user=UserId(console.ada.user),
+        session=SessionId(console.ada.session),
+        organization=OrganizationId(console.acme.id),
+        service_slug="board",
+        began_at=postern.foundation.clock.now(),
+    )
+    store, began = postern.federation.awaited_sign_ins.store, []
+
+    async def begin(one: NewAwaitedSignIn) -> None:
+        began.append(await store.begin(one))
+
+    async with trio.open_nursery() as nursery:
+        for _ in range(8):
+            nursery.start_soon(begin, replace(new, id=AwaitedSignInId(uuid4())))
+    assert began == [True] * 8
+    assert len(waiting(console)) == 1
+    # Nobody waits for an application that is not there, or in a session that is gone.
+    assert not await store.begin(replace(new, service_slug="none"))
+    console.people.change("update sessions set revoked_at = now() where id = %s", console.ada.session)
+    assert not await store.begin(new)
+
+
 async def test_what_waits_ends_with_its_session(
     console: ConsoleScene,
     board: str,  # noqa: ARG001 - its page waits
 ) -> None:
     console.people.change("delete from sessions where id = (select session_id from awaited_sign_ins)")
     assert waiting(console) == []
+
+
+def trips(console: ConsoleScene, route: str) -> int:
+    """The round trips of the last request."""
+    line = console.log.events("request")[-1]
+    assert line["route"] == route
+    return int(line["db_round_trips"])
+
+
+async def test_a_refused_request_costs_as_many_round_trips_whether_somebody_waits_or_not(console: ConsoleScene, board: str) -> None:  # noqa: ARG001 - its page waits
+    found = []
+    for change in ("", "delete from awaited_sign_ins", "no mark"):
+        if change == "no mark":
+            del console.tabs.cookies[MARK]
+        elif change:
+            console.people.change(change)
+        for asked in (asking(console, redirect_uri=HERE), asking(console, response_type="token")):
+            await console.tabs.request("GET", asked)
+            found.append(trips(console, AUTHORIZE))
+    assert found == found[:2] * 3
+
+
+async def test_without_the_mark_nothing_looks_at_who_waits(
+    console: ConsoleScene,
+    board: str,  # noqa: ARG001 - its page waits
+) -> None:
+    """A statement about who waits would fail, since there is nothing of that name."""
+    console.people.change("alter table awaited_sign_ins rename to elsewhere")
+    try:
+        del console.tabs.cookies[MARK]
+        await console.tabs.request("GET", asking(console, redirect_uri=HERE))
+        assert len(await kept(console)) == 1
+        await Tabs(console.client).request("GET", asking(console, redirect_uri=HERE))
+        assert len(await kept(console, 2)) == 2
+    finally:
+        console.people.change("alter table elsewhere rename to awaited_sign_ins")
+
+
+async def test_fifty_pages_that_wait_cost_one_look_each_and_see_nothing_of_each_other(console: ConsoleScene, board: str) -> None:
+    pages = []
+    for number in range(50):
+        colleague = console.colleague("admin")
+        tab = await colleague.open(f"/ui/o/acme{board}/first-sign-in")
+        await tab.send(next(place for place, form in enumerate(tab.page.forms) if form.action.endswith("/first-sign-in")))
+        assert "Waiting for" in tab.page.text, number
+        pages.append((tab, tab.place.replace("/first-sign-in?", "/first-sign-in/now?")))
+    assert len(waiting(console)) == 51
+    await pages[0][0].tabs.request("GET", asking(console, redirect_uri=HERE))
+    await kept(console)
+    costs = []
+    for number, (tab, part) in enumerate(pages):
+        answer = await tab.tabs.request("GET", part)
+        assert (HERE in answer.body.decode()) == (number == 0)
+        costs.append(trips(console, "/ui/o/{org_slug}/applications/{service_slug}/first-sign-in/now"))
+    # The caller, and what has come. Only where there is a mistake, the record is read, too.
+    assert set(costs[1:]) == {2}
+    assert costs[0] <= 4
+
+
+@pytest.mark.parametrize("name", ["Mary <b>\u202eyram\u202c", "<script>alert(1)</script>\u2066x\u2069"])
+async def test_markup_and_marks_of_direction_in_names_are_text(console: ConsoleScene, name: str) -> None:
+    console.people.change("update users set name = %s where id = %s", name, console.ada.user)
+    board = await made(console, "Board", "web", REGISTERED, "members")
+    secret = SECRET.search(console.tab.page.text)
+    assert secret is not None
+    console.people.change("update all_services set name = '<b>Board</b>' where name = 'Board'")
+    (service,) = console.people.rows("select client_id::text as id from services")
+    await console.tabs.request("GET", asking_of(str(service["id"]), redirect_uri="http://localhost/\u202e<b>"))
+    await kept(console)
+    shown = [await now(console, board)]
+    await sign_in(console, secret[0], client=str(service["id"]))
+    shown.append(await now(console, board))
+    assert "has signed in" in shown[1]
+    user = console.ada.user
+    for place in (f"/people/{user}/why", f"{board}/who", f"/people/users/{user}/opens", f"{board}/first-sign-in"):
+        tab = await console.at(place)
+        assert tab.status == 200, place
+        shown.append(tab.shown.body.decode())
+    for body in shown:
+        assert "<script>alert" not in body
+        assert "<b>\u202e" not in body
+        assert "<b>Board" not in body
+        assert name not in body
+    # What a name turns ends with the name, as a profile keeps it.
+    assert [place for place in (2, 4) if escape(name) not in shown[place]] == []

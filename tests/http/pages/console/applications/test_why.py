@@ -7,9 +7,11 @@ import pytest
 from core.domain.identity.login_events import LoginFailure
 from core.domain.tenancy.roles import Capability
 from tests.http.pages.console.applications.conftest import made
+from tests.http.pages.console.applications.test_first_sign_in import asking
 from tests.http.pages.console.conftest import ConsoleScene
 from tests.http.pages.console.test_sign_ins import Log
 from tests.http.people import Person
+from tests.security.hooks.hooked import Hooks, no
 
 WHY = "/people/why"
 
@@ -118,3 +120,60 @@ async def test_who_may_not_read_the_log_or_the_person_is_refused(lacks: Capabili
     _, stranger = console.stranger()
     assert (await stranger.open(f"/ui/o/acme{WHY}")).status == 403
     assert (await stranger.open(f"/ui/o/globex/people/users/{grace.user}/why")).status == 404
+
+
+async def test_what_only_platform_owners_change_leads_there_for_them_alone(console: ConsoleScene, board: str) -> None:  # noqa: ARG001 - one application
+    grace = member(console)
+    console.people.change("update users set deactivated_at = now() where id = %s", grace.user)
+    await ask(console, "grace@example.org")
+    assert not [one for one in console.tab.page.links if one.startswith("/ui/platform/people/")]
+    console.people.change("update users set is_platform_owner = true where id = %s", console.ada.user)
+    await ask(console, "grace@example.org")
+    place = f"/ui/platform/people/{grace.user}"
+    assert place in console.tab.page.links
+    assert (await console.tab.open(place)).status == 200
+
+
+async def test_an_address_costs_the_same_statements_whether_a_stranger_has_it_or_nobody(console: ConsoleScene) -> None:
+    stranger, _ = console.stranger()
+    (row,) = console.people.rows("select email from users where id = %s", stranger.user)
+    found = []
+    for email in (row["email"], "nobody@example.org"):
+        await ask(console, email)
+        line = console.log.events("request")[-1]
+        assert line["route"].endswith("/people/why")
+        found.append(line["db_round_trips"])
+    assert found[0] == found[1]
+
+
+async def test_what_a_hook_has_refused_is_said_to_those_who_read_hooks(console: ConsoleScene, board: str) -> None:  # noqa: ARG001 - one application
+    grace = member(console)
+    at = f"/api/organizations/acme/users/{grace.user}/sign-in-verdicts"
+    async with Hooks(console.postern).of(console.acme, no()) as hooked:
+        redirect = "https://board.example.com/callback"
+        answer = await console.browser(grace).request("GET", asking(console, redirect_uri=redirect))
+        assert hooked.heard
+        assert redirect not in (answer.header("location") or "")
+        said = await ask(console, "grace@example.org")
+        assert "hook has refused a sign-in of this person" in said
+        assert "/ui/o/acme/events/hooks" in console.tab.page.links
+        told = (await console.client.get(at, token=await console.people.token(console.ada))).ok()
+        assert told["hook_refused_at"] is not None
+        # The hook is asked anew, so it decides nothing before.
+        assert [one["sign_in"]["may_sign_in"] for one in told["services"]] == [True]
+        # Who may not read hooks does not learn of it.
+        reads = {Capability.AUDIT_LOGS_VIEW, Capability.MEMBERS_VIEW, Capability.END_USERS_VIEW, Capability.SERVICES_MANAGE}
+        reader = console.people.add()
+        console.tenants.join(reader, console.acme, console.tenants.role(console.acme, "readers", reads))
+        await hooked.let_in(reader.session)
+        tab = await console.browser(reader).tab().open(f"/ui/o/acme/people/users/{grace.user}/why")
+        assert tab.status == 200
+        assert "hook" not in tab.page.text
+        assert (await console.client.get(at, token=await console.people.token(reader))).ok()["hook_refused_at"] is None
+        # A hook that was changed has said nothing yet, and of the merely listed nobody learns it.
+        console.people.change("update memberships set own_since = null where user_id = %s", grace.user)
+        assert "hook" not in await ask(console, "grace@example.org")
+        console.people.change("update memberships set own_since = now() where user_id = %s", grace.user)
+        assert "hook" in await ask(console, "grace@example.org")
+        await hooked.change()
+        assert "hook" not in await ask(console, "grace@example.org")

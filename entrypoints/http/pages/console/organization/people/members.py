@@ -344,6 +344,18 @@ END_USERS: Final = Resource(
 )
 
 
+async def person_of(visit: PageVisit) -> tuple[Resource, Any]:
+    """The record of the person's page, as the page itself finds it. Raises `NotFound`."""
+    if visit.may(get_member):
+        try:
+            return MEMBERS, await visit.ask(get_member)
+        except NotFound:
+            pass
+    if not visit.may(get_end_user):
+        raise NotFound
+    return END_USERS, await visit.ask(get_end_user)
+
+
 _FACTOR_REMOVED: Final = button("console.second_factor.button")
 
 _VALUES: Final = f"{PEOPLE}/{{user_id}}/fields"

@@ -12,8 +12,7 @@ from uuid import UUID
 import msgspec
 
 from core.domain.errors import Forbidden, NotFound, Refusal
-from core.domain.federation.authorization_refusals import RefusingEndpoint
-from core.domain.federation.awaited_sign_ins import LASTS, AwaitedSignIn, may_be_added_by_a_press
+from core.domain.federation.authorization_refusals import AWAITED_FOR, AwaitedSignIn, RefusingEndpoint, may_be_added_by_a_press
 from core.domain.federation.oauth.refusals import RefusalReason
 from core.domain.federation.oauth.resources import known
 from core.domain.identifiers import AwaitedSignInId
@@ -121,7 +120,7 @@ async def add_received_address(call: Call[ReceivedAddressForm, None, ServicePath
 async def begun(visit: PageVisit, slug: str) -> tuple[AwaitedSignInId, Headers]:
     """Begins to wait. The mark in the browser says which requests are worth a look."""
     new = await visit.postern.federation.awaited_sign_ins.begin(visit.call.caller, slug)
-    return new.id, keep_awaiting(LASTS, visit.postern.foundation.public_url)
+    return new.id, keep_awaiting(AWAITED_FOR, visit.postern.foundation.public_url)
 
 
 async def seen(visit: PageVisit, page: AwaitedSignInId | None, slug: str = "") -> Mapping[str, Any]:
@@ -185,10 +184,8 @@ async def _arrival(visit: PageVisit, found: AwaitedSignIn, **named: Any) -> Seen
         preview = None
     if preview is None:
         return SeenArrival(found.arrived.at, "", (), ())
-    person = visit.person
-    return SeenArrival(
-        found.arrived.at, person.profile.shown_name or person.email.address, asked, places_of(visit, preview) if asked else ()
-    )
+    # Only the person of this very session can have come.
+    return SeenArrival(found.arrived.at, visit.person.email.address, asked, places_of(visit, preview) if asked else ())
 
 
 async def _page(visit: PageVisit, page: UUID | None, *, done: str = "", errors: Mapping[str, str] = NO_ERRORS) -> bytes:

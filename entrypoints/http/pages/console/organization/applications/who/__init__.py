@@ -1,13 +1,12 @@
 """Who can open an application, and what a person can open: the same verdicts with their reasons, by the application and by the person."""
 
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 import msgspec
 
-from core.domain.errors import NotFound
+from core.domain.federation.token_preview import SignInRule
 from core.domain.identity.profiles import Portrait
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer
@@ -17,8 +16,8 @@ from entrypoints.http.pages.console.cells import Tone, mark_of
 from entrypoints.http.pages.console.declaring import console, stated
 from entrypoints.http.pages.console.organization import applications
 from entrypoints.http.pages.console.organization.applications.claims import verdict_of
-from entrypoints.http.pages.console.organization.organization_tabs import APPLICATIONS_ENTRY, END_USERS_TAB, PEOPLE, position
-from entrypoints.http.pages.console.organization.people.members import called
+from entrypoints.http.pages.console.organization.organization_tabs import PEOPLE
+from entrypoints.http.pages.console.organization.people.members import person_of
 from entrypoints.http.pages.console.visit import AnyCall, Head, Page, PageVisit
 from entrypoints.http.routes.federation.token_preview import list_service_access, list_sign_in_verdicts
 from entrypoints.http.routes.services.end_users import get_end_user
@@ -61,6 +60,7 @@ async def show_who(call: Call[None, NextLink, ServicePath, Any], postern: Poster
         applications.ACCESS_POSITION,
         head,
         explained=visit.text("console.who.explained"),
+        anyone=visit.text("console.who.anyone") if any(one.sign_in.rule is SignInRule.ANYONE for one in found.people) else "",
         empty=(visit.text("console.who.nobody_title"), visit.text("console.who.nobody_text")),
         lines=[
             _line(visit, one, one.email, visit.here(f"{PEOPLE}/users/{{user_id}}", user_id=one.user_id) if leads else "", one.user_id)
@@ -76,32 +76,25 @@ async def _show_opens(call: AnyCall, postern: Postern) -> Page:
     """Show what a person can open, and why."""
     visit = PageVisit(call, postern)
     found = await visit.ask(list_sign_in_verdicts)
-    person = await _called(visit)
+    resource, person = await person_of(visit)
+    called = str(resource.call(visit, person))
     head = Head(
-        title=visit.text("console.who.opens", person=person),
-        crumbs=((person, visit.here(f"{PEOPLE}/users/{{user_id}}")),),
+        title=visit.text("console.who.opens", person=called),
+        crumbs=(*resource.above(visit), (called, visit.here(resource.one))),
         curl=visit.curl(list_sign_in_verdicts),
     )
     page = visit.show(
         "organization/applications/who/who.html",
-        position(APPLICATIONS_ENTRY, END_USERS_TAB),
+        resource.position,
         head,
         explained="",
+        anyone="",
         empty=(visit.text("console.who.nobody_title"), visit.text("console.who.nobody_text")),
         lines=[_line(visit, one, one.name, visit.here(applications.ONE, service_slug=one.slug), one.service_id) for one in found.services],
         at=visit.here(OPENS),
         older=None,
     )
     return Answer(page, 200)
-
-
-async def _called(visit: PageVisit) -> str:
-    """A member who uses no application is no end user."""
-    if visit.may(get_member):
-        with suppress(NotFound):
-            return called(await visit.ask(get_member))
-    user = await visit.ask(get_end_user)
-    return user.name or str(user.email)
 
 
 show_opens: Final = console.get(OPENS, of=list_sign_in_verdicts, also=(get_end_user, get_member))(stated(_show_opens, "show_opens", OPENS))

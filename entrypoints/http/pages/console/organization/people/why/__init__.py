@@ -5,6 +5,7 @@ organization is nobody's, whether an account has it or not. What was typed stand
 """
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Annotated, Any, Final, NamedTuple
 
 import msgspec
@@ -23,11 +24,12 @@ from entrypoints.http.pages.console.cells import Cell, rows_of
 from entrypoints.http.pages.console.declaring import console, stated
 from entrypoints.http.pages.console.organization import applications
 from entrypoints.http.pages.console.organization.applications.claims import verdict_of
-from entrypoints.http.pages.console.organization.organization_tabs import DIRECTORIES, HOOKS, PEOPLE, RISK, SETTINGS, SIGN_IN
-from entrypoints.http.pages.console.organization.people.members import END_USERS, MEMBERS
+from entrypoints.http.pages.console.organization.organization_tabs import DIRECTORIES, HOOKS, PEOPLE, RISK, SETTINGS, SIGN_IN, WHY
+from entrypoints.http.pages.console.organization.people.members import END_USERS, MEMBERS, person_of
 from entrypoints.http.pages.console.organization.sign_ins import OF_PERSON
+from entrypoints.http.pages.console.platform.people import ONE as PLATFORM_PERSON
+from entrypoints.http.pages.console.platform.platform_tabs import ORGANIZATIONS
 from entrypoints.http.pages.console.resource_pages import acts_of
-from entrypoints.http.pages.console.resources import Resource
 from entrypoints.http.pages.console.visit import NO_ERRORS, ActLink, AnyCall, Head, Page, PageVisit
 from entrypoints.http.routes.federation.token_preview import list_sign_in_verdicts
 from entrypoints.http.routes.platform.sign_ins import list_sign_ins
@@ -40,7 +42,7 @@ from entrypoints.http.routes.tenancy.sign_in_rules import get_sign_in_rules
 from entrypoints.http.routes.tenancy.terms import get_terms
 from entrypoints.http.routes.tenancy.upstream_providers import list_upstream_providers
 
-AT: Final = f"{PEOPLE}/why"
+AT: Final = WHY
 OF_MEMBER: Final = f"{PEOPLE}/{{user_id}}/why"
 OF_END_USER: Final = f"{PEOPLE}/users/{{user_id}}/why"
 _MOST_TRIES: Final = 10
@@ -65,6 +67,11 @@ _RULES: Final[Mapping[SignInRule, tuple[str, Endpoint]]] = {
     SignInRule.ASSIGNED: (applications.ACCESS, get_service),
     SignInRule.SECOND_FACTOR_REQUIRED: (SIGN_IN, get_sign_in_rules),
     SignInRule.TERMS_REQUIRED: (f"{SETTINGS}/terms", get_terms),
+}
+# Only those who govern the installation change these, on its own pages.
+_GOVERNED: Final[Mapping[SignInRule, str]] = {
+    SignInRule.ACCOUNT_DEACTIVATED: PLATFORM_PERSON,
+    SignInRule.ORGANIZATION_NOT_ACTIVE: f"{ORGANIZATIONS}/{{org_id}}",
 }
 _TRIES: Final[Mapping[LoginFailure, tuple[str, Endpoint]]] = {
     LoginFailure.REFUSED_BY_RULE: (RISK, get_risk_policies),
@@ -150,22 +157,10 @@ show_why_of_end_user: Final = console.get(OF_END_USER, of=list_sign_in_verdicts,
 )
 
 
-async def _person(visit: PageVisit) -> tuple[Resource, Any]:
-    """The record of the person's page, as the page itself finds it. Raises `NotFound`."""
-    if visit.may(get_member):
-        try:
-            return MEMBERS, await visit.ask(get_member)
-        except NotFound:
-            pass
-    if not visit.may(get_end_user):
-        raise NotFound
-    return END_USERS, await visit.ask(get_end_user)
-
-
 async def _answered(visit: PageVisit) -> bytes:
-    resource, record = await _person(visit)
+    resource, record = await person_of(visit)
     called = str(resource.call(visit, record))
-    verdicts = await _verdicts(visit)
+    verdicts, hook_refused_at = await _verdicts(visit)
     kept_out = [_kept_out(visit, one) for one in verdicts if not one.sign_in.may_sign_in]
     outside = any(one.sign_in.outside_unknown for one in verdicts) or (resource is MEMBERS and record.own_since is None)
     acts, endings = acts_of(resource, visit, record)
@@ -182,26 +177,29 @@ async def _answered(visit: PageVisit) -> bytes:
     said = "nowhere" if verdicts and len(kept_out) == len(verdicts) else "somewhere" if kept_out else "nothing"
     return visit.show(
         "organization/people/why/why.html",
-        MEMBERS.position,
+        resource.position,
         head,
         sentence=visit.text(f"console.why.{said}", person=called),
         outside=visit.text("console.why.outside") if outside else "",
         kept_out=kept_out,
+        hook_refused_at=hook_refused_at,
+        hook=visit.here(HOOKS),
         tries=await _failed(visit),
         onward=visit.here(resource.one),
     )
 
 
-async def _verdicts(visit: PageVisit) -> Sequence[Any]:
+async def _verdicts(visit: PageVisit) -> tuple[Sequence[Any], datetime | None]:
     try:
-        return (await visit.ask(list_sign_in_verdicts)).services  # type: ignore[no-any-return]
+        found = await visit.ask(list_sign_in_verdicts)
     except NotFound:
-        return ()  # There is no application yet.
+        return (), None  # There is no application yet.
+    return found.services, found.hook_refused_at
 
 
 def _kept_out(visit: PageVisit, one: Any) -> ClosedApplication:
     _, rule, _ = verdict_of(visit, one)
-    place = _placed(visit, _RULES.get(one.sign_in.rule), one.slug)
+    place = _governed(visit, one.sign_in.rule) or _placed(visit, _RULES.get(one.sign_in.rule), one.slug)
     return ClosedApplication(one.name, visit.here(applications.ONE, service_slug=one.slug), rule, place)
 
 
@@ -210,6 +208,14 @@ def _placed(visit: PageVisit, found: tuple[str, Endpoint] | None, slug: str | No
     if found is None or not visit.may(found[1]) or ("{service_slug}" in found[0] and slug is None):
         return ""
     return visit.here(found[0], **({} if slug is None else {"service_slug": slug}))
+
+
+def _governed(visit: PageVisit, rule: SignInRule) -> str:
+    """The page of the installation on which a platform owner changes what keeps the person out."""
+    person, template = visit.person, _GOVERNED.get(rule)
+    if template is None or not person.is_platform_owner or person.impersonator is not None:
+        return ""
+    return visit.here(template, org_id=visit.call.caller.organization)
 
 
 async def _failed(visit: PageVisit) -> Sequence[FailedTry]:
@@ -231,4 +237,5 @@ def _asked(visit: PageVisit, typed: str = "", wrong: str = "") -> bytes:
     return visit.show("organization/people/why/asked.html", MEMBERS.position, head, action=visit.here(AT), typed=typed)
 
 
+console.asked_for("console.why.question", AT, list_sign_in_verdicts.caller, MEMBERS.position)
 PAGES: Final = (ask_why, answer_why, show_why_of_member, show_why_of_end_user)
