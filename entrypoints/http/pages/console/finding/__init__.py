@@ -18,7 +18,15 @@ from entrypoints.http.machinery.answers import Answer
 from entrypoints.http.machinery.browsers import BROWSER, BoundForm, token_for
 from entrypoints.http.machinery.limits import SUGGESTIONS
 from entrypoints.http.pages import shipped_pages
-from entrypoints.http.pages.console.finding.subjects import SUBJECTS, KnownSubject, SubjectKind, found_among, question_of
+from entrypoints.http.pages.console.finding.subjects import (
+    SUBJECTS,
+    KnownSubject,
+    SubjectKind,
+    TypedQuestion,
+    found_among,
+    has_whole,
+    question_of,
+)
 from entrypoints.http.pages.console.navigation import ConsolePlace, PagePosition, address
 from entrypoints.http.pages.console.visit import AnyCall, Head, Page, PageVisit
 
@@ -84,8 +92,11 @@ def _line(one: Any, place: str, path: Mapping[str, str]) -> FoundLine:
 
 async def subjects_for(visit: PageVisit, place: ConsolePlace, sought: str) -> Sequence[KnownSubject]:
     """What the text asks for among what needs no look into the database, and the reader may open. What answers best comes first."""
-    question = question_of(sought, visit.text("console.search.small_words"))
-    return found_among(await SUBJECTS.of(place, visit.call.language), question, visit.call.caller)
+    return found_among(await SUBJECTS.of(place, visit.call.language), _question(visit, sought), visit.call.caller)
+
+
+def _question(visit: PageVisit, sought: str) -> TypedQuestion:
+    return question_of(sought, visit.text("console.search.small_words"))
 
 
 def lines_of(visit: PageVisit, subjects: Iterable[KnownSubject]) -> Sequence[FoundLine]:
@@ -148,7 +159,9 @@ async def show_found(
             # Whoever asks for nginx comes for its guide, and pages that name it among others come after.
             parts.reverse()
         first, second = parts
-        found = [one for one in (first, *groups, second) if one.lines]
+        # Of "ada", the person called so comes before pages with "adaptive" among their words.
+        begins_only = bool(subjects) and not has_whole(_question(visit, sought), subjects[0])
+        found = [one for one in ((*groups, first, second) if begins_only else (first, *groups, second)) if one.lines]
     page = visit.show(
         "finding/found.html",
         position,
@@ -170,6 +183,6 @@ async def _all_pages(visit: PageVisit, place: ConsolePlace) -> Sequence[FoundLin
     """All pages of the place that the reader may open."""
     return [
         FoundLine(one.title, one.beside, visit.here(one.at))
-        for one in await SUBJECTS.of(place, visit.call.language)
+        for one in (await SUBJECTS.of(place, visit.call.language)).each
         if one.kind is SubjectKind.PAGE and one.opens_for(visit.call.caller)
     ]

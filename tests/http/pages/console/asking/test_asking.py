@@ -26,7 +26,7 @@ NEWCOMER: Final = (
     ("session limits", f"{HOME}/sign-in"),
     ("nginx", "/docs/guides/proxies-nginx"),
     ("consent", f"{HOME}/applications"),
-    ("logo", f"{HOME}/applications"),
+    ("logo", f"{HOME}/settings/looks"),
     ("ciba", f"{HOME}/sign-in"),
     ("backup", "/docs/guides/point-in-time-recovery"),
     ("ldap", f"{HOME}/directories"),
@@ -58,6 +58,63 @@ async def test_the_words_of_a_newcomer_lead_to_the_right_place_first(console: Co
     why = await console.asks("why can ada not sign in")
     assert any(f"/people/{console.ada.user}" in one for one in why.page.links)
     assert "See why" in why.page.text
+
+
+# As somebody wrote down who had seen neither the code nor the words, and the page where each belongs.
+EVERYDAY: Final = (
+    ("callback url", f"{HOME}/applications"),
+    ("who logged in yesterday", f"{HOME}/sign-ins"),
+    ("lost phone", f"{HOME}/people"),
+    ("okta migration", "/docs/guides/from-other-systems"),
+    ("splunk", f"{HOME}/events/siem"),
+    ("active direcotry", f"{HOME}/directories"),
+    ("change logo", f"{HOME}/settings/looks"),
+    ("idle timeout", f"{HOME}/sign-in"),
+    ("gdpr erase", f"{HOME}/people/users"),
+    ("nginx auth_request", "/docs/guides/proxies-nginx"),
+    ("smtp", f"{HOME}/settings/mail-server"),
+    ("login with google", f"{HOME}/directories"),
+    ("block russia", f"{HOME}/sign-in/risk"),
+    ("new hire", f"{HOME}/people/invitations"),
+    ("idp metadata xml", f"{HOME}/applications"),
+    ("upgrade plan customers", f"{HOME}/applications"),
+    ("service account", f"{HOME}/keys"),
+    ("yubikey", f"{HOME}/sign-in"),
+    ("verify domain dns txt", f"{HOME}/directories/domains"),
+    ("impossible travel", f"{HOME}/sign-in/risk"),
+    ("download user list csv", f"{HOME}/people"),
+    ("push users to slack", f"{HOME}/applications"),
+    ("post-login action", f"{HOME}/events/hooks"),
+)
+
+
+async def test_everyday_words_lead_to_the_right_place_first(console: ConsoleScene) -> None:
+    wrong = [(sought, first) for sought, where in EVERYDAY if (first := shown_first(await console.asks(sought))) != where]
+    assert wrong == []
+
+
+@pytest.mark.parametrize("slip", ["webhok", "webhoook", "wbehook", "wabhook"])
+async def test_a_slip_of_the_fingers_is_mended_and_a_short_word_is_not(console: ConsoleScene, slip: str) -> None:
+    assert shown_first(await console.asks(slip)) == f"{HOME}/events"
+    assert shown_first(await console.asks("smpt")) == ""
+
+
+async def test_an_answer_that_lacks_half_of_the_question_is_none(console: ConsoleScene) -> None:
+    for asked in ("zoe", "zoe quux", "webhook quux zoe fnord blurb"):
+        assert shown_first(await console.asks(asked)) == "", asked
+
+
+async def test_an_action_without_a_name_leads_to_the_list_in_which_one_chooses(console: ConsoleScene) -> None:
+    for asked, action, where in (
+        ("reset 2fa", "Turn off the second factor of …", f"{HOME}/people"),
+        ("kill sessions", "End the sessions of …", f"{HOME}/people"),
+        ("promote", "Change the role of …", f"{HOME}/people"),
+        ("rotate secret", "Make a new client secret for …", f"{HOME}/applications"),
+    ):
+        _, suggested = await _suggested(console, asked)
+        assert f'<a class="line" href="{where}"><bdi>{action}</bdi>' in suggested, asked
+    _, suggested = await _suggested(console, "kill sessions", console.colleague())
+    assert "End the sessions" not in suggested
 
 
 async def test_what_was_typed_stands_in_no_address_and_the_answer_is_not_kept(console: ConsoleScene) -> None:
@@ -128,6 +185,17 @@ async def test_a_team_that_is_asked_for_is_a_filled_form_and_no_team(console: Co
     assert "Sales" not in (await console.at("/people/teams")).page.text
 
 
+async def test_a_domain_that_is_asked_for_is_a_filled_form_and_other_words_are_no_domain(console: ConsoleScene) -> None:
+    to = f"{HOME}/directories/domains/~new"
+    tab = await console.asks("add domain mail.acme.example please")
+    filled = await tab.send(next(number for number, one in enumerate(tab.page.forms) if one.action == to))
+    assert filled.status == 200
+    assert 'value="mail.acme.example"' in filled.shown.body.decode()
+    assert "mail.acme.example" not in (await console.at("/directories/domains")).page.text
+    tab = await console.asks("verify domain dns txt")
+    assert to not in [one.action for one in tab.page.forms]
+
+
 async def test_actions_lead_to_the_pages_of_what_they_name(console: ConsoleScene) -> None:
     console.tenants.service(console.acme, "board")
     mary = console.people.add("mary@acme.example")
@@ -137,6 +205,8 @@ async def test_actions_lead_to_the_pages_of_what_they_name(console: ConsoleScene
         ("End mary\u2019s sessions!", f"{HOME}/people/{mary.user}/end-sessions"),
         ("remove mary", f"{HOME}/people/{mary.user}/remove"),
         ("lock mary@acme.example", f"{HOME}/people/{mary.user}/lock"),
+        ("please kick out mary@acme.example before lunch", f"{HOME}/people/{mary.user}/end-sessions"),
+        ("make mary admin", f"{HOME}/people/{mary.user}/role"),
     ):
         assert where in (await console.asks(asked)).page.links, asked
     member = await console.asks("remove mary", console.colleague())
