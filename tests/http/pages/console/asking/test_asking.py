@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
+from urllib.parse import urlencode
 
 import pytest
 
@@ -17,6 +18,7 @@ from tests.http.browsing import Tab
 from tests.http.pages.console.conftest import HOME, ConsoleScene
 
 SEARCH: Final = f"{HOME}/search"
+PASSWORD: Final = "a long and quiet afternoon"
 PAGES: Final = Path(pages.__file__).parent
 # What a newcomer typed, of which the search found five, and the page where each belongs.
 NEWCOMER: Final = (
@@ -194,6 +196,68 @@ async def test_a_domain_that_is_asked_for_is_a_filled_form_and_other_words_are_n
     assert "mail.acme.example" not in (await console.at("/directories/domains")).page.text
     tab = await console.asks("verify domain dns txt")
     assert to not in [one.action for one in tab.page.forms]
+
+
+FILLED: Final = (
+    ("invite eve@evil.example", "/people/invitations/~new", "eve@evil.example"),
+    ("create team Evilteam", "/people/teams/~new", "Evilteam"),
+    ("add domain evil.example", "/directories/domains/~new", "evil.example"),
+)
+
+
+async def test_a_form_that_a_fresh_proof_comes_before_is_empty_afterwards(console: ConsoleScene) -> None:
+    """What was typed is kept nowhere while somebody proves who they are."""
+    to, value = f"{HOME}/directories/domains/~new", "evil.example"
+    await console.has_password(PASSWORD)
+    console.tab = tab = await console.asks(f"add domain {value}")
+    console.grow_old()
+    console.tab = tab = await tab.send(next(number for number, one in enumerate(tab.page.forms) if one.action == to))
+    assert tab.place.startswith("/ui/prove?")
+    assert value not in tab.place
+    assert value not in tab.shown.body.decode()
+    await console.send(password=PASSWORD)
+    assert (console.tab.place, console.tab.status) == (to, 200)
+    assert console.tab.page.inputs["domain"].get("value", "") == ""
+    assert value not in console.tab.shown.body.decode()
+
+
+async def test_a_link_from_anywhere_fills_no_field(console: ConsoleScene) -> None:
+    for _, to, value in FILLED:
+        names = [name for form in (await console.at(to)).page.forms for name in form.fields if name != "form_token"]
+        assert names
+        query = urlencode({name: value for name in names} | {"only_fill": "yes", "q": value})
+        linked = await console.at(f"{to}?{query}")
+        assert value not in linked.shown.body.decode(), to
+
+
+async def test_what_was_typed_is_in_no_log_entry_metric_or_header(console: ConsoleScene) -> None:
+    """Also not what an action filled a form with, and not what a person was looked for by."""
+    typed = ("Zanzibar", "zanzibar@typed.example", "zanzibar.typed.example")
+    for text in ("Zanzibar", "invite zanzibar@typed.example", "add domain zanzibar.typed.example", "create team Zanzibar", "lock zanzibar"):
+        tab = await console.asks(text)
+        answers = [tab.shown, await console.tabs.request("POST", f"{SEARCH}/suggestions", {"form_token": _token(tab), "q": text})]
+        for answer in answers:
+            assert answer.status == 200
+            assert answer.header("cache-control") == "no-store", text
+        for number, form in enumerate(tab.page.forms):
+            if "only_fill" in form.fields:
+                filled = await tab.send(number)
+                assert filled.status == 200
+                answers.append(filled.shown)
+                await console.asks(text)
+        for answer in answers:
+            assert not [one for one in typed if one.casefold() in repr(answer.headers).casefold()], text
+    metrics = (await console.client.get("/metrics")).body.decode()
+    stored = [str(row) for table in ("audit_entries", "events", "jobs") for row in console.people.rows(f"select * from {table}")]
+    for place in (repr(console.log.entries), *stored, metrics):
+        assert "zanzibar" not in place.casefold()
+    assert console.log.events("request")
+
+
+def _token(tab: Tab) -> str:
+    token = next(one.fields["form_token"] for one in tab.page.forms if one.action == SEARCH)
+    assert isinstance(token, str)
+    return token
 
 
 async def test_actions_lead_to_the_pages_of_what_they_name(console: ConsoleScene) -> None:
