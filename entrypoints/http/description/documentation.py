@@ -303,6 +303,23 @@ _ALSO_CALLED: Final[Mapping[str, str]] = {
     "user-keys": "developer tokens customers api",
     "webhooks": "events callbacks notifications deliveries replay",
 }
+EXPLAINED_IN: Final[Mapping[str, str]] = {
+    "redirect_uri": "services",
+    "pkce": "oauth",
+    "state": "oauth",
+    "nonce": "oauth",
+    "issuer": "oauth",
+    "audience": "resource-servers",
+    "clock": "operations",
+    "signature": "keys",
+    "invalid_client": "services",
+    "unauthorized_client": "oauth",
+    "invalid_scope": "oauth",
+    "access_denied": "end-users",
+    "login_required": "oauth",
+    "invalid_grant": "oauth",
+}
+"""The chapter about what an error is about. Who reads `/docs/errors` may be of any organization, so no page of a console is led to."""
 # The guide of `docs/guides` that begins with the topic.
 _GUIDES: Final[Mapping[str, str]] = {
     "api-keys": "service-interface",
@@ -390,7 +407,16 @@ def rendered(pages: Pages, document: Json) -> Documentation:
 
 def explaining(pages: Pages, frame: Mapping[str, Any], found: Sequence[ExplainedError] | None = None, problem: str = "") -> bytes:
     """The page that explains an error. `found` is None before anybody has pasted one."""
-    return pages.page("documentation/errors.html", DEFAULT, errors=EXPLAINED, longest=LONGEST_ERROR, found=found, problem=problem, **frame)
+    chapters = {one: (f"/docs/{name}", _title(name)) for one, name in EXPLAINED_IN.items()}
+    return pages.page(
+        *("documentation/errors.html", DEFAULT),
+        errors=EXPLAINED,
+        longest=LONGEST_ERROR,
+        found=found,
+        problem=problem,
+        explained_in=chapters,
+        **frame,
+    )
 
 
 def _sign_in_example(base_url: str) -> str:

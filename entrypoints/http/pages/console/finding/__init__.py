@@ -7,7 +7,7 @@ log. A link with `?q=` only fills the field: somebody else may have written the 
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from core.domain.federation.explained_errors import ExplainedError, explained_in
 from core.domain.platform.searches import LONGEST_TEXT, ThingKind
@@ -15,7 +15,7 @@ from core.frozen import Frozen
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.accepts import Form
 from entrypoints.http.machinery.answers import Answer
-from entrypoints.http.machinery.browsers import BROWSER, BoundForm, token_for
+from entrypoints.http.machinery.browsers import BROWSER, BoundForm, admits, token_for
 from entrypoints.http.machinery.limits import SUGGESTIONS
 from entrypoints.http.pages import shipped_pages
 from entrypoints.http.pages.console.finding.subjects import (
@@ -27,7 +27,7 @@ from entrypoints.http.pages.console.finding.subjects import (
     has_whole,
     question_of,
 )
-from entrypoints.http.pages.console.navigation import ConsolePlace, PagePosition, address
+from entrypoints.http.pages.console.navigation import ConsolePlace, PagePosition, Tab, address
 from entrypoints.http.pages.console.visit import AnyCall, Head, Page, PageVisit
 
 SHOWN: Final = 10
@@ -69,6 +69,14 @@ class ActionLine(Frozen):
     at: str
     fields: tuple[tuple[str, str], ...] = ()
     """What the form of that page is filled with. It goes there by a form with the token, and never in the address."""
+
+
+class ErrorPlace(NamedTuple):
+    """Where one changes what an error is about: a page of the place, and what stands there beneath the record that one chooses."""
+
+    tab: Tab
+    beneath: tuple[str, ...] = ()
+    """Text keys."""
 
 
 def sought_by(query: str) -> str:
@@ -113,12 +121,21 @@ def error_in(query: str) -> ExplainedError | None:
     return next(iter(explained_in(query[:_LONGEST_ERROR])), None)
 
 
-def error_lines(visit: PageVisit, query: str) -> Sequence[ActionLine]:
-    error = error_in(query)
-    return () if error is None else (ActionLine(visit.text("console.search.explain", error=error.name), f"/docs/errors#{error.anchor}"),)
+def error_lines(visit: PageVisit, query: str, places: Mapping[str, ErrorPlace]) -> Sequence[ActionLine]:
+    """The error in words, and the page that has what to change, if the reader may open it."""
+    if (error := error_in(query)) is None:
+        return ()
+    lines = [ActionLine(visit.text("console.search.explain", error=error.name), f"/docs/errors#{error.anchor}")]
+    place = places.get(error.name)
+    if place is not None and admits(place.tab.rule, visit.call.caller):
+        way = " → ".join(dict.fromkeys(visit.text(one) for one in (place.tab.title, *place.beneath)))
+        lines.append(ActionLine(visit.text("console.search.mend", page=way), visit.here(place.tab.at)))
+    return lines
 
 
-async def show_asked(call: AnyCall, postern: Postern, place: ConsolePlace, actions: Sequence[ActionLine]) -> Page:
+async def show_asked(
+    call: AnyCall, postern: Postern, place: ConsolePlace, actions: Sequence[ActionLine], errors: Mapping[str, ErrorPlace]
+) -> Page:
     """What suits what somebody has typed so far: a part of a page, without its frame."""
     visit = PageVisit(call, postern)
     sought = sought_by(call.body.q)
@@ -126,7 +143,7 @@ async def show_asked(call: AnyCall, postern: Postern, place: ConsolePlace, actio
     page = shipped_pages().page(
         "console/finding/suggestions.html",
         call.language,
-        actions=[*error_lines(visit, call.body.q), *actions],
+        actions=[*error_lines(visit, call.body.q, errors), *actions],
         lines=lines,
         sought=sought,
         form_token=token_for(BROWSER, call.request, postern),

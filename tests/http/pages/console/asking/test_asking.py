@@ -8,12 +8,16 @@ from urllib.parse import urlencode
 import pytest
 
 from adapters.texts import shipped
+from core.domain.federation.explained_errors import EXPLAINED
 from core.domain.languages import CONSOLE_LANGUAGES, Language
+from core.domain.tenancy.roles import Capability
 from entrypoints.http import pages
 from entrypoints.http.description.guides import guides_in_words
 from entrypoints.http.pages.console.declaring import console as declared
+from entrypoints.http.pages.console.organization import search as organization_search
 from entrypoints.http.pages.console.organization.actions import ACTIONS
 from entrypoints.http.pages.console.pages import CONSOLE
+from entrypoints.http.pages.console.platform import search_pages as platform_search
 from tests.http.browsing import Tab
 from tests.http.pages.console.conftest import HOME, ConsoleScene
 
@@ -117,6 +121,30 @@ async def test_an_action_without_a_name_leads_to_the_list_in_which_one_chooses(c
         assert f'<a class="line" href="{where}"><bdi>{action}</bdi>' in suggested, asked
     _, suggested = await _suggested(console, "kill sessions", console.colleague())
     assert "End the sessions" not in suggested
+
+
+async def test_an_error_leads_to_its_words_and_to_the_page_that_has_what_to_change(console: ConsoleScene) -> None:
+    asked = 'oauth2: "invalid_client" "the secret s3cr3t-of-ours is wrong"'
+    tab = await console.asks(asked)
+    assert "Explain the error invalid_client" in tab.page.text
+    assert "Go to what to change: Applications → Tokens → Client secrets" in tab.page.text
+    assert {"/docs/errors#invalid-client", f"{HOME}/applications"} <= set(tab.page.links)
+    _, suggested = await _suggested(console, asked)
+    assert f'<a class="line" href="{HOME}/applications">' in suggested
+    assert "s3cr3t" not in suggested
+    # The signing keys are the installation's.
+    signature = await console.asks("Signature verification failed")
+    assert "Explain the error signature" in signature.page.text
+    assert "Go to what to change" not in signature.page.text
+    auditor = console.people.add("auditor@acme.example")
+    console.tenants.join(auditor, console.acme, console.tenants.role(console.acme, "auditor", [Capability.AUDIT_LOGS_VIEW]))
+    elsewhere = await console.asks(asked, console.browser(auditor).tab())
+    assert "Explain the error invalid_client" in elsewhere.page.text
+    assert "Go to what to change" not in elsewhere.page.text
+
+
+def test_each_error_has_a_page_in_one_of_the_consoles() -> None:
+    assert {one.name for one in EXPLAINED} == {*organization_search.ERROR_PLACES, *platform_search.ERROR_PLACES}
 
 
 async def test_what_was_typed_stands_in_no_address_and_the_answer_is_not_kept(console: ConsoleScene) -> None:
@@ -225,7 +253,7 @@ async def test_a_link_from_anywhere_fills_no_field(console: ConsoleScene) -> Non
     for _, to, value in FILLED:
         names = [name for form in (await console.at(to)).page.forms for name in form.fields if name != "form_token"]
         assert names
-        query = urlencode({name: value for name in names} | {"only_fill": "yes", "q": value})
+        query = urlencode(dict.fromkeys(names, value) | {"only_fill": "yes", "q": value})
         linked = await console.at(f"{to}?{query}")
         assert value not in linked.shown.body.decode(), to
 
