@@ -16,7 +16,7 @@ import trio
 
 from core.domain.languages import Language
 from core.frozen import Frozen
-from entrypoints.http.description.documentation import chapters_in_words
+from entrypoints.http.description.documentation import chapter_words, chapters_in_words
 from entrypoints.http.description.guides import guides_in_words
 from entrypoints.http.machinery.browsers import admits
 from entrypoints.http.machinery.callers import CallerRule
@@ -25,7 +25,7 @@ from entrypoints.http.pages import shipped_pages
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.navigation import ConsolePlace, Tab
 from entrypoints.http.pages.console.resources import Resource
-from entrypoints.settings import DECLARATIONS
+from entrypoints.settings import DECLARATIONS, Declaration
 from ports.texts import Text
 
 _OWN: Final = frozenset({"org_slug"})
@@ -353,6 +353,11 @@ def settings_of(place: ConsolePlace, text: Text) -> Iterator[KnownSubject]:
             yield subject(SubjectKind.ACTION, title, beside, at, (offered[0].caller, *above), text(f"{action.title}_words"))
 
 
+def setting_words(one: Declaration) -> str:
+    """The text key of what people call the settings of this group."""
+    return f"console.setting_words.{one.group.lower().replace(' ', '_').replace('-', '_')}"
+
+
 def _documents(place: ConsolePlace, text: Text) -> Iterator[KnownSubject]:
     if place.settings is not None:
         for one in DECLARATIONS:
@@ -363,12 +368,13 @@ def _documents(place: ConsolePlace, text: Text) -> Iterator[KnownSubject]:
                 one.group,
                 f"{place.settings.at}?q={one.name}",
                 (place.settings.rule,),
+                text(setting_words(one)),
                 also=one.name.removeprefix("POSTERN_").replace("_", " ").lower(),
                 around=one.description,
             )
     for guide in guides_in_words():
         words = text(f"console.guide_words.{guide.name.replace('-', '_')}")
         yield subject(SubjectKind.GUIDE, guide.title, text("console.search.guide"), guide.address, (), words, around=guide.about)
-    for name, title, words in chapters_in_words():
+    for name, title in chapters_in_words():
         beside = text("console.search.documentation")
-        yield subject(SubjectKind.DOCUMENTATION, title, beside, f"/docs/{name}", (), ", ".join(words.split()))
+        yield subject(SubjectKind.DOCUMENTATION, title, beside, f"/docs/{name}", (), text(chapter_words(name)))

@@ -12,12 +12,15 @@ from core.domain.federation.explained_errors import EXPLAINED
 from core.domain.languages import CONSOLE_LANGUAGES, Language
 from core.domain.tenancy.roles import Capability
 from entrypoints.http import pages
+from entrypoints.http.description.documentation import chapter_words, chapters_in_words
 from entrypoints.http.description.guides import guides_in_words
 from entrypoints.http.pages.console.declaring import console as declared
+from entrypoints.http.pages.console.finding.subjects import setting_words
 from entrypoints.http.pages.console.organization import search as organization_search
 from entrypoints.http.pages.console.organization.actions import ACTIONS
 from entrypoints.http.pages.console.pages import CONSOLE
 from entrypoints.http.pages.console.platform import search_pages as platform_search
+from entrypoints.settings import DECLARATIONS
 from tests.http.browsing import Tab
 from tests.http.pages.console.conftest import HOME, ConsoleScene
 
@@ -121,6 +124,21 @@ async def test_an_action_without_a_name_leads_to_the_list_in_which_one_chooses(c
         assert f'<a class="line" href="{where}"><bdi>{action}</bdi>' in suggested, asked
     _, suggested = await _suggested(console, "kill sessions", console.colleague())
     assert "End the sessions" not in suggested
+
+
+@pytest.mark.parametrize(
+    ("language", "asked", "where"),
+    [
+        ("de", "personenbezogene Daten", f"{HOME}/people/users"),
+        ("fr", "identité des charges", "/docs/trusted-issuers"),
+        ("es", "contenido del token", "/docs/claims"),
+        ("de", "jeton", ""),
+    ],
+)
+async def test_chapters_answer_in_the_reader_s_language(console: ConsoleScene, language: str, asked: str, where: str) -> None:
+    console.tabs.language = language
+    tab = await console.asks(asked)
+    assert shown_first(tab) == where if not where.startswith("/docs") else where in tab.page.links
 
 
 async def test_an_error_leads_to_its_words_and_to_the_page_that_has_what_to_change(console: ConsoleScene) -> None:
@@ -370,12 +388,18 @@ def test_each_resource_page_guide_and_action_has_words(language: Language) -> No
         _words(texts, f"{one.title}_words")
     for guide in guides_in_words():
         _words(texts, f"console.guide_words.{guide.name.replace('-', '_')}")
+    for name, _ in chapters_in_words():
+        _words(texts, chapter_words(name))
+    for setting in DECLARATIONS:
+        _words(texts, setting_words(setting))
     for action in ACTIONS:
         _words(texts, f"console.actions.{action.name}_words")
 
 
 @pytest.mark.parametrize("language", CONSOLE_LANGUAGES)
-def test_no_words_are_those_of_a_guide_that_is_gone(language: Language) -> None:
+def test_no_words_are_those_of_something_that_is_gone(language: Language) -> None:
     texts = shipped(language, PAGES)
+    of_documents = {*(chapter_words(name) for name, _ in chapters_in_words()), *map(setting_words, DECLARATIONS)}
+    assert {key for key in texts if key.startswith(("console.chapter_words.", "console.setting_words."))} == of_documents
     known = {f"console.guide_words.{guide.name.replace('-', '_')}" for guide in guides_in_words()}
     assert {key for key in texts if key.startswith("console.guide_words.")} == known
