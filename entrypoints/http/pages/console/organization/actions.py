@@ -105,11 +105,17 @@ def asked_in(text: str, visit: PageVisit) -> ActionAskedFor | None:
     if found is None:
         return None
     phrase, action = found
-    left_out = phrase | small
     # Of "kick out ada@example.org today", the address says who it is, whatever else is said.
     addresses = addresses_in(text) if action.about is About.PERSON else ()
-    object_ = addresses[0] if addresses else " ".join(one.raw for one in typed if not (one.words and one.words <= left_out))
+    object_ = addresses[0] if addresses else _object(typed, phrase, small)
     return ActionAskedFor(action, object_[:_LONGEST_NAME]) if object_ or action.about is About.ADDRESSES else None
+
+
+def _object(typed: Sequence[_Typed], phrase: frozenset[str], small: frozenset[str]) -> str:
+    """What is left without the phrase, and without small words around it: "the" begins no name, and "of" may stand in one."""
+    kept = [one for one in typed if not (one.words and one.words <= phrase)]
+    large = [at for at, one in enumerate(kept) if not (one.words and one.words <= small)]
+    return " ".join(one.raw for one in kept[large[0] : large[-1] + 1]) if large else ""
 
 
 @cache

@@ -225,7 +225,14 @@ async def test_the_form_that_an_action_filled_does_what_it_always_does(console: 
     assert "bob@example.net" in (await console.at("/people/invitations")).page.text
 
 
+async def _filled(console: ConsoleScene, asked: str, to: str) -> str:
+    tab = await console.asks(asked)
+    sent = await tab.send(next(number for number, one in enumerate(tab.page.forms) if one.action == f"{HOME}{to}"))
+    return sent.shown.body.decode()
+
+
 async def test_a_team_that_is_asked_for_is_a_filled_form_and_no_team(console: ConsoleScene) -> None:
+    assert 'value="Friends of Bremen"' in await _filled(console, "please create team Friends of Bremen", "/people/teams/~new")
     tab = await console.asks("create team Sales & <b>Co")
     (number,) = [number for number, one in enumerate(tab.page.forms) if one.action == f"{HOME}/people/teams/~new"]
     filled = await tab.send(number)
