@@ -82,12 +82,19 @@ class KnownSubjects(Frozen):
     """The subjects of a place in a language, and all words by which they are found."""
 
     each: tuple[KnownSubject, ...]
-    vocabulary: frozenset[str]
+    said: str
+    """Each word by which they are found, after a space."""
+    shaped: Mapping[tuple[str, int], tuple[str, ...]]
+    """The words by their first letter and length: a slip changes neither much."""
 
     @classmethod
     def of(cls, subjects: Iterable[KnownSubject]) -> "KnownSubjects":
         each = tuple(subjects)
-        return cls(each=each, vocabulary=frozenset(word for one in each for word in f"{one.own}{one.words}".split()))
+        vocabulary = sorted({word for one in each for word in f"{one.own}{one.words}".split()})
+        shaped: dict[tuple[str, int], list[str]] = {}
+        for word in vocabulary:
+            shaped.setdefault((word[0], len(word)), []).append(word)
+        return cls(each=each, said=f" {' '.join(vocabulary)}", shaped={shape: tuple(words) for shape, words in shaped.items()})
 
 
 class TypedQuestion(Frozen):
@@ -189,8 +196,8 @@ def found_among(known: KnownSubjects, asked: TypedQuestion, caller: Any) -> Sequ
     judged = _answering(known, asked, caller)
     if not judged:
         # Nobody sees a letter too many while typing.
-        asked = _mended(known, asked)
-        judged = _answering(known, asked, caller) or _nearly(known, asked, caller)
+        mended = _mended(known, asked)
+        judged = (_answering(known, mended, caller) if mended.words != asked.words else ()) or _nearly(known, mended, caller)
     return [one for _, one in sorted(judged, key=lambda pair: (-pair[0], pair[1].kind, len(pair[1].title)))]
 
 
@@ -207,21 +214,24 @@ def _nearly(known: KnownSubjects, asked: TypedQuestion, caller: Any) -> Sequence
     """What has most of what the question says. A word that few subjects have says more than one that many have, and one that none has
     ("yesterday", a name) says that nothing answers it whole.
     """
+    # By the place of the subject. Most subjects have none of the words.
+    having = [[at for at, one in enumerate(known.each) if word in one.all] for _, word in asked.words]
     most = len(known.each)
-    counts = [sum(word[1] in one.all for one in known.each) for word in asked.words]
-    weights = [log(1 + most / count) if count else log(1 + most) / 2 for count in counts]
-    whole = sum(weights)
-    if not any(counts):
-        return ()
+    weights = [log(1 + most / len(one)) if one else log(1 + most) / 2 for one in having]
+    shares: dict[int, float] = {}
+    for word, weight, places in zip(asked.words, weights, having, strict=True):
+        for at in places:
+            one = known.each[at]
+            if _has(one.own, word) or _has(one.words, word):
+                shares[at] = shares.get(at, 0) + weight
+    enough = _ENOUGH * sum(weights)
     found: list[tuple[float, KnownSubject]] = []
-    for one in known.each:
-        share = (
-            sum(weight for weight, word in zip(weights, asked.words, strict=True) if _has(one.own, word) or _has(one.words, word)) / whole
-        )
-        if share >= _ENOUGH and one.opens_for(caller):
+    for at, share in shares.items():
+        one = known.each[at]
+        if share >= enough and one.opens_for(caller):
             # Words that stand together, in the title or in one phrase, mean what they mean there.
             together = max(sum(_has(part, word) for word in asked.words) for part in (one.own, *one.phrases))
-            found.append((share + together / 100, one))
+            found.append((share / sum(weights) + together / 100, one))
     best = max((value for value, _ in found), default=0)
     return [(value, one) for value, one in found if value >= best * _NEAR_THE_BEST]
 
@@ -233,10 +243,10 @@ def _mended(known: KnownSubjects, asked: TypedQuestion) -> TypedQuestion:
 
 
 def _mended_word(known: KnownSubjects, word: str) -> str:
-    if len(word) < _SHORTEST_MENDED or any(one.startswith(_stem(word)) for one in known.vocabulary):
+    if len(word) < _SHORTEST_MENDED or f" {_stem(word)}" in known.said:
         return word
-    near = (one for one in known.vocabulary if one[0] == word[0] and abs(len(one) - len(word)) <= 1 and _slipped(one, word))
-    return min(near, key=lambda one: (abs(len(one) - len(word)), one), default=word)
+    same, shorter, longer = (known.shaped.get((word[0], len(word) + more), ()) for more in (0, -1, 1))
+    return next((one for one in (*same, *shorter, *longer) if _slipped(one, word)), word)
 
 
 def _slipped(one: str, other: str) -> bool:
