@@ -84,6 +84,8 @@ class KnownSubjects(Frozen):
     each: tuple[KnownSubject, ...]
     said: str
     """Each word by which they are found, after a space."""
+    named: Mapping[str, tuple[KnownSubject, ...]]
+    """The subjects by what they are called, squashed."""
     shaped: Mapping[tuple[str, int], tuple[str, ...]]
     """The words by their first letter and length: a slip changes neither much."""
 
@@ -94,7 +96,16 @@ class KnownSubjects(Frozen):
         shaped: dict[tuple[str, int], list[str]] = {}
         for word in vocabulary:
             shaped.setdefault((word[0], len(word)), []).append(word)
-        return cls(each=each, said=f" {' '.join(vocabulary)}", shaped={shape: tuple(words) for shape, words in shaped.items()})
+        named: dict[str, list[KnownSubject]] = {}
+        for one in each:
+            for called in one.called | one.also_called:
+                named.setdefault(called, []).append(one)
+        return cls(
+            named={called: tuple(some) for called, some in named.items()},
+            each=each,
+            said=f" {' '.join(vocabulary)}",
+            shaped={shape: tuple(words) for shape, words in shaped.items()},
+        )
 
 
 class TypedQuestion(Frozen):
@@ -202,12 +213,12 @@ def found_among(known: KnownSubjects, asked: TypedQuestion, caller: Any) -> Sequ
 
 
 def _answering(known: KnownSubjects, asked: TypedQuestion, caller: Any) -> Sequence[tuple[float, KnownSubject]]:
-    subjects: Iterable[KnownSubject] = known.each
-    if len(asked.words) == 1:
-        # Most questions are one word, and most subjects do not have it.
-        ((_, word),) = asked.words
-        subjects = [one for one in subjects if word in one.all or asked.squashed in one.called or asked.squashed in one.also_called]
-    return [(value, one) for one in subjects if (value := worth(asked, one)) and one.opens_for(caller)]
+    # Most subjects lack one of the words. A few are called what was typed without its spaces.
+    subjects: Sequence[KnownSubject] = known.each
+    for _, word in asked.words:
+        subjects = [one for one in subjects if word in one.all]
+    named = [one for one in known.named.get(asked.squashed, ()) if one not in subjects]
+    return [(value, one) for one in (*subjects, *named) if (value := worth(asked, one)) and one.opens_for(caller)]
 
 
 def _nearly(known: KnownSubjects, asked: TypedQuestion, caller: Any) -> Sequence[tuple[float, KnownSubject]]:
