@@ -21,6 +21,7 @@ from core.frozen import Frozen
 from entrypoints.http.description.guides import by_folder, guide_name, guides
 from entrypoints.http.description.openapi import WAYS, example_of
 from entrypoints.http.pages import Pages
+from ports.texts import Text
 
 Json = dict[str, Any]
 
@@ -251,58 +252,75 @@ _TITLES: Final = {
     "sign-in-domains": "Sign-in domains",
     "user-keys": "Keys of users",
 }
-# What people call it who do not know our word for it. The search finds a topic by these, too.
-_ALSO_CALLED: Final[Mapping[str, str]] = {
-    "account": "profile me password language",
-    "analytics": "statistics charts usage",
-    "api-keys": "credentials tokens service",
-    "audit": "history changes who did log",
-    "billing": "payment checkout invoice stripe buy",
-    "directory-runs": "synchronize sync ldap active directory people groups deprovision offboard",
-    "claims": "token contents attributes mapping",
-    "configuration": "terraform infrastructure as code gitops yaml export",
-    "provider-certificates": "saml signing rollover expiry",
-    "connections": "sso single sign-on enterprise identity provider okta entra google",
-    "devices": "sessions browsers where signed in",
-    "end-users": "customers people users block delete",
-    "fields": "profile attributes custom data",
-    "installation": "jobs workers server settings health",
-    "installation-texts": "wording translation approve mails pages",
-    "invitations": "invite add people colleague mail",
-    "keys": "jwks public keys verify tokens",
-    "management-keys": "machine automation api credentials personal access token",
-    "members": "people users colleagues add remove owner transfer",
-    "mfa": "two factor 2fa totp authenticator backup codes",
-    "oauth": "oidc login authorize token refresh introspect logout device",
-    "operations": "health metrics status version prometheus grafana monitoring alerts",
-    "organizations": "tenants workspaces companies customers create",
-    "passkeys": "webauthn fido passwordless",
-    "plans": "prices subscription tiers",
-    "platform": "superuser administrator impersonate approve suspend",
-    "privacy": "gdpr export delete forget erase personal data",
-    "registration": "sign up signup create account verify mail reset forgot password",
-    "resource-servers": "audience api scopes mcp",
-    "risk": "suspicious sign-in conditional access block country anomaly",
-    "rights": "permissions roles authorization rbac assign",
-    "roles": "permissions authorization rbac",
-    "saml": "single sign-on service provider metadata",
-    "scim": "provisioning directory sync okta entra",
-    "service-interface": "backend server check permission",
-    "services": "applications apps clients client secret redirect uri rotate",
-    "settings": "branding logo colour texts wording footer translation smtp mail server custom domain",
-    "proposals": "assistant mcp agent approval change request",
-    "setup-links": "onboarding admin portal customer",
-    "provisioning": "people there outwards outbound scim systems of applications plan stop send connection",
-    "signals": "shared signals ssf caep risc security events session revoked",
-    "siem": "splunk log forwarding stream",
-    "hooks": "actions extensibility custom check before sign-in callback deny synchronous",
-    "sign-in": "login log in sign out logout session refresh",
-    "sign-in-domains": "home realm discovery mail domain join",
-    "teams": "groups",
-    "trusted-issuers": "workload identity federation github actions kubernetes",
-    "user-keys": "developer tokens customers api",
-    "webhooks": "events callbacks notifications deliveries replay",
+CHAPTERS: Final = (
+    "account",
+    "analytics",
+    "api-keys",
+    "audit",
+    "billing",
+    "directory-runs",
+    "claims",
+    "configuration",
+    "provider-certificates",
+    "connections",
+    "devices",
+    "end-users",
+    "fields",
+    "installation",
+    "installation-texts",
+    "invitations",
+    "keys",
+    "management-keys",
+    "members",
+    "mfa",
+    "oauth",
+    "operations",
+    "organizations",
+    "passkeys",
+    "plans",
+    "platform",
+    "privacy",
+    "registration",
+    "resource-servers",
+    "risk",
+    "rights",
+    "roles",
+    "saml",
+    "scim",
+    "service-interface",
+    "services",
+    "settings",
+    "proposals",
+    "setup-links",
+    "provisioning",
+    "signals",
+    "siem",
+    "hooks",
+    "sign-in",
+    "sign-in-domains",
+    "teams",
+    "trusted-issuers",
+    "user-keys",
+    "webhooks",
+)
+"""By their names in addresses. What people call each stands in the texts of the console's search, in its languages."""
+EXPLAINED_IN: Final[Mapping[str, str]] = {
+    "redirect_uri": "services",
+    "pkce": "oauth",
+    "state": "oauth",
+    "nonce": "oauth",
+    "issuer": "oauth",
+    "audience": "resource-servers",
+    "clock": "operations",
+    "signature": "keys",
+    "invalid_client": "services",
+    "unauthorized_client": "oauth",
+    "invalid_scope": "oauth",
+    "access_denied": "end-users",
+    "login_required": "oauth",
+    "invalid_grant": "oauth",
 }
+"""The chapter about what an error is about. Who reads `/docs/errors` may be of any organization, so no page of a console is led to."""
 # The guide of `docs/guides` that begins with the topic.
 _GUIDES: Final[Mapping[str, str]] = {
     "api-keys": "service-interface",
@@ -350,7 +368,7 @@ def rendered(pages: Pages, document: Json) -> Documentation:
     base_url = document["servers"][0]["url"]
     schemas = document["components"]["schemas"]
     all_guides = guides()
-    chapters = _chapters(document, base_url)
+    chapters = _chapters(document, base_url, pages.text(DEFAULT))
     everywhere = {"version": document["info"]["version"], "chapters": chapters, "guides": all_guides, **_WORDS}
     contents = pages.page(
         "documentation/contents.html",
@@ -390,7 +408,16 @@ def rendered(pages: Pages, document: Json) -> Documentation:
 
 def explaining(pages: Pages, frame: Mapping[str, Any], found: Sequence[ExplainedError] | None = None, problem: str = "") -> bytes:
     """The page that explains an error. `found` is None before anybody has pasted one."""
-    return pages.page("documentation/errors.html", DEFAULT, errors=EXPLAINED, longest=LONGEST_ERROR, found=found, problem=problem, **frame)
+    chapters = {one: (f"/docs/{name}", _title(name)) for one, name in EXPLAINED_IN.items()}
+    return pages.page(
+        *("documentation/errors.html", DEFAULT),
+        errors=EXPLAINED,
+        longest=LONGEST_ERROR,
+        found=found,
+        problem=problem,
+        explained_in=chapters,
+        **frame,
+    )
 
 
 def _sign_in_example(base_url: str) -> str:
@@ -400,7 +427,7 @@ def _sign_in_example(base_url: str) -> str:
     return curl("post", f"{base_url}/api/auth/login", {"security": [], "requestBody": body})
 
 
-def _chapters(document: Json, base_url: str) -> Sequence[Json]:
+def _chapters(document: Json, base_url: str, text: Text) -> Sequence[Json]:
     """The tags, each with its endpoints; an endpoint also has its method, its path, and a command that calls it."""
     operations = [
         {
@@ -417,7 +444,7 @@ def _chapters(document: Json, base_url: str) -> Sequence[Json]:
         {
             **tag,
             "title": _title(tag["name"]),
-            "also_called": _ALSO_CALLED.get(tag["name"], ""),
+            "also_called": text(chapter_words(tag["name"])),
             "guide": guide_name(_GUIDES.get(tag["name"], "")),
             "operations": [one for one in operations if one["tags"][0] == tag["name"]],
         }
@@ -429,9 +456,14 @@ def _title(tag: str) -> str:
     return _TITLES.get(tag) or tag.replace("-", " ").capitalize()
 
 
-def chapters_in_words() -> Sequence[tuple[str, str, str]]:
-    """The name, the title and the words of each chapter that says what people call it."""
-    return [(name, _title(name), words) for name, words in _ALSO_CALLED.items()]
+def chapter_words(name: str) -> str:
+    """The text key of what people call the chapter."""
+    return f"console.chapter_words.{name.replace('-', '_')}"
+
+
+def chapters_in_words() -> Sequence[tuple[str, str]]:
+    """The name and the title of each chapter."""
+    return [(name, _title(name)) for name in CHAPTERS]
 
 
 def _filled_in(path: str, operation: Json) -> str:

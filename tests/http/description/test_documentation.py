@@ -217,7 +217,7 @@ async def test_every_topic_is_found_by_other_words_than_ours(lonely_client: Clie
     titles = dict(re.findall(r'<a href="/docs/([^"#/]+)">([^<]+)</a>', body))
     for name, words in topics:
         assert words.startswith(titles[name])
-        assert not words.endswith((". ", " ")), f"{name} has no other words: add some to _ALSO_CALLED"
+        assert not words.endswith((". ", " ")), f"{name} has no other words: add some to the search's texts"
 
 
 async def test_an_endpoint_shows_its_call_in_three_ways(lonely_client: Client) -> None:

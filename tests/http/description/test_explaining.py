@@ -2,6 +2,8 @@
 
 import pytest
 
+from core.domain.federation.explained_errors import EXPLAINED
+from entrypoints.http.description.documentation import EXPLAINED_IN
 from tests.http.browsing import Tabs
 from tests.http.client import Client
 
@@ -30,6 +32,17 @@ async def test_the_page_lists_all_errors_and_takes_nothing_from_its_address(clie
     assert 'id="redirect-uri"' in body
     assert 'id="explained"' not in body
     assert "/docs/errors" in (await client.request("GET", "/docs")).body.decode()
+
+
+async def test_each_error_leads_to_its_chapter(client: Client) -> None:
+    """A new error without a chapter fails here."""
+    assert set(EXPLAINED_IN) == {one.name for one in EXPLAINED}
+    body = (await client.request("GET", "/docs/errors")).body.decode()
+    for error, chapter in EXPLAINED_IN.items():
+        assert f'<dd><a href="/docs/{chapter}">' in body, error
+        assert (await client.request("GET", f"/docs/{chapter}")).status == 200, chapter
+    _, found = await _paste(client, "invalid_client")
+    assert '<a href="/docs/services">' in found.partition('id="explained"')[2].partition("</section>")[0]
 
 
 @pytest.mark.parametrize(("text", "status"), [("a" * 17_000, 413), ("a" * 1_000_000, 413), ("a" * 16_000, 200), ("", 200)])

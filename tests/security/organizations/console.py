@@ -33,7 +33,7 @@ _NAMED: Final[Mapping[str, str]] = {
 _OF_PLATFORM: Final[Mapping[str, str]] = {"key_id": "management_keys", "entry_id": "audit_entries", "budget_id": "mail_budgets"}
 # How the addresses of files end.
 FILES: Final = ("/~export", "/~csv", "/~lines")
-# Queries without which a page has little to show.
+# Queries without which a page has little to show. A link fills the field of the search, and looks for nothing (`test_asking.py` asks).
 QUERIES: Final[Mapping[str, str]] = {f"{OF_ORGANIZATION}/search": "?q=b"}
 # Pages whose use case asks for more than the rule of their endpoint.
 STRICTER: Final[Mapping[str, Capability]] = {f"{OF_ORGANIZATION}/people/{{user_id}}/fields": Capability.MEMBERS_MANAGE}

@@ -44,7 +44,7 @@ _OF_END_USER: Final = "GET /ui/o/{org_slug}/people/users/{user_id}"
 NOT_SHOWN: Final[Mapping[str, str]] = {
     # tests/http/pages/console/events presses these.
     **{f"POST /ui/o/{{org_slug}}/events/hooks/{act}": "the hook of the walk has no secret" for act in ("count", "try")},
-    "POST /ui/o/{org_slug}/search": "it stands in the frame of each page (tests/http/pages/console/asking)",
+    "POST /ui/o/{org_slug}/search": "it stands in the frame of each page (`test_asking.py`)",
     "POST /ui/o/{org_slug}/search/suggestions": "the script of the search sends it, while somebody types",
     # tests/http/pages/console/applications/test_first_sign_in.py presses it.
     "POST /ui/o/{org_slug}/applications/{service_slug}/first-sign-in/address": "nobody of the walk waits, and nothing was refused",

@@ -30,7 +30,7 @@ from entrypoints.http.machinery.callers import CallerRule
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.endpoints import Endpoint, Handler, parameters
 from entrypoints.http.machinery.limits import PAGE_LOADS, PAGE_STEPS
-from entrypoints.http.pages.console.navigation import PagePosition, SubjectPage
+from entrypoints.http.pages.console.navigation import PagePosition, SubjectPage, UnnamedAction
 from entrypoints.http.pages.console.visit import Page, PageVisit
 from entrypoints.http.pages.declaring import WITH_SUGGESTIONS, page
 from entrypoints.http.routes.configuration.kinds import ObjectKind
@@ -125,6 +125,7 @@ class Console:
         self.resources: list[Resource] = []
         """All of which pages were made, so that a search finds them by their words."""
         self.subjects: list[SubjectPage] = []
+        self.unnamed_actions: list[UnnamedAction] = []
         self._things: list[_ThingName] = []
 
     def name(self, at: str, find: Callable[[PageVisit], Awaitable[str]], *, beneath: str = "") -> None:

@@ -73,6 +73,16 @@ class SubjectPage(NamedTuple):
     position: "PagePosition"
 
 
+class UnnamedAction(NamedTuple):
+    """What one can do with a person or an application, before anybody has said with which."""
+
+    title: str
+    """A text key, with `{called}`. The words stand beside it, with `_words` at the end of the key."""
+    at: str
+    """The template of the page that does it."""
+    position: "PagePosition"
+
+
 class PagePosition(Frozen):
     """The position of a page: its place, entry and tab. A record below the entry, such as an application, may have tabs of its own."""
 

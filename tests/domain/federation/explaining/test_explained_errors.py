@@ -81,6 +81,17 @@ PRINTED: Final = (
     ),
     ("go-oidc", 'oidc: expected audience "board" got ["shop"]', "audience"),
     ("go-oidc", "oidc: token is expired (Token Expiry: 2026-11-29 04:00:00 +0000 UTC)", "clock"),
+    (
+        "go-oidc",
+        "oidc: current time 2026-11-29 04:00:00 +0000 UTC before the nbf (not before) time: 2026-11-29 05:00:00 +0000 UTC",
+        "clock",
+    ),
+    ("go-oidc", 'oidc: id token signed with unsupported algorithm, expected ["RS256"] got "ES256"', "signature"),
+    (
+        "go-oidc",
+        'oidc: issuer did not match the issuer returned by provider, expected "https://id.example.org/" got "https://id.example.org"',
+        "issuer",
+    ),
     ("go-oidc", "failed to verify signature: failed to verify id token signature", "signature"),
     (
         "Spring Security",
@@ -88,6 +99,20 @@ PRINTED: Final = (
         "state",
     ),
     ("Spring Security", "[invalid_nonce] ", "nonce"),
+    ("Spring Security", "[invalid_state_parameter] ", "state"),
+    (
+        "Spring Security",
+        "[invalid_id_token] An error occurred while attempting to decode the Jwt: Signed JWT rejected: Invalid signature",
+        "signature",
+    ),
+    ("joserfc", "joserfc.errors.InvalidClaimError: invalid_claim: Error claim: 'aud'", "audience"),
+    ("omniauth-auth0", "Nonce (nonce) claim value mismatch in the ID token; expected (a), found (b)", "nonce"),
+    ("Auth.js", "[next-auth][error][OAUTH_CALLBACK_ERROR] PKCE code_verifier value could not be parsed.", "pkce"),
+    (
+        "openid-client",
+        "OperationProcessingError: error when selecting a JWT verification key, multiple applicable keys found",
+        "signature",
+    ),
     (
         "Spring Security",
         "JwtException: Signed JWT rejected: Another algorithm expected, or no matching key(s) found",

@@ -7,7 +7,7 @@ log. A link with `?q=` only fills the field: somebody else may have written the 
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from core.domain.federation.explained_errors import ExplainedError, explained_in
 from core.domain.platform.searches import LONGEST_TEXT, ThingKind
@@ -15,11 +15,19 @@ from core.frozen import Frozen
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.accepts import Form
 from entrypoints.http.machinery.answers import Answer
-from entrypoints.http.machinery.browsers import BROWSER, BoundForm, token_for
+from entrypoints.http.machinery.browsers import BROWSER, BoundForm, admits, token_for
 from entrypoints.http.machinery.limits import SUGGESTIONS
 from entrypoints.http.pages import shipped_pages
-from entrypoints.http.pages.console.finding.subjects import SUBJECTS, KnownSubject, SubjectKind, found_among, question_of
-from entrypoints.http.pages.console.navigation import ConsolePlace, PagePosition, address
+from entrypoints.http.pages.console.finding.subjects import (
+    SUBJECTS,
+    KnownSubject,
+    SubjectKind,
+    TypedQuestion,
+    found_among,
+    has_whole,
+    question_of,
+)
+from entrypoints.http.pages.console.navigation import ConsolePlace, PagePosition, Tab, address
 from entrypoints.http.pages.console.visit import AnyCall, Head, Page, PageVisit
 
 SHOWN: Final = 10
@@ -63,6 +71,14 @@ class ActionLine(Frozen):
     """What the form of that page is filled with. It goes there by a form with the token, and never in the address."""
 
 
+class ErrorPlace(NamedTuple):
+    """Where one changes what an error is about: a page of the place, and what stands there beneath the record that one chooses."""
+
+    tab: Tab
+    beneath: tuple[str, ...] = ()
+    """Text keys."""
+
+
 def sought_by(query: str) -> str:
     """The text to look for. A longer one than any search takes is cut."""
     return query.strip()[:LONGEST_TEXT].strip()
@@ -84,8 +100,11 @@ def _line(one: Any, place: str, path: Mapping[str, str]) -> FoundLine:
 
 async def subjects_for(visit: PageVisit, place: ConsolePlace, sought: str) -> Sequence[KnownSubject]:
     """What the text asks for among what needs no look into the database, and the reader may open. What answers best comes first."""
-    question = question_of(sought, visit.text("console.search.small_words"))
-    return found_among(await SUBJECTS.of(place, visit.call.language), question, visit.call.caller)
+    return found_among(await SUBJECTS.of(place, visit.call.language), _question(visit, sought), visit.call.caller)
+
+
+def _question(visit: PageVisit, sought: str) -> TypedQuestion:
+    return question_of(sought, visit.text("console.search.small_words"))
 
 
 def lines_of(visit: PageVisit, subjects: Iterable[KnownSubject]) -> Sequence[FoundLine]:
@@ -102,12 +121,21 @@ def error_in(query: str) -> ExplainedError | None:
     return next(iter(explained_in(query[:_LONGEST_ERROR])), None)
 
 
-def error_lines(visit: PageVisit, query: str) -> Sequence[ActionLine]:
-    error = error_in(query)
-    return () if error is None else (ActionLine(visit.text("console.search.explain", error=error.name), f"/docs/errors#{error.anchor}"),)
+def error_lines(visit: PageVisit, query: str, places: Mapping[str, ErrorPlace]) -> Sequence[ActionLine]:
+    """The error in words, and the page that has what to change, if the reader may open it."""
+    if (error := error_in(query)) is None:
+        return ()
+    lines = [ActionLine(visit.text("console.search.explain", error=error.name), f"/docs/errors#{error.anchor}")]
+    place = places.get(error.name)
+    if place is not None and admits(place.tab.rule, visit.call.caller):
+        way = " → ".join(dict.fromkeys(visit.text(one) for one in (place.tab.title, *place.beneath)))
+        lines.append(ActionLine(visit.text("console.search.mend", page=way), visit.here(place.tab.at)))
+    return lines
 
 
-async def show_asked(call: AnyCall, postern: Postern, place: ConsolePlace, actions: Sequence[ActionLine]) -> Page:
+async def show_asked(
+    call: AnyCall, postern: Postern, place: ConsolePlace, actions: Sequence[ActionLine], errors: Mapping[str, ErrorPlace]
+) -> Page:
     """What suits what somebody has typed so far: a part of a page, without its frame."""
     visit = PageVisit(call, postern)
     sought = sought_by(call.body.q)
@@ -115,7 +143,7 @@ async def show_asked(call: AnyCall, postern: Postern, place: ConsolePlace, actio
     page = shipped_pages().page(
         "console/finding/suggestions.html",
         call.language,
-        actions=[*error_lines(visit, call.body.q), *actions],
+        actions=[*error_lines(visit, call.body.q, errors), *actions],
         lines=lines,
         sought=sought,
         form_token=token_for(BROWSER, call.request, postern),
@@ -148,7 +176,9 @@ async def show_found(
             # Whoever asks for nginx comes for its guide, and pages that name it among others come after.
             parts.reverse()
         first, second = parts
-        found = [one for one in (first, *groups, second) if one.lines]
+        # Of "ada", the person called so comes before pages with "adaptive" among their words.
+        begins_only = bool(subjects) and not has_whole(_question(visit, sought), subjects[0])
+        found = [one for one in ((*groups, first, second) if begins_only else (first, *groups, second)) if one.lines]
     page = visit.show(
         "finding/found.html",
         position,
@@ -170,6 +200,6 @@ async def _all_pages(visit: PageVisit, place: ConsolePlace) -> Sequence[FoundLin
     """All pages of the place that the reader may open."""
     return [
         FoundLine(one.title, one.beside, visit.here(one.at))
-        for one in await SUBJECTS.of(place, visit.call.language)
+        for one in (await SUBJECTS.of(place, visit.call.language)).each
         if one.kind is SubjectKind.PAGE and one.opens_for(visit.call.caller)
     ]

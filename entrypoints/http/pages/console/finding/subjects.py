@@ -9,13 +9,14 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import IntEnum
+from math import log
 from typing import Any, Final
 
 import trio
 
 from core.domain.languages import Language
 from core.frozen import Frozen
-from entrypoints.http.description.documentation import chapters_in_words
+from entrypoints.http.description.documentation import chapter_words, chapters_in_words
 from entrypoints.http.description.guides import guides_in_words
 from entrypoints.http.machinery.browsers import admits
 from entrypoints.http.machinery.callers import CallerRule
@@ -24,14 +25,20 @@ from entrypoints.http.pages import shipped_pages
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.navigation import ConsolePlace, Tab
 from entrypoints.http.pages.console.resources import Resource
-from entrypoints.settings import DECLARATIONS
+from entrypoints.settings import DECLARATIONS, Declaration
 from ports.texts import Text
 
 _OWN: Final = frozenset({"org_slug"})
 _NO_LETTER: Final = re.compile(r"[^\w]+|_")
 _INNER_HYPHEN: Final = re.compile(r"(?<=\w)-(?=\w)")
 _ENDINGS: Final = re.compile(r"(?:ations?|ing|ers?|ed|es|en|s|e)$")
+_ADDRESS: Final = re.compile(r"\S+@\S+")
 _SHORTEST_STEM: Final = 4
+_SHORTEST_MENDED: Final = 5
+"""Of shorter words, one letter makes another word."""
+_ENOUGH: Final = 0.5
+"""The share of a question that an answer must have."""
+_NEAR_THE_BEST: Final = 0.7
 _MOST_WORDS: Final = 12
 """Of a question. Whoever pastes more has pasted something else."""
 
@@ -71,6 +78,36 @@ class KnownSubject(Frozen):
         return all(admits(rule, caller) for rule in self.rules)
 
 
+class KnownSubjects(Frozen):
+    """The subjects of a place in a language, and all words by which they are found."""
+
+    each: tuple[KnownSubject, ...]
+    said: str
+    """Each word by which they are found, after a space."""
+    named: Mapping[str, tuple[KnownSubject, ...]]
+    """The subjects by what they are called, squashed."""
+    shaped: Mapping[tuple[str, int], tuple[str, ...]]
+    """The words by their first letter and length: a slip changes neither much."""
+
+    @classmethod
+    def of(cls, subjects: Iterable[KnownSubject]) -> "KnownSubjects":
+        each = tuple(subjects)
+        vocabulary = sorted({word for one in each for word in f"{one.own}{one.words}".split()})
+        shaped: dict[tuple[str, int], list[str]] = {}
+        for word in vocabulary:
+            shaped.setdefault((word[0], len(word)), []).append(word)
+        named: dict[str, list[KnownSubject]] = {}
+        for one in each:
+            for called in one.called | one.also_called:
+                named.setdefault(called, []).append(one)
+        return cls(
+            named={called: tuple(some) for called, some in named.items()},
+            each=each,
+            said=f" {' '.join(vocabulary)}",
+            shaped={shape: tuple(words) for shape, words in shaped.items()},
+        )
+
+
 class TypedQuestion(Frozen):
     """What somebody typed, as the subjects are compared with it."""
 
@@ -98,10 +135,15 @@ def _words_in(text: str) -> str:
 
 
 def question_of(text: str, small_words: str) -> TypedQuestion:
-    words = plain_words(text).split()[:_MOST_WORDS]
+    # Of "offboard ada@example.org", the address says nothing about pages.
+    words = plain_words(_ADDRESS.sub(" ", text)).split()[:_MOST_WORDS]
     small = frozenset(small_words.split())
     kept = [one for one in words if one not in small] or words
-    return TypedQuestion(_squashed(text), tuple((f" {one}", f" {_stem(one)}" if len(one) > 1 else f" {one} ") for one in kept))
+    return TypedQuestion(_squashed(text), tuple(map(_sought, kept)))
+
+
+def _sought(word: str) -> tuple[str, str]:
+    return f" {word}", f" {_stem(word)}" if len(word) > 1 else f" {word} "
 
 
 def _stem(word: str) -> str:
@@ -135,50 +177,111 @@ def _has(words: str, one: tuple[str, str]) -> bool:
 
 
 def worth(asked: TypedQuestion, one: KnownSubject) -> float:  # noqa: PLR0911 - one line a rank, from the best to the worst
-    """How well the subject answers. 0 if it does not. Below 1, it has some of the words only."""
-    if asked.squashed in one.called:
+    """How well the subject answers. 0 if it lacks some of the words."""
+    if asked.squashed in one.called and one.kind is not SubjectKind.BENEATH:
         return 100
-    if asked.squashed in one.also_called:
+    # What stands beneath a record that nobody has named is no better than a page that has this among its words.
+    if asked.squashed in one.also_called or asked.squashed in one.called:
         return 90
-    said = [word for word in asked.words if word[1] in one.all]
-    if 2 * len(said) <= len(asked.words):
+    if not all(word[1] in one.all for word in asked.words):
         return 0
-    own = [word for word in said if _has(one.own, word)]
+    own = [word for word in asked.words if _has(one.own, word)]
     if len(own) == len(asked.words):
         return 80 if one.own.startswith(asked.words[0]) else 70
     if any(all(_has(phrase, word) for word in asked.words) for phrase in one.phrases):
         return 60
-    known = [word for word in said if word in own or _has(one.words, word)]
-    if len(known) == len(asked.words):
+    if all(word in own or _has(one.words, word) for word in asked.words):
         return 50
-    if own and len(said) == len(asked.words):
-        return 30
-    return len(known) / (len(asked.words) + 1) if 2 * len(known) > len(asked.words) else 0
+    return 30 if own else 0
 
 
-def found_among(subjects: Iterable[KnownSubject], asked: TypedQuestion, caller: Any) -> Sequence[KnownSubject]:
+def has_whole(asked: TypedQuestion, one: KnownSubject) -> bool:
+    """Whether the subject has each word of the question, and not merely one that begins so."""
+    return all(f"{word} " in one.all for word, _ in asked.words)
+
+
+def found_among(known: KnownSubjects, asked: TypedQuestion, caller: Any) -> Sequence[KnownSubject]:
     """What answers best comes first. What has some of the words only is said if nothing has all of them."""
-    if not asked.squashed:
+    if not asked.squashed or not asked.words:
         return ()
-    if len(asked.words) == 1:
-        # Most questions are one word, and most subjects do not have it.
-        ((_, word),) = asked.words
-        subjects = [one for one in subjects if word in one.all or asked.squashed in one.called or asked.squashed in one.also_called]
-    judged = [(value, one) for one in subjects if (value := worth(asked, one)) and one.opens_for(caller)]
-    if any(value >= 1 for value, _ in judged):
-        judged = [(value, one) for value, one in judged if value >= 1]
+    judged = _answering(known, asked, caller)
+    if not judged:
+        # Nobody sees a letter too many while typing.
+        mended = _mended(known, asked)
+        judged = (_answering(known, mended, caller) if mended.words != asked.words else ()) or _nearly(known, mended, caller)
     return [one for _, one in sorted(judged, key=lambda pair: (-pair[0], pair[1].kind, len(pair[1].title)))]
+
+
+def _answering(known: KnownSubjects, asked: TypedQuestion, caller: Any) -> Sequence[tuple[float, KnownSubject]]:
+    # Most subjects lack one of the words. A few are called what was typed without its spaces.
+    subjects: Sequence[KnownSubject] = known.each
+    for _, word in asked.words:
+        subjects = [one for one in subjects if word in one.all]
+    named = [one for one in known.named.get(asked.squashed, ()) if one not in subjects]
+    return [(value, one) for one in (*subjects, *named) if (value := worth(asked, one)) and one.opens_for(caller)]
+
+
+def _nearly(known: KnownSubjects, asked: TypedQuestion, caller: Any) -> Sequence[tuple[float, KnownSubject]]:
+    """What has most of what the question says. A word that few subjects have says more than one that many have, and one that none has
+    ("yesterday", a name) says that nothing answers it whole.
+    """
+    # By the place of the subject. Most subjects have none of the words.
+    having = [[at for at, one in enumerate(known.each) if word in one.all] for _, word in asked.words]
+    most = len(known.each)
+    weights = [log(1 + most / len(one)) if one else log(1 + most) / 2 for one in having]
+    shares: dict[int, float] = {}
+    for word, weight, places in zip(asked.words, weights, having, strict=True):
+        for at in places:
+            one = known.each[at]
+            if _has(one.own, word) or _has(one.words, word):
+                shares[at] = shares.get(at, 0) + weight
+    enough = _ENOUGH * sum(weights)
+    found: list[tuple[float, KnownSubject]] = []
+    for at, share in shares.items():
+        one = known.each[at]
+        if share >= enough and one.opens_for(caller):
+            # Words that stand together, in the title or in one phrase, mean what they mean there.
+            together = max(sum(_has(part, word) for word in asked.words) for part in (one.own, *one.phrases))
+            found.append((share / sum(weights) + together / 100, one))
+    best = max((value for value, _ in found), default=0)
+    return [(value, one) for value, one in found if value >= best * _NEAR_THE_BEST]
+
+
+def _mended(known: KnownSubjects, asked: TypedQuestion) -> TypedQuestion:
+    """The question with words that nobody has as words that differ by one slip: a letter too many, too few, another, or two exchanged."""
+    words = [_mended_word(known, word[1:]) for word, _ in asked.words]
+    return TypedQuestion("".join(words), tuple(map(_sought, words)))
+
+
+def _mended_word(known: KnownSubjects, word: str) -> str:
+    if len(word) < _SHORTEST_MENDED or f" {_stem(word)}" in known.said:
+        return word
+    same, shorter, longer = (known.shaped.get((word[0], len(word) + more), ()) for more in (0, -1, 1))
+    return next((one for one in (*same, *shorter, *longer) if _slipped(one, word)), word)
+
+
+def _slipped(one: str, other: str) -> bool:
+    """Whether one slip makes the other word of the one. Their lengths differ by one at most."""
+    if len(one) == len(other):
+        differ = [at for at in range(len(one)) if one[at] != other[at]]
+        return len(differ) == 1 or (len(differ) == 2 and _exchanged(one, other, *differ))
+    short, long = sorted((one, other), key=len)
+    return any(long[:at] + long[at + 1 :] == short for at in range(len(long)))
+
+
+def _exchanged(one: str, other: str, first: int, second: int) -> bool:
+    return second == first + 1 and one[first] == other[second] and one[second] == other[first]
 
 
 class Subjects:
     """The subjects of each place, by the language. They are the same for as long as the process runs."""
 
     def __init__(self) -> None:
-        self._made: dict[tuple[str, Language], Sequence[KnownSubject]] = {}
+        self._made: dict[tuple[str, Language], KnownSubjects] = {}
         self._making = trio.Lock()
         self._limiter = trio.CapacityLimiter(1)
 
-    async def of(self, place: ConsolePlace, language: Language) -> Sequence[KnownSubject]:
+    async def of(self, place: ConsolePlace, language: Language) -> KnownSubjects:
         key = (place.search, language)
         if key not in self._made:
             async with self._making:
@@ -190,9 +293,9 @@ class Subjects:
 SUBJECTS: Final = Subjects()
 
 
-def _made(place: ConsolePlace, language: Language) -> Sequence[KnownSubject]:
+def _made(place: ConsolePlace, language: Language) -> KnownSubjects:
     text = shipped_pages().text(language)
-    return [*pages_of(place, text), *resources_of(place, text), *settings_of(place, text), *_documents(place, text)]
+    return KnownSubjects.of([*pages_of(place, text), *resources_of(place, text), *settings_of(place, text), *_documents(place, text)])
 
 
 def pages_of(place: ConsolePlace, text: Text) -> Iterator[KnownSubject]:
@@ -263,6 +366,17 @@ def settings_of(place: ConsolePlace, text: Text) -> Iterator[KnownSubject]:
             kind = SubjectKind.SETTING if at == one.at else SubjectKind.BENEATH
             beside = text(one.position.entry.label)
             yield subject(kind, text(one.title), beside, at, (one.rule, *above), text(f"{one.title}_words"))
+    for action in console.unnamed_actions:
+        if action.position.place is place and (offered := console.offers.get(f"GET {action.at}")):
+            # Whose it is, one chooses in the list.
+            at, above = _reached(action.at, at_tabs)
+            title, beside = text(action.title, called="…"), text(action.position.tab.label)
+            yield subject(SubjectKind.ACTION, title, beside, at, (offered[0].caller, *above), text(f"{action.title}_words"))
+
+
+def setting_words(one: Declaration) -> str:
+    """The text key of what people call the settings of this group."""
+    return f"console.setting_words.{one.group.lower().replace(' ', '_').replace('-', '_')}"
 
 
 def _documents(place: ConsolePlace, text: Text) -> Iterator[KnownSubject]:
@@ -275,12 +389,13 @@ def _documents(place: ConsolePlace, text: Text) -> Iterator[KnownSubject]:
                 one.group,
                 f"{place.settings.at}?q={one.name}",
                 (place.settings.rule,),
+                text(setting_words(one)),
                 also=one.name.removeprefix("POSTERN_").replace("_", " ").lower(),
                 around=one.description,
             )
     for guide in guides_in_words():
         words = text(f"console.guide_words.{guide.name.replace('-', '_')}")
         yield subject(SubjectKind.GUIDE, guide.title, text("console.search.guide"), guide.address, (), words, around=guide.about)
-    for name, title, words in chapters_in_words():
+    for name, title in chapters_in_words():
         beside = text("console.search.documentation")
-        yield subject(SubjectKind.DOCUMENTATION, title, beside, f"/docs/{name}", (), ", ".join(words.split()))
+        yield subject(SubjectKind.DOCUMENTATION, title, beside, f"/docs/{name}", (), text(chapter_words(name)))

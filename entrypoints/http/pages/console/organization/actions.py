@@ -13,11 +13,12 @@ from typing import Any, Final, NamedTuple
 from core.domain.languages import Language
 from core.frozen import Frozen
 from entrypoints.http.pages import shipped_pages
-from entrypoints.http.pages.console.declaring import offers
+from entrypoints.http.pages.console.declaring import console, offers
 from entrypoints.http.pages.console.finding import ActionLine, FoundLine
 from entrypoints.http.pages.console.finding.subjects import plain_words
+from entrypoints.http.pages.console.navigation import UnnamedAction
 from entrypoints.http.pages.console.organization import applications
-from entrypoints.http.pages.console.organization.organization_tabs import DIRECTORIES, PEOPLE
+from entrypoints.http.pages.console.organization.organization_tabs import DIRECTORIES, MEMBERS_TAB, PEOPLE, PEOPLE_ENTRY, position
 from entrypoints.http.pages.console.visit import PageVisit
 
 MOST_ACTIONS: Final = 3
@@ -25,6 +26,7 @@ MOST_ACTIONS: Final = 3
 MOST_INVITED: Final = 50
 _LONGEST_NAME: Final = 100
 _MOST_WORDS: Final = 400
+_DOMAIN: Final = re.compile(r"[\w-]{1,63}(?:\.[\w-]{1,63})+")
 _ADDRESS: Final = re.compile(r"[^\s,;:<>()\[\]\"“”„«»]{1,64}@[^\s,;:<>()\[\]\"“”„«»@]{1,255}")
 # Telephones write other apostrophes than keyboards.
 _APOSTROPHES: Final = str.maketrans(dict.fromkeys("\u2018\u2019\u00b4`", "'"))
@@ -42,6 +44,8 @@ class About(StrEnum):
     """Addresses of mailboxes. They fill the form."""
     NAME = "name"
     """A name that nobody has looked for, since the thing is yet to be made. It fills the form."""
+    DOMAIN = "domain"
+    """The name of a domain, likewise. Other words are none."""
 
 
 class AskedAction(Frozen):
@@ -60,11 +64,12 @@ _ONE: Final = applications.ONE
 ACTIONS: Final = (
     AskedAction("invite", About.ADDRESSES, f"{PEOPLE}/invitations/~new", field="emails"),
     AskedAction("new_team", About.NAME, f"{PEOPLE}/teams/~new", field="name"),
-    AskedAction("new_domain", About.NAME, f"{DIRECTORIES}/domains/~new", field="domain"),
+    AskedAction("new_domain", About.DOMAIN, f"{DIRECTORIES}/domains/~new", field="domain"),
     AskedAction("new_secret", About.APPLICATION, f"{applications.SECRETS}/~new"),
     AskedAction("end_sessions", About.PERSON, f"{PEOPLE}/{{user_id}}/end-sessions", f"{PEOPLE}/users/{{user_id}}/end"),
     AskedAction("lock", About.PERSON, f"{PEOPLE}/{{user_id}}/lock", f"{PEOPLE}/users/{{user_id}}/lock"),
     AskedAction("remove", About.PERSON, f"{PEOPLE}/{{user_id}}/remove"),
+    AskedAction("role", About.PERSON, f"{PEOPLE}/{{user_id}}/role"),
     AskedAction("remove_factor", About.PERSON, f"{PEOPLE}/{{user_id}}/second-factor"),
     AskedAction("why", About.PERSON, f"{PEOPLE}/{{user_id}}/why", f"{PEOPLE}/users/{{user_id}}/why"),
     AskedAction("why", About.PERSON, f"{PEOPLE}/{{user_id}}", f"{PEOPLE}/users/{{user_id}}"),
@@ -72,6 +77,12 @@ ACTIONS: Final = (
     AskedAction("who_opens", About.APPLICATION, f"{_ONE}/who"),
     AskedAction("delete_application", About.APPLICATION, f"{_ONE}/settings/end"),
 )
+# Questions about a person or an application have pages of their own, which their words find.
+_QUESTIONS: Final = frozenset({"why", "opens", "who_opens"})
+for _one in ACTIONS:
+    if _one.name not in _QUESTIONS and _one.about in {About.PERSON, About.APPLICATION}:
+        _position = position(PEOPLE_ENTRY, MEMBERS_TAB) if _one.about is About.PERSON else applications.LIST_POSITION
+        console.unnamed_actions.append(UnnamedAction(f"console.actions.{_one.name}", _one.at, _position))
 
 
 class ActionAskedFor(NamedTuple):
@@ -94,9 +105,17 @@ def asked_in(text: str, visit: PageVisit) -> ActionAskedFor | None:
     if found is None:
         return None
     phrase, action = found
-    left_out = phrase | small
-    object_ = " ".join(one.raw for one in typed if not (one.words and one.words <= left_out))
+    # Of "kick out ada@example.org today", the address says who it is, whatever else is said.
+    addresses = addresses_in(text) if action.about is About.PERSON else ()
+    object_ = addresses[0] if addresses else _object(typed, phrase, small)
     return ActionAskedFor(action, object_[:_LONGEST_NAME]) if object_ or action.about is About.ADDRESSES else None
+
+
+def _object(typed: Sequence[_Typed], phrase: frozenset[str], small: frozenset[str]) -> str:
+    """What is left without the phrase, and without small words around it: "the" begins no name, and "of" may stand in one."""
+    kept = [one for one in typed if not (one.words and one.words <= phrase)]
+    large = [at for at, one in enumerate(kept) if not (one.words and one.words <= small)]
+    return " ".join(one.raw for one in kept[large[0] : large[-1] + 1]) if large else ""
 
 
 @cache
@@ -134,11 +153,21 @@ def filling(visit: PageVisit, asked: ActionAskedFor | None, text: str) -> Sequen
     """The action that fills a form with what was typed. It needs no look into the database."""
     if asked is None or not asked.action.field or not _opens(visit, asked.action.at):
         return ()
-    value = "\n".join(addresses_in(text)) if asked.action.about is About.ADDRESSES else asked.object
+    value = _value_of(asked, text)
     if not value:
         return ()
     called = value.replace("\n", ", ")
     return (ActionLine(_label(visit, asked.action, called), visit.here(asked.action.at), ((asked.action.field, value),)),)
+
+
+def _value_of(asked: ActionAskedFor, text: str) -> str:
+    match asked.action.about:
+        case About.ADDRESSES:
+            return "\n".join(addresses_in(text))
+        case About.DOMAIN:
+            return next((one for one in asked.object.split() if _DOMAIN.fullmatch(one)), "")
+        case _:
+            return asked.object
 
 
 def of_people(

@@ -19,6 +19,7 @@ from entrypoints.http.pages.console.finding import (
     SUGGESTING,
     TYPED,
     AskedForm,
+    ErrorPlace,
     FoundLine,
     LinesOfKind,
     error_lines,
@@ -31,6 +32,8 @@ from entrypoints.http.pages.console.organization import applications
 from entrypoints.http.pages.console.organization.actions import asked_in, filling, of_applications, of_people
 from entrypoints.http.pages.console.organization.organization_tabs import (
     APIS,
+    APIS_TAB,
+    APPLICATIONS_TAB,
     DIRECTORIES,
     EVENTS,
     KEYS,
@@ -41,6 +44,7 @@ from entrypoints.http.pages.console.organization.organization_tabs import (
     SEARCH,
     SETTINGS,
     SETUP_LINKS,
+    SIGN_INS_TAB,
     position,
 )
 from entrypoints.http.pages.console.organization.people.members import called
@@ -71,6 +75,25 @@ _PLACES: Final[Mapping[ThingKind, str]] = {
     ThingKind.SIEM: f"{EVENTS}/siem",
     ThingKind.MANAGEMENT_KEY: f"{KEYS}/{{id}}",
 }
+# Nobody has said which application the error came from.
+_AT_SIGN_IN: Final = ErrorPlace(APPLICATIONS_TAB, ("console.tab.signing_in",))
+_AT_TOKENS: Final = ErrorPlace(APPLICATIONS_TAB, ("console.tab.tokens",))
+_AT_REFUSALS: Final = ErrorPlace(APPLICATIONS_TAB, ("console.tab.signing_in", "console.refusals.title"))
+ERROR_PLACES: Final[Mapping[str, ErrorPlace]] = {
+    "redirect_uri": _AT_SIGN_IN,
+    "pkce": _AT_REFUSALS,
+    "state": _AT_REFUSALS,
+    "nonce": _AT_REFUSALS,
+    "issuer": ErrorPlace(APPLICATIONS_TAB, ("console.tab.overview",)),
+    "audience": _AT_TOKENS,
+    "invalid_client": ErrorPlace(APPLICATIONS_TAB, ("console.tab.tokens", "console.client_secrets.title")),
+    "unauthorized_client": _AT_SIGN_IN,
+    "invalid_scope": ErrorPlace(APIS_TAB),
+    "access_denied": ErrorPlace(SIGN_INS_TAB),
+    "login_required": _AT_REFUSALS,
+    "invalid_grant": _AT_REFUSALS,
+}
+"""The clock and the signing keys are the installation's."""
 _LISTS: Final = (
     (list_members, "console.search.all_members", PEOPLE),
     (list_end_users, "console.search.all_end_users", f"{PEOPLE}/users"),
@@ -106,7 +129,7 @@ async def ask_organization(call: Call[AskedForm, None, OrganizationPath, Member]
     # Of "end ada's sessions", Ada is looked for.
     wanted = sought_by(asked.object) if asked is not None and asked.object else sought
     groups: list[LinesOfKind] = []
-    actions = [*error_lines(visit, call.body.q), *filling(visit, asked, call.body.q)]
+    actions = [*error_lines(visit, call.body.q, ERROR_PLACES), *filling(visit, asked, call.body.q)]
     if wanted and call.caller.organization_is_active:
         people = await _by_id(visit, wanted) or await _people(visit, wanted)
         things = (await visit.ask(search_things, query={"q": wanted})).things
@@ -123,7 +146,7 @@ async def ask_organization(call: Call[AskedForm, None, OrganizationPath, Member]
 async def suggest_in_organization(call: Call[AskedForm, None, OrganizationPath, Member], postern: Postern) -> Page:
     """Suggest pages and actions to somebody who types"""
     visit = PageVisit(call, postern)
-    return await show_asked(call, postern, ORGANIZATION, filling(visit, asked_in(call.body.q, visit), call.body.q))
+    return await show_asked(call, postern, ORGANIZATION, filling(visit, asked_in(call.body.q, visit), call.body.q), ERROR_PLACES)
 
 
 async def _by_id(visit: PageVisit, sought: str) -> _People | None:

@@ -14,6 +14,7 @@ from entrypoints.http.pages.console.finding import (
     SUGGESTING,
     TYPED,
     AskedForm,
+    ErrorPlace,
     FoundLine,
     LinesOfKind,
     error_lines,
@@ -26,6 +27,7 @@ from entrypoints.http.pages.console.navigation import address
 from entrypoints.http.pages.console.platform.people import ONE
 from entrypoints.http.pages.console.platform.platform_tabs import (
     FIELDS,
+    HEALTH_TAB,
     KEYS,
     ORGANIZATIONS,
     OVERVIEW_ENTRY,
@@ -33,6 +35,7 @@ from entrypoints.http.pages.console.platform.platform_tabs import (
     PEOPLE,
     PLATFORM,
     SEARCH,
+    SIGNING_KEYS_TAB,
     TIERS,
     position,
 )
@@ -48,6 +51,10 @@ _PLACES: Final[Mapping[ThingKind, str]] = {
     ThingKind.FIELD: f"{FIELDS}/{{slug}}",
     ThingKind.MANAGEMENT_KEY: f"{KEYS}/{{id}}",
 }
+
+
+ERROR_PLACES: Final[Mapping[str, ErrorPlace]] = {"clock": ErrorPlace(HEALTH_TAB), "signature": ErrorPlace(SIGNING_KEYS_TAB)}
+"""What an organization changes stands in its own console."""
 
 
 class SoughtInPlatform(msgspec.Struct, frozen=True):
@@ -73,12 +80,12 @@ async def _ask(call: AnyCall, postern: Postern) -> Page:
         groups = [*([LinesOfKind("console.search.people", lines)] if lines else ()), *groups_of(found.things, _PLACES, visit.path)]
         complete = people.complete and found.complete
     lists = (("console.search.all_people", PEOPLE),)
-    actions = error_lines(visit, call.body.q)
+    actions = error_lines(visit, call.body.q, ERROR_PLACES)
     return await show_found(visit, _POSITION, sought, groups, actions=actions, complete=complete, lists=lists)
 
 
 async def _suggest(call: AnyCall, postern: Postern) -> Page:
-    return await show_asked(call, postern, PLATFORM, ())
+    return await show_asked(call, postern, PLATFORM, (), ERROR_PLACES)
 
 
 def _person(sought: str) -> Mapping[str, Any]:

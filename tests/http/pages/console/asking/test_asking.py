@@ -3,20 +3,29 @@
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
+from urllib.parse import urlencode
 
 import pytest
 
 from adapters.texts import shipped
+from core.domain.federation.explained_errors import EXPLAINED
 from core.domain.languages import CONSOLE_LANGUAGES, Language
+from core.domain.tenancy.roles import Capability
 from entrypoints.http import pages
+from entrypoints.http.description.documentation import chapter_words, chapters_in_words
 from entrypoints.http.description.guides import guides_in_words
 from entrypoints.http.pages.console.declaring import console as declared
+from entrypoints.http.pages.console.finding.subjects import setting_words
+from entrypoints.http.pages.console.organization import search as organization_search
 from entrypoints.http.pages.console.organization.actions import ACTIONS
 from entrypoints.http.pages.console.pages import CONSOLE
+from entrypoints.http.pages.console.platform import search_pages as platform_search
+from entrypoints.settings import DECLARATIONS
 from tests.http.browsing import Tab
 from tests.http.pages.console.conftest import HOME, ConsoleScene
 
 SEARCH: Final = f"{HOME}/search"
+PASSWORD: Final = "a long and quiet afternoon"
 PAGES: Final = Path(pages.__file__).parent
 # What a newcomer typed, of which the search found five, and the page where each belongs.
 NEWCOMER: Final = (
@@ -26,7 +35,7 @@ NEWCOMER: Final = (
     ("session limits", f"{HOME}/sign-in"),
     ("nginx", "/docs/guides/proxies-nginx"),
     ("consent", f"{HOME}/applications"),
-    ("logo", f"{HOME}/applications"),
+    ("logo", f"{HOME}/settings/looks"),
     ("ciba", f"{HOME}/sign-in"),
     ("backup", "/docs/guides/point-in-time-recovery"),
     ("ldap", f"{HOME}/directories"),
@@ -58,6 +67,102 @@ async def test_the_words_of_a_newcomer_lead_to_the_right_place_first(console: Co
     why = await console.asks("why can ada not sign in")
     assert any(f"/people/{console.ada.user}" in one for one in why.page.links)
     assert "See why" in why.page.text
+
+
+# As somebody wrote down who had seen neither the code nor the words, and the page where each belongs.
+EVERYDAY: Final = (
+    ("callback url", f"{HOME}/applications"),
+    ("who logged in yesterday", f"{HOME}/sign-ins"),
+    ("lost phone", f"{HOME}/people"),
+    ("okta migration", "/docs/guides/from-other-systems"),
+    ("splunk", f"{HOME}/events/siem"),
+    ("active direcotry", f"{HOME}/directories"),
+    ("change logo", f"{HOME}/settings/looks"),
+    ("idle timeout", f"{HOME}/sign-in"),
+    ("gdpr erase", f"{HOME}/people/users"),
+    ("nginx auth_request", "/docs/guides/proxies-nginx"),
+    ("smtp", f"{HOME}/settings/mail-server"),
+    ("login with google", f"{HOME}/directories"),
+    ("block russia", f"{HOME}/sign-in/risk"),
+    ("new hire", f"{HOME}/people/invitations"),
+    ("idp metadata xml", f"{HOME}/applications"),
+    ("upgrade plan customers", f"{HOME}/applications"),
+    ("service account", f"{HOME}/keys"),
+    ("yubikey", f"{HOME}/sign-in"),
+    ("verify domain dns txt", f"{HOME}/directories/domains"),
+    ("impossible travel", f"{HOME}/sign-in/risk"),
+    ("download user list csv", f"{HOME}/people"),
+    ("push users to slack", f"{HOME}/applications"),
+    ("post-login action", f"{HOME}/events/hooks"),
+)
+
+
+async def test_everyday_words_lead_to_the_right_place_first(console: ConsoleScene) -> None:
+    wrong = [(sought, first) for sought, where in EVERYDAY if (first := shown_first(await console.asks(sought))) != where]
+    assert wrong == []
+
+
+@pytest.mark.parametrize("slip", ["webhok", "webhoook", "wbehook", "wabhook"])
+async def test_a_slip_of_the_fingers_is_mended_and_a_short_word_is_not(console: ConsoleScene, slip: str) -> None:
+    assert shown_first(await console.asks(slip)) == f"{HOME}/events"
+    assert shown_first(await console.asks("smpt")) == ""
+
+
+async def test_an_answer_that_lacks_half_of_the_question_is_none(console: ConsoleScene) -> None:
+    for asked in ("zoe", "zoe quux", "webhook quux zoe fnord blurb"):
+        assert shown_first(await console.asks(asked)) == "", asked
+
+
+async def test_an_action_without_a_name_leads_to_the_list_in_which_one_chooses(console: ConsoleScene) -> None:
+    for asked, action, where in (
+        ("reset 2fa", "Turn off the second factor of …", f"{HOME}/people"),
+        ("kill sessions", "End the sessions of …", f"{HOME}/people"),
+        ("promote", "Change the role of …", f"{HOME}/people"),
+        ("rotate secret", "Make a new client secret for …", f"{HOME}/applications"),
+    ):
+        _, suggested = await _suggested(console, asked)
+        assert f'<a class="line" href="{where}"><bdi>{action}</bdi>' in suggested, asked
+    _, suggested = await _suggested(console, "kill sessions", console.colleague())
+    assert "End the sessions" not in suggested
+
+
+@pytest.mark.parametrize(
+    ("language", "asked", "where"),
+    [
+        ("de", "personenbezogene Daten", f"{HOME}/people/users"),
+        ("fr", "identité des charges", "/docs/trusted-issuers"),
+        ("es", "contenido del token", "/docs/claims"),
+        ("de", "jeton", ""),
+    ],
+)
+async def test_chapters_answer_in_the_reader_s_language(console: ConsoleScene, language: str, asked: str, where: str) -> None:
+    console.tabs.language = language
+    tab = await console.asks(asked)
+    assert shown_first(tab) == where if not where.startswith("/docs") else where in tab.page.links
+
+
+async def test_an_error_leads_to_its_words_and_to_the_page_that_has_what_to_change(console: ConsoleScene) -> None:
+    asked = 'oauth2: "invalid_client" "the secret s3cr3t-of-ours is wrong"'
+    tab = await console.asks(asked)
+    assert "Explain the error invalid_client" in tab.page.text
+    assert "Go to what to change: Applications → Tokens → Client secrets" in tab.page.text
+    assert {"/docs/errors#invalid-client", f"{HOME}/applications"} <= set(tab.page.links)
+    _, suggested = await _suggested(console, asked)
+    assert f'<a class="line" href="{HOME}/applications">' in suggested
+    assert "s3cr3t" not in suggested
+    # The signing keys are the installation's.
+    signature = await console.asks("Signature verification failed")
+    assert "Explain the error signature" in signature.page.text
+    assert "Go to what to change" not in signature.page.text
+    auditor = console.people.add("auditor@acme.example")
+    console.tenants.join(auditor, console.acme, console.tenants.role(console.acme, "auditor", [Capability.AUDIT_LOGS_VIEW]))
+    elsewhere = await console.asks(asked, console.browser(auditor).tab())
+    assert "Explain the error invalid_client" in elsewhere.page.text
+    assert "Go to what to change" not in elsewhere.page.text
+
+
+def test_each_error_has_a_page_in_one_of_the_consoles() -> None:
+    assert {one.name for one in EXPLAINED} == {*organization_search.ERROR_PLACES, *platform_search.ERROR_PLACES}
 
 
 async def test_what_was_typed_stands_in_no_address_and_the_answer_is_not_kept(console: ConsoleScene) -> None:
@@ -120,12 +225,92 @@ async def test_the_form_that_an_action_filled_does_what_it_always_does(console: 
     assert "bob@example.net" in (await console.at("/people/invitations")).page.text
 
 
+async def _filled(console: ConsoleScene, asked: str, to: str) -> str:
+    tab = await console.asks(asked)
+    sent = await tab.send(next(number for number, one in enumerate(tab.page.forms) if one.action == f"{HOME}{to}"))
+    return sent.shown.body.decode()
+
+
 async def test_a_team_that_is_asked_for_is_a_filled_form_and_no_team(console: ConsoleScene) -> None:
+    assert 'value="Friends of Bremen"' in await _filled(console, "please create team Friends of Bremen", "/people/teams/~new")
     tab = await console.asks("create team Sales & <b>Co")
     (number,) = [number for number, one in enumerate(tab.page.forms) if one.action == f"{HOME}/people/teams/~new"]
     filled = await tab.send(number)
     assert 'value="Sales &amp; &lt;b&gt;Co"' in filled.shown.body.decode()
     assert "Sales" not in (await console.at("/people/teams")).page.text
+
+
+async def test_a_domain_that_is_asked_for_is_a_filled_form_and_other_words_are_no_domain(console: ConsoleScene) -> None:
+    to = f"{HOME}/directories/domains/~new"
+    tab = await console.asks("add domain mail.acme.example please")
+    filled = await tab.send(next(number for number, one in enumerate(tab.page.forms) if one.action == to))
+    assert filled.status == 200
+    assert 'value="mail.acme.example"' in filled.shown.body.decode()
+    assert "mail.acme.example" not in (await console.at("/directories/domains")).page.text
+    tab = await console.asks("verify domain dns txt")
+    assert to not in [one.action for one in tab.page.forms]
+
+
+FILLED: Final = (
+    ("invite eve@evil.example", "/people/invitations/~new", "eve@evil.example"),
+    ("create team Evilteam", "/people/teams/~new", "Evilteam"),
+    ("add domain evil.example", "/directories/domains/~new", "evil.example"),
+)
+
+
+async def test_a_form_that_a_fresh_proof_comes_before_is_empty_afterwards(console: ConsoleScene) -> None:
+    """What was typed is kept nowhere while somebody proves who they are."""
+    to, value = f"{HOME}/directories/domains/~new", "evil.example"
+    await console.has_password(PASSWORD)
+    console.tab = tab = await console.asks(f"add domain {value}")
+    console.grow_old()
+    console.tab = tab = await tab.send(next(number for number, one in enumerate(tab.page.forms) if one.action == to))
+    assert tab.place.startswith("/ui/prove?")
+    assert value not in tab.place
+    assert value not in tab.shown.body.decode()
+    await console.send(password=PASSWORD)
+    assert (console.tab.place, console.tab.status) == (to, 200)
+    assert console.tab.page.inputs["domain"].get("value", "") == ""
+    assert value not in console.tab.shown.body.decode()
+
+
+async def test_a_link_from_anywhere_fills_no_field(console: ConsoleScene) -> None:
+    for _, to, value in FILLED:
+        names = [name for form in (await console.at(to)).page.forms for name in form.fields if name != "form_token"]
+        assert names
+        query = urlencode(dict.fromkeys(names, value) | {"only_fill": "yes", "q": value})
+        linked = await console.at(f"{to}?{query}")
+        assert value not in linked.shown.body.decode(), to
+
+
+async def test_what_was_typed_is_in_no_log_entry_metric_or_header(console: ConsoleScene) -> None:
+    """Also not what an action filled a form with, and not what a person was looked for by."""
+    typed = ("Zanzibar", "zanzibar@typed.example", "zanzibar.typed.example")
+    for text in ("Zanzibar", "invite zanzibar@typed.example", "add domain zanzibar.typed.example", "create team Zanzibar", "lock zanzibar"):
+        tab = await console.asks(text)
+        answers = [tab.shown, await console.tabs.request("POST", f"{SEARCH}/suggestions", {"form_token": _token(tab), "q": text})]
+        for answer in answers:
+            assert answer.status == 200
+            assert answer.header("cache-control") == "no-store", text
+        for number, form in enumerate(tab.page.forms):
+            if "only_fill" in form.fields:
+                filled = await tab.send(number)
+                assert filled.status == 200
+                answers.append(filled.shown)
+                await console.asks(text)
+        for answer in answers:
+            assert not [one for one in typed if one.casefold() in repr(answer.headers).casefold()], text
+    metrics = (await console.client.get("/metrics")).body.decode()
+    stored = [str(row) for table in ("audit_entries", "events", "jobs") for row in console.people.rows(f"select * from {table}")]
+    for place in (repr(console.log.entries), *stored, metrics):
+        assert "zanzibar" not in place.casefold()
+    assert console.log.events("request")
+
+
+def _token(tab: Tab) -> str:
+    token = next(one.fields["form_token"] for one in tab.page.forms if one.action == SEARCH)
+    assert isinstance(token, str)
+    return token
 
 
 async def test_actions_lead_to_the_pages_of_what_they_name(console: ConsoleScene) -> None:
@@ -137,6 +322,8 @@ async def test_actions_lead_to_the_pages_of_what_they_name(console: ConsoleScene
         ("End mary\u2019s sessions!", f"{HOME}/people/{mary.user}/end-sessions"),
         ("remove mary", f"{HOME}/people/{mary.user}/remove"),
         ("lock mary@acme.example", f"{HOME}/people/{mary.user}/lock"),
+        ("please kick out mary@acme.example before lunch", f"{HOME}/people/{mary.user}/end-sessions"),
+        ("make mary admin", f"{HOME}/people/{mary.user}/role"),
     ):
         assert where in (await console.asks(asked)).page.links, asked
     member = await console.asks("remove mary", console.colleague())
@@ -208,12 +395,18 @@ def test_each_resource_page_guide_and_action_has_words(language: Language) -> No
         _words(texts, f"{one.title}_words")
     for guide in guides_in_words():
         _words(texts, f"console.guide_words.{guide.name.replace('-', '_')}")
+    for name, _ in chapters_in_words():
+        _words(texts, chapter_words(name))
+    for setting in DECLARATIONS:
+        _words(texts, setting_words(setting))
     for action in ACTIONS:
         _words(texts, f"console.actions.{action.name}_words")
 
 
 @pytest.mark.parametrize("language", CONSOLE_LANGUAGES)
-def test_no_words_are_those_of_a_guide_that_is_gone(language: Language) -> None:
+def test_no_words_are_those_of_something_that_is_gone(language: Language) -> None:
     texts = shipped(language, PAGES)
+    of_documents = {*(chapter_words(name) for name, _ in chapters_in_words()), *map(setting_words, DECLARATIONS)}
+    assert {key for key in texts if key.startswith(("console.chapter_words.", "console.setting_words."))} == of_documents
     known = {f"console.guide_words.{guide.name.replace('-', '_')}" for guide in guides_in_words()}
     assert {key for key in texts if key.startswith("console.guide_words.")} == known
