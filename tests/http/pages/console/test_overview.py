@@ -53,8 +53,8 @@ async def test_the_search_finds_people_applications_and_teams_by_name_address_an
         assert tab.status == 200
         assert place in tab.page.links
     assert f"/ui/o/acme/people/{mary.user}" in (await console.asks(str(mary.user))).page.links
-    tab = await console.asks("<b>nobody")
-    assert "Nothing that you may open here answers “<b>nobody”" in tab.page.text
+    tab = await console.asks("<b>quux")
+    assert "Nothing that you may open here answers “<b>quux”" in tab.page.text
     # Another organization's people are not found.
     other = console.people.add("zoe@globex.example")
     console.tenants.join(other, console.tenants.add("globex"))

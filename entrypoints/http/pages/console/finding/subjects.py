@@ -225,6 +225,8 @@ def _nearly(known: KnownSubjects, asked: TypedQuestion, caller: Any) -> Sequence
     """What has most of what the question says. A word that few subjects have says more than one that many have, and one that none has
     ("yesterday", a name) says that nothing answers it whole.
     """
+    # A letter alone says nothing of what somebody means.
+    asked = TypedQuestion(asked.squashed, tuple(word for word in asked.words if len(word[0]) > len(" x")))
     # By the place of the subject. Most subjects have none of the words.
     having = [[at for at, one in enumerate(known.each) if word in one.all] for _, word in asked.words]
     most = len(known.each)
