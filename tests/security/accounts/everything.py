@@ -44,6 +44,7 @@ STAYS: Final[Mapping[str, str]] = {
     **dict.fromkeys(("audit_entries", "audit_log", "audit_personal", "events", "login_events", "mfa_events", "impersonations"), _RECORD),
     **dict.fromkeys(("logout_notices", "former_addresses", "imported_people", "privacy_requests"), _RECORD),
     "terms_acceptances": _GOES,
+    "awaited_sign_ins": "it lets nobody in: it says which refused requests a browser sent, to that browser's session alone (0233)",
     **dict.fromkeys(("guess_counts", "guess_alerts"), _RECORD),
     **dict.fromkeys(("api_keys", "client_secrets", "scim_tokens", "management_keys", "setup_links", "invitations"), _ORGANIZATIONS),
     **dict.fromkeys(("managed_objects", "proposals"), _ORGANIZATIONS),
