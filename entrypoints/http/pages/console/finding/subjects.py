@@ -127,6 +127,11 @@ class TypedQuestion(Frozen):
     telling: tuple[tuple[str, str], ...]
     """Those that say a place. "Force" and "everyone" say none."""
 
+    @property
+    def joined(self) -> str:
+        """As `squashed`, without the small words: "turn on 2FA" asks for what is called so."""
+        return "".join(word[1:] for word, _ in self.words)
+
 
 def plain_words(text: str) -> str:
     """A text without what people leave out when they type: accents, capitals, punctuation, characters that nobody sees."""
@@ -203,7 +208,7 @@ def worth(asked: TypedQuestion, one: KnownSubject) -> float:  # noqa: PLR0911 - 
     if asked.squashed in one.called and one.kind is not SubjectKind.BENEATH:
         return 100
     # What stands beneath a record that nobody has named is no better than a page that has this among its words.
-    if asked.squashed in one.also_called or asked.squashed in one.called:
+    if not {asked.squashed, asked.joined}.isdisjoint(one.also_called | one.called):
         return 90
     if not all(word[1] in one.all for word in asked.words):
         return 0

@@ -51,6 +51,7 @@ async def test_an_application_that_is_called_as_people_call_any_is_found(console
     [
         ("en", "force 2fa for everyone"),
         ("en", "please turn on 2fa for everybody"),
+        ("en", "turn on 2fa"),
         ("de", "2FA für jeden einschalten"),
         ("fr", "exiger 2FA de chacun"),
         ("es", "forzar 2FA"),
