@@ -16,7 +16,7 @@ from ports.metrics import Metrics
 log = structlog.get_logger()
 
 # "Within a minute" includes the look and the run.
-_INTERVAL: Final = 20.0
+_INTERVAL: Final = 30.0
 _PLACES: Final = 2
 # The other system has its own bounds. This is one for all of it, so that no run is under way for good.
 _LONGEST: Final = 3600.0

@@ -113,6 +113,8 @@ def _guide(framework: Framework) -> Iterator[str]:
     yield from _fenced(next(one for one in program if one.place == "run"))
     yield "## 5. See\n"
     yield f"Open <{given.opens}> and press **Sign in**. You come back from Postern, and the page greets you by name.\n"
+    yield "The page behind **Add the application**, open in the same browser for up to ten minutes, shows this first sign-in by"
+    yield "itself: the person, and the claims that the program learned. Until then it shows what went wrong.\n"
     yield "## Go on\n"
     yield "- **Keep your own data by `sub`**, the person's id. An address can change."
     yield f"- {page.onward}"

@@ -51,9 +51,9 @@ NO_HOOK: Final = "There is no hook"
 SEEN_TOGETHER: Final = "."
 """Stands between the digest of the settings and that of the report, which an owner says yes to together."""
 
-HookKeeper = Member | Caller
+HookKeeper = Member | Caller | None
 """A member, who has to be an owner of their organization; or, for the installation, whoever calls, who has to be a platform owner. Both are
-looked at once more within the transaction of each change.
+looked at once more within the transaction of each change. None: the operator of the installation, by a command.
 """
 
 
@@ -204,7 +204,8 @@ class Hooks(Frozen):
             acting, _ = await hold_members(uow, keeper)
             await require_owner(uow, acting, self.system.clock.now())
             return keeper.organization
-        await hold_office(uow, keeper)
+        if keeper is not None:
+            await hold_office(uow, keeper)
         await uow.hooks.hold_installation()
         return None
 

@@ -305,7 +305,9 @@ class Call(Generic[Body, Query, Path, Who]):
 
     @property
     def presented(self) -> Who | None:
-        """The caller, or None. For a rule that also admits requests whose header has no credentials."""
+        """The caller, or None. For a rule that also admits requests whose header has no credentials, and for what the operator's command
+        does by a document, in nobody's name.
+        """
         return self._caller
 
     @property

@@ -69,7 +69,7 @@ class Pages:
             for look, when in ((b"light", b"not all"), (b"dark", b"all")):
                 fixed = _IN_DARK.sub(b"@media " + when, self._assets[f"{sheet}.css"])
                 self._assets[f"{sheet}-{look.decode()}.css"] = fixed.replace(b"color-scheme:light dark", b"color-scheme:" + look)
-        for script in ("pages.js", "puzzle.js"):
+        for script in ("pages.js", "console.js", "puzzle.js"):
             self._assets[script] = _without_indents(self._assets[script])
         self._urls = {name: _url(name, content) for name, content in self._assets.items()}
         self.sign: Final = (_FILES / "postern.ico").read_bytes()

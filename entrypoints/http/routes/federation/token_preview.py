@@ -214,7 +214,7 @@ class AdmittedQuery(msgspec.Struct, frozen=True, kw_only=True):
 
     after: UUID | None = None
     """The `next` of the page before."""
-    limit: Annotated[int, msgspec.Meta(ge=1, le=PEOPLE_ON_A_PAGE)] = PEOPLE_ON_A_PAGE
+    limit: Annotated[int, msgspec.Meta(ge=1, le=100)] = PEOPLE_ON_A_PAGE
     """The largest number of people in the answer. A number above the maximum is refused."""
 
 

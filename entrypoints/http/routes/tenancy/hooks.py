@@ -270,7 +270,7 @@ async def set_installation_sign_in_hook(call: Call[HookBody], postern: Postern) 
 
     A new hook, and one that has changed, stands in shadow, as an organization's does. The answer has a `secret` if the hook is new.
     """
-    return _with_secret(await postern.tenancy.hooks.put(call.caller, _draft(call.body), call.actor, seen=call.body.digest))
+    return _with_secret(await postern.tenancy.hooks.put(call.presented, _draft(call.body), call.actor, seen=call.body.digest))
 
 
 @endpoint.delete(
@@ -287,7 +287,7 @@ async def remove_installation_sign_in_hook(call: Call, postern: Postern) -> NoBo
 
     Nobody is asked any more, and what the hook has said counts no more.
     """
-    await postern.tenancy.hooks.delete(call.caller, call.actor)
+    await postern.tenancy.hooks.delete(call.presented, call.actor)
     return NO_BODY
 
 
