@@ -26,6 +26,7 @@ from entrypoints.http.pages.console.finding.subjects import (
     found_among,
     has_whole,
     question_of,
+    says_an_address,
 )
 from entrypoints.http.pages.console.navigation import ConsolePlace, PagePosition, Tab, address
 from entrypoints.http.pages.console.visit import AnyCall, Head, Page, PageVisit
@@ -104,7 +105,7 @@ async def subjects_for(visit: PageVisit, place: ConsolePlace, sought: str) -> Se
 
 
 def _question(visit: PageVisit, sought: str) -> TypedQuestion:
-    return question_of(sought, visit.text("console.search.small_words"))
+    return question_of(sought, visit.text("console.search.small_words"), visit.text("console.search.placeless_words"))
 
 
 def lines_of(visit: PageVisit, subjects: Iterable[KnownSubject]) -> Sequence[FoundLine]:
@@ -176,9 +177,10 @@ async def show_found(
             # Whoever asks for nginx comes for its guide, and pages that name it among others come after.
             parts.reverse()
         first, second = parts
-        # Of "ada", the person called so comes before pages with "adaptive" among their words.
+        # Of "ada", the person called so comes before pages with "adaptive" among their words. Whoever types an address means somebody.
         begins_only = bool(subjects) and not has_whole(_question(visit, sought), subjects[0])
-        found = [one for one in ((*groups, first, second) if begins_only else (first, *groups, second)) if one.lines]
+        names_first = begins_only or says_an_address(sought)
+        found = [one for one in ((*groups, first, second) if names_first else (first, *groups, second)) if one.lines]
     page = visit.show(
         "finding/found.html",
         position,

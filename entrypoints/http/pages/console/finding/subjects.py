@@ -9,6 +9,8 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import IntEnum
+from functools import cache
+from itertools import pairwise
 from math import log
 from typing import Any, Final
 
@@ -33,12 +35,16 @@ _NO_LETTER: Final = re.compile(r"[^\w]+|_")
 _INNER_HYPHEN: Final = re.compile(r"(?<=\w)-(?=\w)")
 _ENDINGS: Final = re.compile(r"(?:ations?|ing|ers?|ed|es|en|s|e)$")
 _ADDRESS: Final = re.compile(r"\S+@\S+")
+# Telephones write other apostrophes than keyboards, and some of them count as letters.
+APOSTROPHES: Final = str.maketrans(dict.fromkeys("\u2018\u2019\u201b\u02b9\u02bc\u2032\uff07\u00b4`", "'"))
 _SHORTEST_STEM: Final = 4
 _SHORTEST_MENDED: Final = 5
 """Of shorter words, one letter makes another word."""
 _ENOUGH: Final = 0.5
 """The share of a question that an answer must have."""
 _NEAR_THE_BEST: Final = 0.7
+_NAMES_A_PRODUCT: Final = 85
+"""The rank of a guide to a product that the question names."""
 _MOST_WORDS: Final = 12
 """Of a question. Whoever pastes more has pasted something else."""
 
@@ -88,6 +94,8 @@ class KnownSubjects(Frozen):
     """The subjects by what they are called, squashed."""
     shaped: Mapping[tuple[str, int], tuple[str, ...]]
     """The words by their first letter and length: a slip changes neither much."""
+    products: frozenset[str]
+    """What only guides are called, squashed: a product that no page of the console has among its words."""
 
     @classmethod
     def of(cls, subjects: Iterable[KnownSubject]) -> "KnownSubjects":
@@ -100,7 +108,9 @@ class KnownSubjects(Frozen):
         for one in each:
             for called in one.called | one.also_called:
                 named.setdefault(called, []).append(one)
+        documents = {SubjectKind.GUIDE, SubjectKind.DOCUMENTATION}
         return cls(
+            products=frozenset(called for called, some in named.items() if {one.kind for one in some} <= documents),
             named={called: tuple(some) for called, some in named.items()},
             each=each,
             said=f" {' '.join(vocabulary)}",
@@ -114,13 +124,26 @@ class TypedQuestion(Frozen):
     squashed: str
     words: tuple[tuple[str, str], ...]
     """The beginning of each word, after a space, and of its stem."""
+    telling: tuple[tuple[str, str], ...]
+    """Those that say a place. "Force" and "everyone" say none."""
+
+    @property
+    def joined(self) -> str:
+        """As `squashed`, without the small words: "turn on 2FA" asks for what is called so."""
+        return "".join(word[1:] for word, _ in self.words)
 
 
 def plain_words(text: str) -> str:
     """A text without what people leave out when they type: accents, capitals, punctuation, characters that nobody sees."""
-    folded = unicodedata.normalize("NFKD", text.casefold().replace("ß", "ss"))
+    folded = unicodedata.normalize("NFKD", text.translate(APOSTROPHES).casefold().replace("ß", "ss"))
     kept = "".join(one for one in folded if not unicodedata.combining(one) and unicodedata.category(one) != "Cf")
     return " ".join(_NO_LETTER.sub(" ", kept).split())
+
+
+@cache
+def words_of_list(text: str) -> frozenset[str]:
+    """The words of a shipped list, as somebody types them: "où" is "ou"."""
+    return frozenset(plain_words(text).split())
 
 
 def _squashed(text: str) -> str:
@@ -134,12 +157,16 @@ def _words_in(text: str) -> str:
     return " ".join(["", plain, *joined, ""])
 
 
-def question_of(text: str, small_words: str) -> TypedQuestion:
+def question_of(text: str, small_words: str, placeless_words: str) -> TypedQuestion:
     # Of "offboard ada@example.org", the address says nothing about pages.
     words = plain_words(_ADDRESS.sub(" ", text)).split()[:_MOST_WORDS]
-    small = frozenset(small_words.split())
-    kept = [one for one in words if one not in small] or words
-    return TypedQuestion(_squashed(text), tuple(map(_sought, kept)))
+    kept = [one for one in words if one not in words_of_list(small_words)] or words
+    telling = [one for one in kept if one not in words_of_list(placeless_words)] or kept
+    return TypedQuestion(_squashed(text), tuple(map(_sought, kept)), tuple(map(_sought, telling)))
+
+
+def _of_words(words: tuple[tuple[str, str], ...]) -> TypedQuestion:
+    return TypedQuestion("".join(word[1:] for word, _ in words), words, words)
 
 
 def _sought(word: str) -> tuple[str, str]:
@@ -181,7 +208,7 @@ def worth(asked: TypedQuestion, one: KnownSubject) -> float:  # noqa: PLR0911 - 
     if asked.squashed in one.called and one.kind is not SubjectKind.BENEATH:
         return 100
     # What stands beneath a record that nobody has named is no better than a page that has this among its words.
-    if asked.squashed in one.also_called or asked.squashed in one.called:
+    if not {asked.squashed, asked.joined}.isdisjoint(one.also_called | one.called):
         return 90
     if not all(word[1] in one.all for word in asked.words):
         return 0
@@ -195,9 +222,13 @@ def worth(asked: TypedQuestion, one: KnownSubject) -> float:  # noqa: PLR0911 - 
     return 30 if own else 0
 
 
+def says_an_address(text: str) -> bool:
+    return bool(_ADDRESS.search(text))
+
+
 def has_whole(asked: TypedQuestion, one: KnownSubject) -> bool:
     """Whether the subject has each word of the question, and not merely one that begins so."""
-    return all(f"{word} " in one.all for word, _ in asked.words)
+    return all(f"{word} " in one.all for word, _ in asked.telling)
 
 
 def found_among(known: KnownSubjects, asked: TypedQuestion, caller: Any) -> Sequence[KnownSubject]:
@@ -205,6 +236,10 @@ def found_among(known: KnownSubjects, asked: TypedQuestion, caller: Any) -> Sequ
     if not asked.squashed or not asked.words:
         return ()
     judged = _answering(known, asked, caller)
+    if not judged:
+        # Some subjects have "force" or "everyone" among their words, so these are left out only where nothing has them all.
+        asked = _of_words(asked.telling)
+        judged = _answering(known, asked, caller)
     if not judged:
         # Nobody sees a letter too many while typing.
         mended = _mended(known, asked)
@@ -218,7 +253,20 @@ def _answering(known: KnownSubjects, asked: TypedQuestion, caller: Any) -> Seque
     for _, word in asked.words:
         subjects = [one for one in subjects if word in one.all]
     named = [one for one in known.named.get(asked.squashed, ()) if one not in subjects]
-    return [(value, one) for one in (*subjects, *named) if (value := worth(asked, one)) and one.opens_for(caller)]
+    answers = [(value, one) for one in (*subjects, *named) if (value := worth(asked, one)) and one.opens_for(caller)]
+    products = _products_in(known, asked)
+    # Whoever names a product comes for its guide, and pages that name the product among others come after.
+    return [(max(value, _NAMES_A_PRODUCT + value / 100) if _is_for(one, products) else value, one) for value, one in answers]
+
+
+def _products_in(known: KnownSubjects, asked: TypedQuestion) -> frozenset[str]:
+    """The products that the question names, with one word or with two."""
+    words = [word[1:] for word, _ in asked.words]
+    return known.products.intersection([*words, *map("".join, pairwise(words))])
+
+
+def _is_for(one: KnownSubject, products: frozenset[str]) -> bool:
+    return one.kind is SubjectKind.GUIDE and any(name in one.also_called and name in one.own.replace(" ", "") for name in products)
 
 
 def _nearly(known: KnownSubjects, asked: TypedQuestion, caller: Any) -> Sequence[tuple[float, KnownSubject]]:
@@ -226,7 +274,7 @@ def _nearly(known: KnownSubjects, asked: TypedQuestion, caller: Any) -> Sequence
     ("yesterday", a name) says that nothing answers it whole.
     """
     # A letter alone says nothing of what somebody means.
-    asked = TypedQuestion(asked.squashed, tuple(word for word in asked.words if len(word[0]) > len(" x")))
+    asked = _of_words(tuple(word for word in asked.words if len(word[0]) > len(" x")))
     # By the place of the subject. Most subjects have none of the words.
     having = [[at for at, one in enumerate(known.each) if word in one.all] for _, word in asked.words]
     most = len(known.each)
@@ -251,8 +299,7 @@ def _nearly(known: KnownSubjects, asked: TypedQuestion, caller: Any) -> Sequence
 
 def _mended(known: KnownSubjects, asked: TypedQuestion) -> TypedQuestion:
     """The question with words that nobody has as words that differ by one slip: a letter too many, too few, another, or two exchanged."""
-    words = [_mended_word(known, word[1:]) for word, _ in asked.words]
-    return TypedQuestion("".join(words), tuple(map(_sought, words)))
+    return _of_words(tuple(_sought(_mended_word(known, word[1:])) for word, _ in asked.words))
 
 
 def _mended_word(known: KnownSubjects, word: str) -> str:
@@ -372,8 +419,11 @@ def settings_of(place: ConsolePlace, text: Text) -> Iterator[KnownSubject]:
         if action.position.place is place and (offered := console.offers.get(f"GET {action.at}")):
             # Whose it is, one chooses in the list.
             at, above = _reached(action.at, at_tabs)
-            title, beside = text(action.title, called="…"), text(action.position.tab.label)
-            yield subject(SubjectKind.ACTION, title, beside, at, (offered[0].caller, *above), text(f"{action.title}_words"))
+            title, tab = text(action.title, called="…"), action.position.tab
+            words = text(f"{action.title}_words")
+            # Who says "client" or "colleague" for what the list has says it here, too.
+            around = text(tab.words)
+            yield subject(SubjectKind.ACTION, title, text(tab.label), at, (offered[0].caller, *above), words, around=around)
 
 
 def setting_words(one: Declaration) -> str:
@@ -397,7 +447,8 @@ def _documents(place: ConsolePlace, text: Text) -> Iterator[KnownSubject]:
             )
     for guide in guides_in_words():
         words = text(f"console.guide_words.{guide.name.replace('-', '_')}")
-        yield subject(SubjectKind.GUIDE, guide.title, text("console.search.guide"), guide.address, (), words, around=guide.about)
+        around = f"{guide.about} {text('console.search.guide_around')}"
+        yield subject(SubjectKind.GUIDE, guide.title, text("console.search.guide"), guide.address, (), words, around=around)
     for name, title in chapters_in_words():
         beside = text("console.search.documentation")
         yield subject(SubjectKind.DOCUMENTATION, title, beside, f"/docs/{name}", (), text(chapter_words(name)))

@@ -15,7 +15,7 @@ from core.frozen import Frozen
 from entrypoints.http.pages import shipped_pages
 from entrypoints.http.pages.console.declaring import console, offers
 from entrypoints.http.pages.console.finding import ActionLine, FoundLine
-from entrypoints.http.pages.console.finding.subjects import plain_words
+from entrypoints.http.pages.console.finding.subjects import APOSTROPHES, plain_words, words_of_list
 from entrypoints.http.pages.console.navigation import UnnamedAction
 from entrypoints.http.pages.console.organization import applications
 from entrypoints.http.pages.console.organization.organization_tabs import DIRECTORIES, MEMBERS_TAB, PEOPLE, PEOPLE_ENTRY, position
@@ -28,8 +28,6 @@ _LONGEST_NAME: Final = 100
 _MOST_WORDS: Final = 400
 _DOMAIN: Final = re.compile(r"[\w-]{1,63}(?:\.[\w-]{1,63})+")
 _ADDRESS: Final = re.compile(r"[^\s,;:<>()\[\]\"“”„«»]{1,64}@[^\s,;:<>()\[\]\"“”„«»@]{1,255}")
-# Telephones write other apostrophes than keyboards.
-_APOSTROPHES: Final = str.maketrans(dict.fromkeys("\u2018\u2019\u00b4`", "'"))
 _EDGES: Final = " \t\r\n?!.,;:\"'“”„«»"
 _POSSESSIVE: Final = re.compile(r"'s$")
 _ELIDED: Final = re.compile(r"^(?:[cdjlmnst]|qu)'", re.IGNORECASE)
@@ -68,6 +66,8 @@ ACTIONS: Final = (
     AskedAction("new_secret", About.APPLICATION, f"{applications.SECRETS}/~new"),
     AskedAction("end_sessions", About.PERSON, f"{PEOPLE}/{{user_id}}/end-sessions", f"{PEOPLE}/users/{{user_id}}/end"),
     AskedAction("lock", About.PERSON, f"{PEOPLE}/{{user_id}}/lock", f"{PEOPLE}/users/{{user_id}}/lock"),
+    # People say "delete" of both, and this one first: of an address, the second is meant.
+    AskedAction("delete_application", About.APPLICATION, f"{_ONE}/settings/end"),
     AskedAction("remove", About.PERSON, f"{PEOPLE}/{{user_id}}/remove"),
     AskedAction("role", About.PERSON, f"{PEOPLE}/{{user_id}}/role"),
     AskedAction("remove_factor", About.PERSON, f"{PEOPLE}/{{user_id}}/second-factor"),
@@ -75,12 +75,13 @@ ACTIONS: Final = (
     AskedAction("why", About.PERSON, f"{PEOPLE}/{{user_id}}", f"{PEOPLE}/users/{{user_id}}"),
     AskedAction("opens", About.PERSON, f"{PEOPLE}/users/{{user_id}}/opens", f"{PEOPLE}/users/{{user_id}}/opens"),
     AskedAction("who_opens", About.APPLICATION, f"{_ONE}/who"),
-    AskedAction("delete_application", About.APPLICATION, f"{_ONE}/settings/end"),
 )
+_FOUND_BY_NAME: Final = frozenset({About.PERSON, About.APPLICATION})
+_OF_ADDRESSES: Final = frozenset({About.PERSON, About.ADDRESSES})
 # Questions about a person or an application have pages of their own, which their words find.
 _QUESTIONS: Final = frozenset({"why", "opens", "who_opens"})
 for _one in ACTIONS:
-    if _one.name not in _QUESTIONS and _one.about in {About.PERSON, About.APPLICATION}:
+    if _one.name not in _QUESTIONS and _one.about in _FOUND_BY_NAME:
         _position = position(PEOPLE_ENTRY, MEMBERS_TAB) if _one.about is About.PERSON else applications.LIST_POSITION
         console.unnamed_actions.append(UnnamedAction(f"console.actions.{_one.name}", _one.at, _position))
 
@@ -98,29 +99,37 @@ class _Typed(NamedTuple):
 
 def asked_in(text: str, visit: PageVisit) -> ActionAskedFor | None:
     """The action that the text asks for, and what the text says it is about. The longest of the phrases that the text has decides."""
-    phrases, small = _known(visit.call.language)
+    phrases, small, around = _known(visit.call.language)
+    addresses = addresses_in(text)
     typed = [*_typed(text, visit.call.language)]
     said = frozenset[str]().union(*(one.words for one in typed))
-    found = next(((phrase, action) for phrase, action in phrases if phrase <= said), None)
+    # No application has an address of a mailbox, and no domain is asked for by one.
+    suits = _OF_ADDRESSES if addresses else frozenset(About)
+    found = next(((phrase, action) for phrase, action in phrases if phrase <= said and action.about in suits), None)
     if found is None:
         return None
     phrase, action = found
     # Of "kick out ada@example.org today", the address says who it is, whatever else is said.
-    addresses = addresses_in(text) if action.about is About.PERSON else ()
-    object_ = addresses[0] if addresses else _object(typed, phrase, small)
+    object_ = addresses[0] if addresses else ""
+    if not object_ and action.about in _FOUND_BY_NAME:
+        object_ = _object(typed, phrase, small | around)
+    # Some are called "App" or "Customer", and nobody has a name yet for what a form makes.
+    object_ = object_ or _object(typed, phrase, small)
     return ActionAskedFor(action, object_[:_LONGEST_NAME]) if object_ or action.about is About.ADDRESSES else None
 
 
-def _object(typed: Sequence[_Typed], phrase: frozenset[str], small: frozenset[str]) -> str:
-    """What is left without the phrase, and without small words around it: "the" begins no name, and "of" may stand in one."""
+def _object(typed: Sequence[_Typed], phrase: frozenset[str], around: frozenset[str]) -> str:
+    """What is left without the phrase, and without words around it that are no name: "the" begins none, and "of" may stand in one."""
     kept = [one for one in typed if not (one.words and one.words <= phrase)]
-    large = [at for at, one in enumerate(kept) if not (one.words and one.words <= small)]
+    large = [at for at, one in enumerate(kept) if not (one.words and one.words <= around)]
     return " ".join(one.raw for one in kept[large[0] : large[-1] + 1]) if large else ""
 
 
 @cache
-def _known(language: Language) -> tuple[Sequence[tuple[frozenset[str], AskedAction]], frozenset[str]]:
-    """The phrases of the actions whose page is declared, the longest first, and the small words of the language."""
+def _known(language: Language) -> tuple[Sequence[tuple[frozenset[str], AskedAction]], frozenset[str], frozenset[str]]:
+    """The phrases of the actions whose page is declared, the longest first, the small words of the language, and what people say around a
+    name.
+    """
     text = shipped_pages().text(language)
     phrases = [
         (frozenset(plain_words(phrase).split()), one)
@@ -128,7 +137,8 @@ def _known(language: Language) -> tuple[Sequence[tuple[frozenset[str], AskedActi
         if _declared(one.at)
         for phrase in text(f"console.actions.{one.name}_words").split(",")
     ]
-    return sorted(phrases, key=lambda one: -len(one[0])), frozenset(text("console.search.small_words").split())
+    small, around = words_of_list(text("console.search.small_words")), words_of_list(text("console.search.words_around_a_name"))
+    return sorted(phrases, key=lambda one: -len(one[0])), small, around
 
 
 def _declared(at: str) -> bool:
@@ -136,7 +146,7 @@ def _declared(at: str) -> bool:
 
 
 def _typed(text: str, language: Language) -> Iterator[_Typed]:
-    for part in text.translate(_APOSTROPHES).split()[:_MOST_WORDS]:
+    for part in text.translate(APOSTROPHES).split()[:_MOST_WORDS]:
         raw = _POSSESSIVE.sub("", part.strip(_EDGES))
         if language is Language.FRENCH:
             raw = _ELIDED.sub("", raw)
@@ -146,7 +156,8 @@ def _typed(text: str, language: Language) -> Iterator[_Typed]:
 
 
 def addresses_in(text: str) -> Sequence[str]:
-    return list(dict.fromkeys(found.strip(_EDGES) for found in _ADDRESS.findall(text)))[:MOST_INVITED]
+    found = (_POSSESSIVE.sub("", one.strip(_EDGES)) for one in _ADDRESS.findall(text.translate(APOSTROPHES)))
+    return list(dict.fromkeys(found))[:MOST_INVITED]
 
 
 def filling(visit: PageVisit, asked: ActionAskedFor | None, text: str) -> Sequence[ActionLine]:

@@ -29,7 +29,7 @@ from entrypoints.http.pages.console.finding import (
     sought_by,
 )
 from entrypoints.http.pages.console.organization import applications
-from entrypoints.http.pages.console.organization.actions import asked_in, filling, of_applications, of_people
+from entrypoints.http.pages.console.organization.actions import addresses_in, asked_in, filling, of_applications, of_people
 from entrypoints.http.pages.console.organization.organization_tabs import (
     APIS,
     APIS_TAB,
@@ -126,8 +126,9 @@ async def ask_organization(call: Call[AskedForm, None, OrganizationPath, Member]
     """Ask for people, things, pages and actions of an organization"""
     visit, sought = PageVisit(call, postern), sought_by(call.body.q)
     asked = asked_in(call.body.q, visit) if sought else None
-    # Of "end ada's sessions", Ada is looked for.
-    wanted = sought_by(asked.object) if asked is not None and asked.object else sought
+    # Of "end ada's sessions", Ada is looked for. An address says who is meant, whatever words stand around it.
+    named = asked.object if asked is not None else next(iter(addresses_in(call.body.q)), "")
+    wanted = sought_by(named) or sought
     groups: list[LinesOfKind] = []
     actions = [*error_lines(visit, call.body.q, ERROR_PLACES), *filling(visit, asked, call.body.q)]
     if wanted and call.caller.organization_is_active:
