@@ -730,6 +730,8 @@ class World:
             "signal_streams", service_id=shop, method="poll", events=["session-revoked"], status="enabled"
         )
         self._put("flows", purpose="account", service_id=shop)
+        waiting = scene.member
+        self._put("awaited_sign_ins", user_id=waiting.user, session_id=waiting.session, service_id=shop, began_at="now", ends_at="now")
         self._put("preauthentications", user_id=self.bob.user, organization_id=scene.tenant.id, service_id=shop)
         self._put(
             "oauth_states",

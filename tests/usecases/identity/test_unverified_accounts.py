@@ -215,7 +215,7 @@ async def test_a_sweep_gets_past_accounts_that_stay(postern: Postern) -> None:
 # row leaves behind is deleted there. Only members allow signals.
 GOES_ALONG = {
     *("afar_requests.user_id", "flows.user_id", "user_keys.user_id", "directory_people.user_id", "directory_run_people.user_id"),
-    *("provisioned_people.user_id", "provisioning_run_people.user_id", "signal_streams.granted_by"),
+    *("provisioned_people.user_id", "provisioning_run_people.user_id", "signal_streams.granted_by", "awaited_sign_ins.user_id"),
 }
 
 
