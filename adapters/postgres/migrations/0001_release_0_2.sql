@@ -425,7 +425,8 @@ end $$;
 create trigger platform_holds after update of is_platform_owner on users
     for each row when (new.is_platform_owner and new.origin_org_id is not null) execute function let_platform_hold();
 
--- Its end users: people who signed in to a service, or were made through it.
+-- Its end users: people who signed in to a service, or were made through it. An entry is changed at each visit: with room on the page, that
+-- touches no index.
 create table service_users (
     service_id     uuid        not null references all_services on delete cascade,
     user_id        uuid        not null references users on delete cascade,
@@ -1134,11 +1135,13 @@ create table sessions (
     -- The API, or the service, that the exchanged token was for; null: no exchange opened the session.
     exchanged_from   uuid,
     key_thumbprint   text,                               -- as RFC 7638 has it, in base64url; null: its tokens are good for whoever has them
+    -- It carries what ends it at the next sign-in, so that nobody looks the rules up.
     minutes_idle     integer,                            -- without a use for so long, it ends; null: thirty days
     most             smallint,  -- sign-ins of its person at once: their own, or in the organization; null: any number
     most_in_service  smallint,                           -- the same for its service
     let_in_by        uuid[],                             -- the organizations whose rules for risk let it in, and those that it stays out of
     kept_out_by      uuid[],
+    -- What its directory has stated. What counts, the connection says at each request.
     factor_through   uuid,                               -- the directory that stated a second factor; kept when it is gone
     factor_stated    text,                               -- by this value
     -- What hooks have said, by the name under which a hook counts and the organization: {"<counts_as>/<organization>": {"hook", "at", "no"}}.
@@ -1167,7 +1170,7 @@ begin
     new.expires_day := (new.expires_at at time zone 'UTC')::date;
     return new;
 end $$;
--- Who says the day with the time is spared the call.
+-- Who says the day with the time is spared the call (docs/decisions/0174-what-a-sign-in-writes.md).
 create trigger sessions_kept_for before insert or update of expires_at on sessions
     for each row when (new.expires_day is distinct from (new.expires_at at time zone 'UTC')::date) execute function keep_expires_day();
 
@@ -1645,7 +1648,8 @@ create table logout_notices (
     error        text,
     created_at   timestamptz not null,
     updated_at   timestamptz not null,
-    -- Of a stream that hears of the end. `session_id` is then a digest of stream and session: no signal names a session.
+    -- Of a stream that hears of the end. It waits by `tell_at`, and `next_at` stays null. `session_id` is then a digest of stream and session:
+    -- no signal names a session.
     stream_id    uuid,                                  -- no reference: nobody who signs out waits for a stream
     tell_at      timestamptz,                           -- null: told, given up, or no signal
     ended_all    boolean,                               -- no other session of the person was left at the application
@@ -2172,6 +2176,7 @@ create unique index signing_keys_one_next    on signing_keys (purpose) where sta
 -- Not valid, as in every database that came here from before: nobody has read all rows for it.
 alter table signing_keys add constraint signing_keys_purpose_check
     check (purpose in ('access', 'access_rs256', 'id', 'id_es256')) not valid;
+
 create table jobs (
     id             uuid        primary key,
     kind           text        not null,
