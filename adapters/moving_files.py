@@ -132,9 +132,15 @@ class FileReader:
         except BaseException:
             self._file.close()
             raise
-        if self.head.format != FORMAT:
+        if self.head.format > FORMAT:
             self._file.close()
             raise UnfitFile(f"The file has format {self.head.format}, and this Postern reads format {FORMAT}")
+        if self.head.format < FORMAT or not self.head.migrations:
+            self._file.close()
+            raise UnfitFile(
+                "The file does not say which migrations its columns come from: an older Postern has written it. "
+                "Bring both installations to the same release, and export again"
+            )
         self._head = sha256(first).hexdigest()
         self._found: list[FilePart] = []
         self._part: str | None = None

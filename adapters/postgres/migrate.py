@@ -32,11 +32,11 @@ from adapters.postgres.migrating.schema import (
     Edition,
     NotReplaceable,
     Replaceable,
+    WayHere,
     edition_of,
-    is_former,
     is_whole,
-    led_on,
     replaceable_of,
+    way_here,
 )
 from adapters.postgres.migrating.steps import NotAStep, Step, steps_of
 from core.frozen import Frozen
@@ -74,7 +74,15 @@ class MigrationFailed(SchemaMismatch):
 
 
 class FormerSchema(SchemaMismatch):
-    """The database has the whole schema of before the first one, so `migrate` takes it on."""
+    """The database has the whole schema of before 0.2.0, so `migrate` takes it on."""
+
+
+class OlderSchema(SchemaMismatch):
+    """The database has a schema of before 0.2.0 that is not taken on, and the message leads to the commits that bring it here."""
+
+    def __init__(self, way: WayHere) -> None:
+        super().__init__(str(way))
+        self.way = way
 
 
 class Migration(Frozen):
@@ -128,7 +136,7 @@ class MigrationPlan(Frozen):
     ahead: Sequence[AppliedMigration] = ()
     """Applied migrations of a newer Postern that this program can run beside."""
     taken_on: Migration | None = None
-    """The first migration, if `migrate` writes it down in place of those that have made a former schema."""
+    """The first migration, if `migrate` writes it down in place of those that have made the schema of before 0.2.0."""
     edition: Edition | None = None
     """Of the views and functions that are there. None: what the migrations have made."""
     replaceable: Replaceable | None = None
@@ -320,8 +328,10 @@ async def _plan(connection: Connection, known: _Carried) -> MigrationPlan:
         applied = await _applied(connection)
         edition = await edition_of(connection)
     lines = [f"{one} {one.checksum}" for one in applied]
-    if is_former(lines):
-        raise FormerSchema(TAKEN_ON) if is_whole(lines) else SchemaMismatch(led_on(lines))
+    if is_whole(lines):
+        raise FormerSchema(TAKEN_ON)
+    if (way := way_here(lines)) is not None:
+        raise OlderSchema(way)
     migrations, ours = known.migrations, known.replaceable
     _require_history_of(migrations, applied)
     _require_form_of(ours, edition)
@@ -341,7 +351,7 @@ async def _plan_here(connection: Connection, known: _Carried, report: Report) ->
         return await _plan(connection, known)
     except FormerSchema:
         first = known.migrations[0]
-        report(f"Taking the schema of before on as {first} …")
+        report(f"Taking the schema of before 0.2.0 on as {first} …")
         async with connection.transaction():
             await connection.execute("delete from schema_migrations")
             await remember(connection, first)
@@ -385,7 +395,7 @@ _HAS_TABLE: Final = "select exists (select from pg_class where relname = 'schema
 # A role that may not use the schema sees no table in it. We refuse such a database; otherwise we would take it for an empty one.
 _USE_SCHEMA: Final = "select to_regclass('public.schema_migrations')"
 
-# The statement reads `needs` through JSON, because the oldest schemas of before the first one lack the column.
+# The statement reads `needs` through JSON, because the oldest schemas of before 0.2.0 lack the column.
 _APPLIED: Final = """
     select number, name, checksum, applied_at, (to_jsonb(schema_migrations) ->> 'needs')::integer as needs
       from schema_migrations

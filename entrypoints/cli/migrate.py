@@ -1,12 +1,13 @@
 """`postern migrate`."""
 
 import argparse
+from collections.abc import Sequence
 
 import trio
 
 from adapters.postgres import migrate
 from adapters.postgres.migrating.forecast import lines
-from adapters.postgres.migrating.schema import PROMISE
+from adapters.postgres.migrating.schema import PROMISE, WayHere
 from core.domain.formats import Json, timestamp
 from entrypoints.cli.grants import granted
 from entrypoints.cli.output.printing import print_json
@@ -31,6 +32,8 @@ async def _run(settings: Settings, only_plan: bool, as_json: bool, role: str | N
             elif only_plan:
                 await _print(settings, plan)
         except migrate.SchemaMismatch as error:
+            if only_plan and isinstance(error, migrate.OlderSchema):
+                _print_refused(error.way, as_json=as_json)
             raise StartFailed(str(error)) from error
         if not as_json and plan.beyond:
             print(f"A newer Postern has migrated this database up to {plan.beyond[-1]}; this one can run on it.")
@@ -42,14 +45,24 @@ async def _run(settings: Settings, only_plan: bool, as_json: bool, role: str | N
                 print(told_role)
 
 
-def _as_json(plan: migrate.MigrationPlan) -> Json:
+def _as_json(plan: migrate.MigrationPlan, led_to: Sequence[str] = ()) -> Json:
+    """`led_to`: the commits at which to migrate first, because this program does not take the schema on."""
     return {
         "applied": [{"migration": str(one), "applied_at": timestamp(one.applied_at)} for one in plan.applied],
         "edition": None if plan.edition is None else plan.edition.number,
         "pending": [str(one) for one in plan.lacking],
         "ahead": [str(one) for one in plan.beyond],
         "taken_on": None if plan.taken_on is None else str(plan.taken_on),
+        "led_to": list(led_to),
     }
+
+
+def _print_refused(way: WayHere, *, as_json: bool) -> None:
+    """The plan for a schema that this program does not take on. The sentence that leads on follows, as with any failure."""
+    if as_json:
+        print_json(_as_json(migrate.MigrationPlan((), ()), way.commits))
+    else:
+        print(f"refused  {way.newest}  of a schema of before 0.2.0; changes nothing")
 
 
 async def _print(settings: Settings, plan: migrate.MigrationPlan) -> None:

@@ -261,14 +261,14 @@ def test_commands_start_the_database_when_no_server_runs(stopped: Path) -> None:
     assert not EmbeddedPostgres(stopped).is_owned()
     planned = command(stopped, "migrate", "--plan")
     assert planned.returncode == 0
-    assert re.match(r"applied  0001_schema  \d{4}-\d\d-\d\d \d\d:\d\d UTC\n", planned.stdout)
+    assert re.match(r"applied  0001_release_0_2  \d{4}-\d\d-\d\d \d\d:\d\d UTC\n", planned.stdout)
 
 
 def test_the_plan_says_of_each_migration_who_goes_on_meanwhile(empty_database_url: str, tmp_path: Path) -> None:
     planned = command(tmp_path, "migrate", "--plan", POSTERN_DATABASE_URL=empty_database_url, POSTERN_ENCRYPTION_KEYS=f"k:{'A' * 43}=")
     assert planned.returncode == 0, planned.stderr
     pending = [line for line in planned.stdout.splitlines() if line.startswith("pending")]
-    assert pending[0] == "pending  0001_schema  breaking: older processes cannot start once it is applied"
+    assert pending[0] == "pending  0001_release_0_2  breaking: older processes cannot start once it is applied"
     # The views and functions come last.
     replaces = f"pending  {shipped_views_and_functions()}  additive: older processes go on"
     assert pending == [*(f"pending  {migration}  {migration.promise}" for migration in shipped()), replaces]

@@ -117,5 +117,5 @@ def test_the_wheel_carries_every_file_and_two_builds_are_the_same(wheel: Path, t
     shown = [*map(place, beside), *(path.removeprefix("docs/") for path in guides)]
     data = {f"postern-{version('postern')}.data/data/share/postern/{path}" for path in shown}
     assert carried == {"postern/__init__.py", *data, *(f"postern/{file.relative_to(ROOT)}" for file in files)}
-    assert "postern/adapters/postgres/migrations/0001_schema.sql" in carried
+    assert "postern/adapters/postgres/migrations/0001_release_0_2.sql" in carried
     assert "postern/adapters/postgres/schema/replaceable.sql" in carried

@@ -44,6 +44,7 @@ FILE: Final = Path(__file__).with_name("field_lines.toml")
 _HEAD: Final = """\
 # The fields that stood on more than twelve lines when this list was shut: tests/house/field_lines.py says what counts.
 # No number may rise, and no name joins. `python -m tests.house.test_field_lines` writes those that fell.
+# Four rose by one with the first schema of 0.2.0 (0240): before, `alter table … add column` made their columns, which is not counted.
 """
 
 

@@ -23,7 +23,6 @@ FULL: Final = 25
 # The folders that may hold more files, each with the reason.
 MAY_BE_FULLER: Final[Mapping[str, str]] = {
     "docs/decisions": "The list of decisions is append-only. People come by a link from the code or from architecture.md.",
-    "adapters/postgres/migrations": "A migration that others have applied stays, and their order is their names (0121).",
 }
 PRODUCT: Final = ("core", "ports", "adapters", "actors", "entrypoints")
 

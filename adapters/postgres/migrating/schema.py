@@ -1,9 +1,10 @@
-"""The schema beside its migrations: replaceable views and functions, and what was before `0001_schema`.
+"""The schema beside its migrations: replaceable views and functions, and what was before `0001_release_0_2`.
 
-The schema of before `0001_schema`. Nothing was released with it, and 83 migrations made it. Whoever ran one of these commits goes to the
-last of them, migrates there, and then here, where the database is taken on as it is (docs/decisions/0121-one-first-schema.md).
+Two lists of migrations were before it: 83 in 0.1.0 and for some days after it, then `0001_schema` and those after it. A database that has
+the whole second list is taken on as it is. Every other one migrates at the last commit of its list before it comes here
+(docs/decisions/0240-the-first-schema-of-0-2-0.md).
 
-`applied` has a line for each migration that the database remembers: its name and its checksum.
+`applied` has a line for each migration that a database or a backup remembers: its name and its checksum.
 
 The views and functions that nothing in the schema is built on. They stand in one file. `migrate` replaces all of them when the number in
 its first line is higher than the database's (docs/decisions/0173-views-and-functions-in-one-file.md).
@@ -23,30 +24,67 @@ from psycopg.rows import class_row
 from adapters.postgres.driver.connection import Connection
 from core.frozen import Frozen
 
-STEPPING_STONE: Final = "ccde58add6e9"
-"""The last commit that carries these migrations."""
-_FIRST: Final = "0001_foundation "
-_DIGEST_OF_ALL: Final = "9ca1fa541ce28bc65b6fcd3e5ac77d299c9aba2550caabc88b45242458a884ed"
+STEPPING_STONE: Final = "c74fefcb3"
+"""The last commit that carries the migrations from `0001_schema` on."""
+EARLIER_STONE: Final = "ccde58add6e9"
+"""The last commit that carries the 83 of before `0001_schema`."""
 
-TAKEN_ON: Final = "The database has the whole schema of before the first one: run `postern migrate`, which takes it on"
+_FIRST: Final = "0001_schema 671bbe2fe7574dad533857e61eb9c8130f10ee6689b94a793b3c0d388f16e7ac"
+_NUMBER: Final = 57
+_DIGEST: Final = "8d00caf5bf43478fcf8758a66b880f2c60ac9a1201545f2668ecf58e2c8754c1"
+_EARLIER_FIRST: Final = "0001_foundation "
+_EARLIER_DIGEST: Final = "9ca1fa541ce28bc65b6fcd3e5ac77d299c9aba2550caabc88b45242458a884ed"
+
+TAKEN_ON: Final = "The database has the whole schema of before 0.2.0: run `postern migrate`, which takes it on"
 
 
-def is_former(applied: Sequence[str]) -> bool:
-    """Whether the migrations of before have made this schema, all of them or some."""
-    return bool(applied) and applied[0].startswith(_FIRST)
+class WayHere(Frozen):
+    """Of a schema of before 0.2.0 that is not taken on: the commits at which `postern migrate` has to run before, in this order."""
+
+    newest: str
+    commits: Sequence[str]
+    restored_at: str
+    """The commit whose program reads a backup of this schema."""
+
+    def __str__(self) -> str:
+        """The sentence for an operator whose database has this schema."""
+        first, *others = self.commits
+        on = "".join(f"then at commit {commit}, " for commit in others)
+        return (
+            f"The database has a schema of before 0.2.0 ({self.newest}): check out commit {first}, run `postern migrate` there, "
+            f"{on}and then here"
+        )
+
+    @property
+    def of_backup(self) -> str:
+        """The sentence for an operator whose backup has this schema."""
+        on = "".join(f"then at commit {commit}, " for commit in self.commits if commit != self.restored_at)
+        return (
+            f"The backup has a schema of before 0.2.0 ({self.newest}): check out commit {self.restored_at}, "
+            f"restore it and run `postern migrate` there, {on}and then here"
+        )
 
 
 def is_whole(applied: Sequence[str]) -> bool:
-    return hashlib.sha256("\n".join(applied).encode()).hexdigest() == _DIGEST_OF_ALL
+    """Whether these are all migrations from `0001_schema` on, as they were: `migrate` takes such a schema on."""
+    return digest_of_migrations(applied) == _DIGEST
 
 
-def led_on(applied: Sequence[str]) -> str:
-    """The sentence for an operator whose database is older."""
+def way_here(applied: Sequence[str]) -> WayHere | None:
+    """None: no schema of before 0.2.0, or one that `migrate` takes on. Whether a shorter list was changed, the stepping stone finds out."""
+    if not applied:
+        return None
     newest = applied[-1].partition(" ")[0]
-    return (
-        f"The database has a schema of before the first one ({newest}): check out commit {STEPPING_STONE}, run `postern migrate` there, "
-        "and then here"
-    )
+    if applied[0] == _FIRST and len(applied) < _NUMBER:
+        return WayHere(newest, (STEPPING_STONE,), STEPPING_STONE)
+    if applied[0].startswith(_EARLIER_FIRST):
+        is_all = digest_of_migrations(applied) == _EARLIER_DIGEST
+        return WayHere(newest, (STEPPING_STONE,) if is_all else (EARLIER_STONE, STEPPING_STONE), EARLIER_STONE)
+    return None
+
+
+def digest_of_migrations(applied: Sequence[str]) -> str:
+    return hashlib.sha256("\n".join(applied).encode()).hexdigest()
 
 
 MARK: Final = "schema_edition"

@@ -21,7 +21,7 @@ from adapters.postgres.identity.addresses import BRINGS_PROOFS
 from adapters.postgres.moving import people
 from adapters.postgres.moving.arriving_columns import COLUMNS
 from adapters.postgres.moving.arriving_rows import Receiver, require_fit
-from adapters.postgres.moving.what_moves import ORGANIZATIONS, USERS, LogDigest, MovedTable, decoders_of, moved_tables, read_row
+from adapters.postgres.moving.what_moves import MIGRATIONS, ORGANIZATIONS, USERS, LogDigest, MovedTable, decoders_of, moved_tables, read_row
 from adapters.postgres.record.audit import ADD_LINKS, CONTENT
 from adapters.postgres.statements import Transaction, only
 from adapters.postgres.tables.declaring import IdMeaning
@@ -79,7 +79,7 @@ class PersonIds(Frozen):
 class _Here(Frozen):
     was_here: bool
     imported: datetime | None
-    schema: int
+    migrations: str
 
 
 class _Faulty(Frozen):
@@ -120,7 +120,7 @@ class ArrivingOrganization:
         self._decoders = {table.name: decoders_of(table) for table in tables}
         self._checked: Counter[str] = Counter()
         self._organization = head.organization
-        self._schema = head.schema
+        self._migrations = head.migrations
         self._parameters: Mapping[str, Any] = {
             "organization": str(head.organization),
             "slug": wanted.slug,
@@ -146,10 +146,10 @@ class ArrivingOrganization:
         if self._organization == _FIRST:
             raise UnfitFile("The organization of the file has no id")
         (found,) = await self._transaction.ask(_Here, _HERE, self._given(_HERE))
-        if found.schema != self._schema:
+        if found.migrations != self._migrations:
             raise UnfitFile(
-                f"The file has the schema of migration {self._schema:04}, and this database that of {found.schema:04}:"
-                " bring both installations to the same release"
+                "The file has the columns of other migrations than this database: bring both installations to the same release, "
+                "and export again"
             )
         if found.imported is not None:
             raise UnfitFile(f"This organization is here already: it was imported on {found.imported:%Y-%m-%d at %H:%M} UTC")
@@ -454,7 +454,7 @@ _WITHOUT_LIMITS: Final = """
            set_config('lock_timeout', '60s', true), set_config('timezone', 'UTC', true)
 """
 # Entries outlive their organization, and a chain has one beginning.
-_HERE: Final = """
+_HERE: Final = f"""
     select exists (select from all_organizations where id = %(organization)s::uuid)
            or exists (select from audit_entries where organization_id = %(organization)s::uuid)
            or exists (select from audit_links where chain_id = %(organization)s::uuid) as was_here,
@@ -463,7 +463,7 @@ _HERE: Final = """
                  from audit_entries
                 where organization_id = %(organization)s::uuid and action = 'organization.imported'
            ) as imported,
-           (select max(number) from schema_migrations) as schema
+           {MIGRATIONS} as migrations
 """
 _ENTRIES: Final[LiteralString] = f"""
     select arrived.place, entries.id, {CONTENT.replace("entries.", "arrived.")} as arrived, {CONTENT} as content

@@ -9,7 +9,7 @@ import msgspec
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.failures import translated
 from adapters.postgres.moving import people
-from adapters.postgres.moving.what_moves import LogDigest, MovedTable, moved_tables
+from adapters.postgres.moving.what_moves import MIGRATIONS, LogDigest, MovedTable, moved_tables
 from adapters.postgres.record.audit import CONTENT, LINKS, StoredLinkRow, stored_link
 from adapters.postgres.statements import Transaction, only
 from core.domain.identifiers import OrganizationId
@@ -35,6 +35,7 @@ class LeavingDescription(Frozen):
     status: str
     tier: str
     schema: int
+    migrations: str
 
 
 class LeavingOrganization:
@@ -146,9 +147,9 @@ _WITHOUT_LIMITS: Final = """
            set_config('bytea_output', 'hex', true), set_config('timezone', 'UTC', true)
 """
 _FETCH: Final = f"fetch {_AT_ONCE} from leaving"
-_DESCRIBED: Final = """
+_DESCRIBED: Final = f"""
     select organizations.slug, organizations.name, organizations.status, tiers.name as tier,
-           (select max(number) from schema_migrations) as schema
+           (select max(number) from schema_migrations) as schema, {MIGRATIONS} as migrations
       from organizations
       join tiers on tiers.id = organizations.tier_id
      where organizations.id = %(organization)s

@@ -119,6 +119,12 @@ def _table(name: str, all_columns: Sequence[_Column], references: Sequence[_Refe
     )
 
 
+# The same digest as `digest_of_migrations` makes.
+MIGRATIONS: Final = """(
+        select encode(sha256(convert_to(string_agg(line, chr(10) order by number), 'UTF8')), 'hex')
+          from (select number, to_char(number, 'FM0000') || '_' || name || ' ' || checksum as line from schema_migrations) as lines
+    )"""
+
 _COLUMNS: Final = """
     select table_name::text, column_name::text, udt_name::text as type, is_nullable::text
       from information_schema.columns

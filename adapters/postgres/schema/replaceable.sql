@@ -1,4 +1,4 @@
--- edition 11
+-- edition 12
 --
 -- The views and functions that nothing in the schema is built on: no index, default, check or trigger uses them. A change of them is a change
 -- of this file, and no migration: raise the number in the first line, and `migrate` replaces all of them, after the migrations and in one

@@ -12,7 +12,7 @@ from core.domain.identity.foreign_hashes.hashes import HashRefused, is_foreign, 
 from core.domain.record.events import Actor, Event, Target
 from core.frozen import Frozen
 
-FORMAT: Final = 1
+FORMAT: Final = 2
 RECEIVING_KEY: Final = "organization_moves"
 """The purpose of the server secret that is the private half of the receiving key."""
 ARRIVED: Final = "It was moved here, and waits to be opened"
@@ -45,7 +45,7 @@ class FileHead(Frozen):
     format: int
     version: str
     schema: int
-    """The migration that both installations have reached: a file has the columns of this schema."""
+    """The number of the newest migration. A program that reads format 1 needs it, to say that this file has another format."""
     made_at: str
     source: str
     organization: UUID
@@ -54,6 +54,10 @@ class FileHead(Frozen):
     tier: str
     relying_party: str | None
     """Passkeys are good for this name alone."""
+    migrations: str = ""
+    """The SHA-256 of the names and checksums of the migrations that both installations have reached, in hexadecimal: a file has the columns
+    of this schema. Files of format 1 lack it. A number would not do: two lists of migrations may have one length.
+    """
 
 
 class FilePart(Frozen):

@@ -11,7 +11,7 @@ from adapters.backup_folders import opened_digest_key
 from adapters.postgres.backups.restored import HOLDABLE, held_kinds, missing_parts, missing_rows
 from adapters.postgres.backups.snapshots import Unreadable, exported_snapshot
 from adapters.postgres.driver.connection import Connection
-from adapters.postgres.migrate import SchemaMismatch, migrate, plan
+from adapters.postgres.migrate import SchemaMismatch, migrate, plan_of_all
 from core.domain.backup_differences import differences
 from core.domain.backups import BACKUP_RESTORED, BackupManifest, Damage, DamageKind, DatabaseState
 from core.domain.errors import Refusal
@@ -229,9 +229,12 @@ async def _has_our_schema(url: str, report: CheckReport, *, may_migrate: bool) -
     if any(damage.kind is DamageKind.SCHEMA for damage in report.damages):
         return False
     try:
-        found = await plan(url)
+        found = await plan_of_all(url)
         if found.lacking and may_migrate:
             await migrate(url, lambda _line: None)
+        elif found.taken_on is not None:
+            report.damaged(DamageKind.SCHEMA, "the schema is of before 0.2.0: run `postern migrate` there first, which takes it on")
+            return False
         elif found.lacking:
             report.damaged(DamageKind.SCHEMA, f"the schema is older: it lacks {found.lacking[0]}; run `postern migrate` there first")
             return False

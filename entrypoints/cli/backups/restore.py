@@ -15,7 +15,8 @@ from adapters.backup_folders import BackupFolder, opened_digest_key
 from adapters.postgres.backups.restored import HOLDABLE, OutgoingCount, OutgoingWork, hold, outgoing
 from adapters.postgres.backups.snapshots import exported_snapshot, gather_statistics, is_empty, is_served, server_version
 from adapters.postgres.backups.tools import ToolFailed
-from adapters.postgres.migrate import SchemaMismatch, plan
+from adapters.postgres.migrate import SchemaMismatch, plan_of_all
+from adapters.postgres.migrating.schema import is_whole, way_here
 from core.domain.backup_differences import differences
 from core.domain.backups import BACKUP_RESTORED, BackupManifest
 from core.domain.record.events import SYSTEM, Event, Target
@@ -102,7 +103,7 @@ async def restore(
             await gather_statistics(target)
             async with exported_snapshot(target) as snapshot:
                 state = await snapshot.state(opened_digest_key(manifest, key_ring(settings)))
-            is_older = bool((await plan(target)).lacking)
+            is_older = bool((await plan_of_all(target)).lacking)
     except (psycopg.Error, ToolFailed, SchemaMismatch, BaseExceptionGroup) as error:
         cause = sole(error)
         if isinstance(cause, (psycopg.Error, ToolFailed, SchemaMismatch)):
@@ -120,7 +121,10 @@ async def _usable(settings: Settings, folder: BackupFolder) -> BackupManifest:
     manifest = await verified(folder, key_ring(settings), report)
     if manifest is None:
         raise StartFailed(f"The backup cannot be used: {report.damages[0].sentence}")
-    if list(manifest.database.migrations) != known_migrations()[: len(manifest.database.migrations)]:
+    migrations = manifest.database.migrations
+    if (way := way_here(migrations)) is not None:
+        raise StartFailed(way.of_backup)
+    if not is_whole(migrations) and list(migrations) != known_migrations()[: len(migrations)]:
         raise StartFailed("The backup is of a newer or another Postern: restore it with that version")
     return manifest
 

@@ -93,6 +93,7 @@ async def _write(postern: Postern, organization: Organization, writer: FileWrite
                     name=described.name,
                     tier=described.tier,
                     relying_party=party.id if isinstance(party, RelyingParty) else None,
+                    migrations=described.migrations,
                 )
             )
             await _write_parts(moving, writer, advance)

@@ -45,7 +45,7 @@ async def test_an_empty_database_is_brought_to_the_end_state(empty_database_url:
     said: list[str] = []
     done = await migrate.migrate(empty_database_url, said.append)
     assert done == list(migrate.shipped())
-    assert said[0] == "Applying 0001_schema …"
+    assert said[0] == "Applying 0001_release_0_2 …"
     assert {"users", "jobs", "schema_migrations"} <= await tables(empty_database_url)
     await migrate.require_current(empty_database_url)
 
@@ -286,7 +286,7 @@ async def no_obstacles(*_: object) -> Sequence[forecast.LongTransaction]:
 
 def test_the_shipped_migrations_are_numbered_without_a_hole() -> None:
     assert [migration.number for migration in migrate.shipped()] == list(range(1, len(migrate.shipped()) + 1))
-    assert str(migrate.shipped()[0]) == "0001_schema"
+    assert str(migrate.shipped()[0]) == "0001_release_0_2"
 
 
 async def test_an_older_process_runs_on_what_is_additive(empty_schema_url: str) -> None:

@@ -197,7 +197,7 @@ ROWS: Final[dict[str, tuple[str, DamageKind, str]]] = {
     "another schema": (
         "update schema_migrations set checksum = repeat('0', 64) where number = 1",
         DamageKind.SCHEMA,
-        "the schema is another: the database has 0001_schema",
+        "the schema is another: the database has 0001_release_0_2",
     ),
     "an older schema": (
         "delete from schema_migrations where number = (select max(number) from schema_migrations)",
@@ -315,7 +315,7 @@ def test_a_database_that_is_served_or_the_own_one_is_no_copy(backup: BackedUp, c
 
 @pytest.mark.parametrize(
     ("change", "sentence"),
-    [(1, "the backup was made by a newer Postern, with 9999_later"), (0, "the schema is another: 0001_schema")],
+    [(1, "the backup was made by a newer Postern, with 9999_later"), (0, "the schema is another: 0001_release_0_2")],
     ids=["newer", "another"],
 )
 def test_a_backup_of_a_schema_that_nobody_here_knows_is_not_restored(
@@ -326,7 +326,7 @@ def test_a_backup_of_a_schema_that_nobody_here_knows_is_not_restored(
     if change:
         migrations.append("9999_later x")
     else:
-        migrations[0] = "0001_schema x"
+        migrations[0] = "0001_release_0_2 x"
     (copied / MANIFEST).unlink()
     BackupFolder(copied).write_manifest(replace(manifest, database=replace(manifest.database, migrations=migrations)), KEY_RING)
     status, lines = checked(str(copied), "--scratch", "postgresql://nobody@127.0.0.1:1/nothing")

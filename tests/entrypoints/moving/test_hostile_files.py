@@ -16,11 +16,13 @@ import trio
 
 from adapters.crypto.recipients import OpeningFile, SealingFile, parse_receiving_key, receiving_key
 from adapters.moving_files import LONGEST_LINE, FileExists, FileReader, FileWriter
+from adapters.postgres.migrating.schema import digest_of_migrations
 from core.domain.errors import Refusal
 from core.domain.platform.moving import AuditProof, FileHead, UnfitFile
 from core.frozen import Frozen, replace
 from entrypoints.bootstrap import open_postern
 from entrypoints.cli.moving.arrival import ImportOptions, import_
+from tests.adapters.postgres.migrating.former import EARLIER
 from tests.adapters.postgres.populous import ACME, MEMBERS, OTHER
 from tests.entrypoints.moving.conftest import Moving
 from tests.entrypoints.moving.installations import ADA, CERTIFICATE, MovingPlace
@@ -323,8 +325,14 @@ def sealed(moving: Moving, content: bytes) -> bytes:
 
 def test_heads_and_parts(moving: Moving, here: MovingPlace, tmp_path: Path) -> None:
     cases: dict[str, tuple[dict[str, Any], str]] = {
-        "a later format": ({"head": {"format": 2}}, "format 2, and this Postern reads format 1"),
-        "another schema": ({"head": {"schema": 7}}, "bring both installations to the same release"),
+        "a later format": ({"head": {"format": 3}}, "format 3, and this Postern reads format 2"),
+        "the format before": ({"head": {"format": 1}}, "^The file does not say which migrations .*: an older Postern has written it"),
+        "no migrations": ({"head": {"migrations": ""}}, "^The file does not say which migrations its columns come from"),
+        "another schema": ({"head": {"migrations": "0" * 64}}, "has the columns of other migrations .*: bring both .* to the same release"),
+        "a list of the same length": (
+            {"head": {"migrations": digest_of_migrations(EARLIER[: contents(moving.file, moving.secret).head.schema])}},
+            "has the columns of other migrations than this database",
+        ),
         "another organization": ({"head": {"organization": UUID(int=7)}}, "they name another organization|has another id|is of nobody"),
         "a slug with a path": ({"head": {"slug": "../x"}}, "slug: "),
         "a part that is missing": ({"parts": lambda part: None if part == "logos" else part}, "does not have the parts .* logos"),
@@ -337,6 +345,21 @@ def test_heads_and_parts(moving: Moving, here: MovingPlace, tmp_path: Path) -> N
     before = here.everything()
     files = {name: (rewritten(moving, tmp_path / name, **changes), line) for name, (changes, line) in cases.items()}
     assert unexpected(here, files) == {}
+    assert here.everything() == before
+
+
+def test_a_file_of_before_says_what_to_do(moving: Moving, here: MovingPlace, tmp_path: Path) -> None:
+    """Its first line lacks what the columns are compared by. A number was there, and means nothing across two lists of migrations."""
+    first, rest = lines(moving).split(b"\n", 1)
+    word, head = json.loads(first)
+    del head["migrations"]
+    head["format"] = 1
+    path = tmp_path / "former"
+    path.write_bytes(sealed(moving, gzip.compress(json.dumps([word, head]).encode() + b"\n" + rest)))
+    before = here.everything()
+    with pytest.raises(UnfitFile) as caught:
+        here.import_(path)
+    assert caught.value.message.endswith("an older Postern has written it. Bring both installations to the same release, and export again")
     assert here.everything() == before
 
 
