@@ -61,12 +61,10 @@ class ScratchDatabase(Frozen):
     own: EmbeddedPostgres | None = None
 
     def require_room(self, reason: str = "") -> None:
-        """Raises `StartFailed` if the place was full: that says nothing of the backup. A server without room for its log ends, so what its
-        clients are told (`reason`) may be that they lost their connection.
-        """
+        """Raises `StartFailed` if the place was full: that says nothing of the backup. `reason` is what a client was told."""
         if self.own is None and _is_full(reason):
             raise StartFailed(f"{_FULL.format(self.place)}: name another one")
-        if self.own is not None and (_is_full(reason) or _is_full(self.own.log_file.read_text(errors="replace"))):
+        if self.own is not None and _ran_full(self.own, reason):
             raise _full(self.place)
 
 
@@ -76,13 +74,13 @@ async def scratch_database(server: str | None, work: Path, size: int) -> AsyncIt
     started in a directory below `work`. `size` is how much the database will hold. Raises `StartFailed`.
     """
     if server is not None:
-        async with _database_on(server, stays=True) as url:
+        async with _database_on(server) as url:
             tools = await require_tools(embedded=False, server_version=await server_version(url), restores=True)
             yield ScratchDatabase(url, tools, "the server of --scratch")
         return
     if not (BINARIES / "postgres").exists():
         raise StartFailed("This installation carries no PostgreSQL to try the backup on: name a server with --scratch")
-    async with _own_server(work, size) as started, _database_on(started.url("postgres"), stays=False) as url:
+    async with _own_server(work, size) as started, _database_on(started.url("postgres"), own=started) as url:
         yield ScratchDatabase(url, await require_tools(embedded=True, server_version=await server_version(url)), str(work), started)
 
 
@@ -106,7 +104,7 @@ async def _own_server(work: Path, size: int) -> AsyncIterator[EmbeddedPostgres]:
         try:
             yield own
         except psycopg.Error as error:
-            raise (_full(str(work)) if _is_full(str(error)) else error) from None
+            raise (_full(str(work)) if _ran_full(own, str(error)) else error) from None
     finally:
         with trio.CancelScope(shield=True):
             await trio.to_thread.run_sync(own.stop)
@@ -117,13 +115,18 @@ def _is_full(reason: str) -> bool:
     return any(sign in reason for sign in _SIGNS)
 
 
+def _ran_full(own: EmbeddedPostgres, reason: str) -> bool:
+    """A server without room for its log ends, and its clients are told no more than that their connection was lost."""
+    return _is_full(reason) or _is_full(own.log_file.read_text(errors="replace"))
+
+
 def _full(work: str) -> StartFailed:
     return StartFailed(f"{_FULL.format(work)}: name a larger place with --work")
 
 
 @asynccontextmanager
-async def _database_on(server: str, *, stays: bool) -> AsyncIterator[str]:
-    """`stays` says that the server outlives the check."""
+async def _database_on(server: str, *, own: EmbeddedPostgres | None = None) -> AsyncIterator[str]:
+    """`own` is the server if it was started for the check, and ends with it."""
     plain = f"postern_check_{secrets.token_hex(6)}"
     name = sql.Identifier(plain)
     try:
@@ -132,13 +135,13 @@ async def _database_on(server: str, *, stays: bool) -> AsyncIterator[str]:
     except psycopg.errors.InsufficientPrivilege:
         raise StartFailed("The role of --scratch may not create databases there") from None
     except psycopg.Error as error:
-        if not stays and _is_full(str(error)):
+        if own is not None and _ran_full(own, str(error)):
             raise
         raise StartFailed(f"No scratch database could be made: {' '.join(str(error).split())}") from None
     try:
         yield make_conninfo(server, dbname=plain)
     finally:
-        if stays:
+        if own is None:
             with trio.CancelScope(shield=True):
                 async with await Connection.connect(server) as connection:
                     await connection.execute(sql.SQL("drop database if exists {} with (force)").format(name))

@@ -66,9 +66,13 @@ class BackedUp(Frozen):
     restored: str
 
     def connect(self) -> "psycopg.Connection[tuple[object, ...]]":
-        """To the source database."""
+        return psycopg.connect(self.url, autocommit=True)
+
+    @property
+    def url(self) -> str:
+        """Of the source database."""
         assert self.settings.database_url is not None
-        return psycopg.connect(self.settings.database_url.reveal(), autocommit=True)
+        return self.settings.database_url.reveal()
 
 
 @contextmanager

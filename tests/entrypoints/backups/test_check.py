@@ -55,13 +55,8 @@ def copied(backup: BackedUp, tmp_path: Path) -> Path:
     return Path(shutil.copytree(backup.folder.path, tmp_path / backup.folder.path.name))
 
 
-def url_of(backup: BackedUp) -> str:
-    assert backup.settings.database_url is not None
-    return backup.settings.database_url.reveal()
-
-
 def scratch(backup: BackedUp) -> list[str]:
-    return ["--scratch", url_of(backup)]
+    return ["--scratch", backup.url]
 
 
 def test_an_undamaged_backup_is_proved_and_the_audit_log_hears_of_it(
@@ -153,8 +148,7 @@ def test_damaged_files_are_named_before_anything_is_restored(checked: Checked, c
     ids=["another ring", "another key of the same name"],
 )
 def test_another_ring_is_named(backup: BackedUp, checked: Checked, tmp_path: Path, key: EncryptionKey, sentence: str) -> None:
-    assert backup.settings.database_url is not None
-    other = settings_for(backup.settings.database_url.reveal(), tmp_path, key)
+    other = settings_for(backup.url, tmp_path, key)
     status, lines = checked(str(backup.folder.path), settings=other)
     assert status == STATUS[DamageKind.KEYS]
     assert lines[0].startswith("FAIL  keys")
@@ -305,9 +299,8 @@ def test_a_copy_without_a_backup_is_judged_by_itself(checked: Checked, damaged: 
 
 
 def test_a_database_that_is_served_or_the_own_one_is_no_copy(backup: BackedUp, checked: Checked, damaged: Callable[[str], str]) -> None:
-    assert backup.settings.database_url is not None
     with pytest.raises(StartFailed, match="not a copy"):
-        checked("--database", backup.settings.database_url.reveal())
+        checked("--database", backup.url)
     copy = damaged("select 1")
     with psycopg.connect(copy, application_name="postern listener"), pytest.raises(StartFailed, match="A running Postern serves"):
         checked("--database", copy)
@@ -359,7 +352,7 @@ def test_a_full_place_says_nothing_of_the_backup(backup: BackedUp, tmp_path: Pat
     checks_it = [*COMMAND, "backup", "check", str(backup.folder.path), "--work", str(work)]
     done = subprocess.run(
         [place_of("bwrap"), *room, *rights, "sh", "-c", f'({fill}) >/dev/null 2>&1 & exec "$@"', str(work), *checks_it],
-        env=environment(tmp_path, {"POSTERN_DATABASE_URL": url_of(backup), "POSTERN_ENCRYPTION_KEYS": KEY.line()}),
+        env=environment(tmp_path, {"POSTERN_DATABASE_URL": backup.url, "POSTERN_ENCRYPTION_KEYS": KEY.line()}),
         capture_output=True,
         text=True,
         check=False,

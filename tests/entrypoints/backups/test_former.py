@@ -45,18 +45,13 @@ def former(backup: BackedUp, tmp_path_factory: pytest.TempPathFactory) -> Iterat
         yield replace(backup, folder=BackupFolder(directory / "backups" / manifest.id))
 
 
-def url_of(backup: BackedUp) -> str:
-    assert backup.settings.database_url is not None
-    return backup.settings.database_url.reveal()
-
-
 def checked(backup: BackedUp, capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, list[str]]:
     status = check.run(command_line().parse_args(["backup", "check", *arguments]), backup.settings)
     return status, capsys.readouterr().out.splitlines()
 
 
 def test_a_whole_one_is_proved_restored_and_taken_on(former: BackedUp, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    status, lines = checked(former, capsys, str(former.folder.path), "--scratch", url_of(former))
+    status, lines = checked(former, capsys, str(former.folder.path), "--scratch", former.url)
     assert (status, lines[-1].endswith(PROVED)) == (OK, True), lines
     with database_beside(former.restored) as target:
         given = command_line().parse_args(["backup", "restore", str(former.folder.path), "--hold"])

@@ -322,8 +322,7 @@ def test_a_backup_that_fails_leaves_no_folder_and_no_passwords_are_arguments(
     (program.parent / "pg_restore").touch()
     monkeypatch.setenv("PATH", f"{program.parent}:/usr/bin:/bin")
     monkeypatch.setenv("POSTERN_ENCRYPTION_KEYS", "secret")
-    assert backup.settings.database_url is not None
-    url = backup.settings.database_url.reveal()
+    url = backup.url
     settings = settings_for(f"{url}{'&' if '?' in url else '?'}password=hunter2", tmp_path)
     arguments = parsed("backup", "create", "--to", str(tmp_path / "backups"))
     assert refusal(lambda: create.run(arguments, settings)) == "No backup was made: pg_dump: it broke"
@@ -386,10 +385,9 @@ def test_what_is_written_after_the_snapshot_is_neither_in_the_dump_nor_in_the_ma
 def test_a_check_that_is_told_to_stop_leaves_no_server_and_no_files(backup: BackedUp) -> None:
     with open_directory() as place:
         place.chmod(0o711)
-        assert backup.settings.database_url is not None
         environment = {
             **{name: value for name, value in os.environ.items() if not name.startswith("POSTERN_")},
-            "POSTERN_DATABASE_URL": backup.settings.database_url.reveal(),
+            "POSTERN_DATABASE_URL": backup.url,
             "POSTERN_ENCRYPTION_KEYS": KEY.line(),
         }
         words = [*COMMAND, "backup", "check", str(backup.folder.path), "--work", str(place)]
@@ -405,8 +403,7 @@ def test_a_check_that_is_told_to_stop_leaves_no_server_and_no_files(backup: Back
 
 def test_with_another_ring_no_backup_is_made(backup: BackedUp, tmp_path: Path, log: CapturedLog) -> None:
     log.allow("signing_key_unreadable")
-    assert backup.settings.database_url is not None
-    other = settings_for(backup.settings.database_url.reveal(), tmp_path, OTHER_KEY)
+    other = settings_for(backup.url, tmp_path, OTHER_KEY)
     arguments = parsed("backup", "create", "--to", str(tmp_path / "backups"))
     assert "do not belong to this database" in refusal(lambda: create.run(arguments, other))
     assert not (tmp_path / "backups").exists()
