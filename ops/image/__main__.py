@@ -1,6 +1,6 @@
 """Makes the image of a wheel, without a daemon: `make image`, or
 
-    python -m ops.image dist/postern-0.1.0-py3-none-any.whl
+    python -m ops.image dist/postern-VERSION-py3-none-any.whl
 
 writes an OCI image layout, its SBOM, its licences and its digest beside the wheel. The digest is the same on every machine.
 """

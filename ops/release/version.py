@@ -14,9 +14,16 @@ KUSTOMIZATION: Final = "ops/kubernetes/release/kustomization.yaml"
 # The places besides pyproject.toml, and the text around the version there.
 COPIES: Final[Mapping[str, tuple[str, ...]]] = {
     "SECURITY.md": (r"postern-(\d+\.\d+\.\d+)", r"postern:(\d+\.\d+\.\d+)"),
-    "README.md": (r"^\*\*Where it stands\.\*\* Version (\d+\.\d+\.\d+)", r'"version":"(\d+\.\d+\.\d+)"'),
+    "README.md": (
+        r"^\*\*Where it stands\.\*\* Version (\d+\.\d+\.\d+)",
+        r'"version":"(\d+\.\d+\.\d+)"',
+        r"postern-(\d+\.\d+\.\d+)",
+        r"postern:(\d+\.\d+\.\d+)",
+    ),
+    "docs/comparison.md": (r"Postern (\d+\.\d+\.\d+) against", r"youngest of the five: version (\d+\.\d+\.\d+)"),
     "docs/guides/running/image.md": (r"postern-(\d+\.\d+\.\d+)", r"postern:(\d+\.\d+\.\d+)"),
     "docs/guides/running/kubernetes.md": (r"/postern:(\d+\.\d+\.\d+)", r"postern-(\d+\.\d+\.\d+)"),
+    "docs/operations/install.md": (r"POSTERN_VERSION=(\d+\.\d+\.\d+)",),
     "ops/container/compose.yaml": (r"postern:(\d+\.\d+\.\d+)",),
     "ops/kubernetes/chart/Chart.yaml": (r"^version: (\d+\.\d+\.\d+)", r"^appVersion: (\d+\.\d+\.\d+)"),
     KUSTOMIZATION: (r"newTag: (\d+\.\d+\.\d+)",),

@@ -32,6 +32,16 @@ def test_every_other_place_names_this_version(file: str) -> None:
         assert set(found) == {VERSION}, pattern
 
 
+def test_no_document_names_this_version_where_a_release_does_not_write_the_next() -> None:
+    """The page of upgrades and the decisions tell of versions that were, and keep them."""
+    documents = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
+    names = {document.relative_to(ROOT).as_posix(): document.read_text() for document in documents if document.parent.name != "decisions"}
+    del names["CHANGELOG.md"], names["docs/operations/upgrades-and-keys.md"], names["CONTRIBUTING.md"]
+    for name, text in names.items():
+        written = [f"(?:{pattern})" for pattern in COPIES.get(name, ())] or ["(?!)"]
+        assert VERSION not in re.sub("|".join(written), "", text, flags=re.MULTILINE), name
+
+
 def test_the_changelog_begins_with_what_comes_next_and_then_tells_of_this_version() -> None:
     assert HEADINGS[0] == "Unreleased"
     assert HEADINGS[1].startswith(f"{VERSION} (")
