@@ -33,10 +33,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return status  # noqa: TRY300 - the flush may fail
     except KeyboardInterrupt:
         return INTERRUPTED
-    except BrokenPipeError:  # the reader of our output has closed the pipe
-        _print_no_more()
-        return FAILURE
     except (Exception, BaseExceptionGroup) as error:  # noqa: BLE001 - the outermost handler of the command
+        if isinstance(sole(error), BrokenPipeError):  # the reader of our output has closed the pipe; a nursery may have wrapped that
+            _print_no_more()
+            return FAILURE
         status = explain(sole(error), as_json=answers_in_json(given))
         with suppress(OSError):
             _flush()

@@ -6,9 +6,11 @@ import os
 import subprocess
 import sys
 from argparse import Namespace
+from collections.abc import Callable
 from types import SimpleNamespace
 
 import pytest
+import trio
 
 from core.domain.errors import Conflict, Unavailable
 from entrypoints.cli import main, owner
@@ -76,6 +78,34 @@ def test_a_full_disk_under_the_output_is_one_sentence(buffered: bool) -> None:
             check=False,
         )
     assert (ended.returncode, ended.stderr) == (1, "postern: No space left on device\n")
+
+
+def _find(_given: Namespace) -> int:
+    sys.stdout.write("a finding\n")
+    sys.stdout.flush()
+    return OK
+
+
+def _find_in_a_nursery(given: Namespace) -> int:
+    async def find() -> int:
+        async with trio.open_nursery():
+            return _find(given)
+
+    return trio.run(find)
+
+
+@pytest.mark.parametrize("run", [_find, _find_in_a_nursery])
+def test_a_reader_who_has_seen_enough_leaves_no_stack_in_the_log(
+    run: Callable[[Namespace], int], monkeypatch: pytest.MonkeyPatch, log: CapturedLog
+) -> None:
+    """As `postern doctor | head -3` does."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "w") as output:
+        monkeypatch.setattr(sys, "stdout", output)
+        monkeypatch.setattr(main, "import_module", lambda _name: SimpleNamespace(run=run))
+        assert main.main(["version"]) == 1
+    assert log.events("crashed") == []
 
 
 def test_what_was_not_foreseen_leaves_its_stack_in_the_log(monkeypatch: pytest.MonkeyPatch, log: CapturedLog) -> None:

@@ -179,7 +179,8 @@ async def prove(
         return
     if read_all is not None:
         await read_all()
-    report.passed(DamageKind.SCHEMA, f"{len(state.tables)} tables and views, {len(state.migrations)} migrations")
+    migrations = f"{len(state.migrations)} migration{'' if len(state.migrations) == 1 else 's'}"
+    report.passed(DamageKind.SCHEMA, f"{len(state.tables)} tables and views, {migrations}")
     report.passed(DamageKind.ROWS, f"{sum(table.rows or 0 for table in state.tables.values())} rows{_what_of_rows(manifest)}")
     lacking = await missing_rows(url)
     for table, sentence in lacking.items():
@@ -278,7 +279,7 @@ async def _verify_chains(postern: Postern, noted: DatabaseState, report: CheckRe
         await postern.record.audit.verify(found, checked, heads=_heads(noted.heads), progress=progress)
     except CannotOpen as error:
         report.damaged(DamageKind.AUDIT, f"the secret of the audit chains does not open: {error}")
-    report.passed(DamageKind.AUDIT, f"{chains} chains of {links} entries are whole")
+    report.passed(DamageKind.AUDIT, f"{chains} chain{'' if chains == 1 else 's'} with {links} entries: whole")
 
 
 def _heads(noted: Mapping[str, str]) -> Mapping[OrganizationId, ChainHead]:
