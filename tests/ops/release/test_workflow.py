@@ -1,8 +1,11 @@
 """The workflow of a release: it calls what exists, is pinned, and only the job that publishes may write."""
 
+import os
 import re
 import shlex
+import subprocess
 from fnmatch import fnmatch
+from pathlib import Path
 from typing import Any
 
 import yaml
@@ -70,6 +73,20 @@ def test_each_file_of_a_release_is_published_once() -> None:
     assert [one for one in named if not any(fnmatch(file, one) for file in FILES)] == []
     taken = re.findall(r"--pattern '([^']+)'", commands_of("clients") + commands_of("site"))
     assert [[file for file in FILES if fnmatch(file, one)] for one in taken] == [[FILES[1]], [FILES[2]], [FILES[3]]]
+
+
+def test_the_notes_of_a_release_link_to_documents_of_its_tag(tmp_path: Path) -> None:
+    (tmp_path / "CHANGES.md").write_text("- Told once ([guide](docs/guides/a.md), [0001](docs/decisions/0001-b.md#c)).\n")
+    (command,) = re.findall(r"^sed .*$", commands_of("publish"), re.MULTILINE)
+    of_runner = {
+        "GITHUB_SERVER_URL": "https://git.example",
+        "GITHUB_REPOSITORY": "a/b",
+        "GITHUB_REF_NAME": "v9.9.9",
+        "RUNNER_TEMP": str(tmp_path),
+    }
+    subprocess.run(["sh", "-c", command], cwd=tmp_path, env={**os.environ, **of_runner}, check=True)
+    place = "https://git.example/a/b/blob/v9.9.9/docs"
+    assert (tmp_path / "notes.md").read_text() == f"- Told once ([guide]({place}/guides/a.md), [0001]({place}/decisions/0001-b.md#c)).\n"
 
 
 def test_what_goes_elsewhere_is_asked_for_and_comes_after_the_release() -> None:
