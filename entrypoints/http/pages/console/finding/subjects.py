@@ -414,16 +414,17 @@ def settings_of(place: ConsolePlace, text: Text) -> Iterator[KnownSubject]:
             at, above = _reached(one.at, at_tabs)
             kind = SubjectKind.SETTING if at == one.at else SubjectKind.BENEATH
             beside = text(one.position.entry.label)
-            yield subject(kind, text(one.title), beside, at, (one.rule, *above), text(f"{one.title}_words"))
+            rules = tuple(dict.fromkeys((one.rule, *console.rules_of(one.at), *above)))
+            yield subject(kind, text(one.title), beside, at, rules, text(f"{one.title}_words"))
     for action in console.unnamed_actions:
-        if action.position.place is place and (offered := console.offers.get(f"GET {action.at}")):
+        if action.position.place is place and (rules := console.rules_of(action.at)):
             # Whose it is, one chooses in the list.
             at, above = _reached(action.at, at_tabs)
             title, tab = text(action.title, called="…"), action.position.tab
             words = text(f"{action.title}_words")
             # Who says "client" or "colleague" for what the list has says it here, too.
             around = text(tab.words)
-            yield subject(SubjectKind.ACTION, title, text(tab.label), at, (offered[0].caller, *above), words, around=around)
+            yield subject(SubjectKind.ACTION, title, text(tab.label), at, (*rules, *above), words, around=around)
 
 
 def setting_words(one: Declaration) -> str:
