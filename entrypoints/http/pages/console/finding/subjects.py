@@ -34,7 +34,8 @@ _OWN: Final = frozenset({"org_slug"})
 _NO_LETTER: Final = re.compile(r"[^\w]+|_")
 _INNER_HYPHEN: Final = re.compile(r"(?<=\w)-(?=\w)")
 _ENDINGS: Final = re.compile(r"(?:ations?|ing|ers?|ed|es|en|s|e)$")
-_ADDRESS: Final = re.compile(r"\S+@\S+")
+# With the signs that people write around it, an address of a mailbox would be another one.
+ADDRESS: Final = re.compile(r"[^\s,;:<>()\[\]\"“”„«»]{1,64}@[^\s,;:<>()\[\]\"“”„«»@]{1,255}")
 # Telephones write other apostrophes than keyboards, and some of them count as letters.
 APOSTROPHES: Final = str.maketrans(dict.fromkeys("\u2018\u2019\u201b\u02b9\u02bc\u2032\uff07\u00b4`", "'"))
 _SHORTEST_STEM: Final = 4
@@ -158,8 +159,8 @@ def _words_in(text: str) -> str:
 
 
 def question_of(text: str, small_words: str, placeless_words: str) -> TypedQuestion:
-    # Of "offboard ada@example.org", the address says nothing about pages.
-    words = plain_words(_ADDRESS.sub(" ", text)).split()[:_MOST_WORDS]
+    # Of "offboard ada@example.org", the address says nothing about pages, and neither does what is written around it without a space.
+    words = plain_words(" ".join(one for one in text.split() if not says_an_address(one))).split()[:_MOST_WORDS]
     kept = [one for one in words if one not in words_of_list(small_words)] or words
     telling = [one for one in kept if one not in words_of_list(placeless_words)] or kept
     return TypedQuestion(_squashed(text), tuple(map(_sought, kept)), tuple(map(_sought, telling)))
@@ -223,7 +224,7 @@ def worth(asked: TypedQuestion, one: KnownSubject) -> float:  # noqa: PLR0911 - 
 
 
 def says_an_address(text: str) -> bool:
-    return bool(_ADDRESS.search(text))
+    return bool(ADDRESS.search(text))
 
 
 def has_whole(asked: TypedQuestion, one: KnownSubject) -> bool:

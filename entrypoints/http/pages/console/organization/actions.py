@@ -15,7 +15,7 @@ from core.frozen import Frozen
 from entrypoints.http.pages import shipped_pages
 from entrypoints.http.pages.console.declaring import console, opens
 from entrypoints.http.pages.console.finding import ActionLine, FoundLine
-from entrypoints.http.pages.console.finding.subjects import APOSTROPHES, plain_words, words_of_list
+from entrypoints.http.pages.console.finding.subjects import ADDRESS, APOSTROPHES, plain_words, words_of_list
 from entrypoints.http.pages.console.navigation import UnnamedAction
 from entrypoints.http.pages.console.organization import applications
 from entrypoints.http.pages.console.organization.organization_tabs import DIRECTORIES, MEMBERS_TAB, PEOPLE, PEOPLE_ENTRY, position
@@ -27,7 +27,6 @@ MOST_INVITED: Final = 50
 _LONGEST_NAME: Final = 100
 _MOST_WORDS: Final = 400
 _DOMAIN: Final = re.compile(r"[\w-]{1,63}(?:\.[\w-]{1,63})+")
-_ADDRESS: Final = re.compile(r"[^\s,;:<>()\[\]\"“”„«»]{1,64}@[^\s,;:<>()\[\]\"“”„«»@]{1,255}")
 _EDGES: Final = " \t\r\n?!.,;:\"'“”„«»"
 _POSSESSIVE: Final = re.compile(r"'s$")
 _ELIDED: Final = re.compile(r"^(?:[cdjlmnst]|qu)'", re.IGNORECASE)
@@ -156,7 +155,7 @@ def _typed(text: str, language: Language) -> Iterator[_Typed]:
 
 
 def addresses_in(text: str) -> Sequence[str]:
-    found = (_POSSESSIVE.sub("", one.strip(_EDGES)) for one in _ADDRESS.findall(text.translate(APOSTROPHES)))
+    found = (_POSSESSIVE.sub("", one.strip(_EDGES)) for one in ADDRESS.findall(text.translate(APOSTROPHES)))
     return list(dict.fromkeys(found))[:MOST_INVITED]
 
 
