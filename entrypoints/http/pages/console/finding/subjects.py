@@ -161,8 +161,9 @@ def _words_in(text: str) -> str:
 def question_of(text: str, small_words: str, placeless_words: str) -> TypedQuestion:
     # Of "offboard ada@example.org", the address says nothing about pages, and neither does what is written around it without a space.
     words = plain_words(" ".join(one for one in text.split() if not says_an_address(one))).split()[:_MOST_WORDS]
-    kept = [one for one in words if one not in words_of_list(small_words)] or words
-    telling = [one for one in kept if one not in words_of_list(placeless_words)] or kept
+    small, placeless = words_of_list(small_words), words_of_list(placeless_words)
+    kept = [one for one in words if one not in small] or words
+    telling = [one for one in kept if one not in placeless] or kept
     return TypedQuestion(_squashed(text), tuple(map(_sought, kept)), tuple(map(_sought, telling)))
 
 
