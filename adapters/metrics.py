@@ -84,8 +84,10 @@ class _Declared(Generic[Kind]):
     does not miss the first increase.
     """
 
-    def __init__(self, make: Callable[..., Kind], known: Iterable[str | tuple[str, ...]]) -> None:
+    def __init__(self, make: partial[Kind], known: Iterable[str | tuple[str, ...]]) -> None:
         self._make = make
+        self.name, self.text, self.labels = make.args
+        self.kind = getattr(make.func, "__name__", "").lower()
         self._known = [(one,) if isinstance(one, str) else one for one in known]
 
     def __get__(self, _metrics: object, _owner: type) -> Kind:
@@ -681,6 +683,13 @@ class PrometheusMetrics:
 
     def render(self) -> bytes:
         return prometheus_client.generate_latest(self._page)
+
+
+def every_metric() -> Iterator[tuple[str, str, Sequence[str], str]]:
+    """Each metric as its name, its kind, its labels and what it says, by name."""
+    every = (one for one in vars(PrometheusMetrics).values() if isinstance(one, _Declared))
+    for one in sorted(every, key=lambda one: one.name):
+        yield one.name, one.kind, one.labels, one.text
 
 
 def forget_process(pid: int) -> None:

@@ -49,6 +49,7 @@ _INDEX: Final = {
         "docs/operations/install",
         "docs/operations/*",
         "docs/settings",
+        "docs/metrics",
         "docs/guides/running/*",
         "CHANGELOG",
         "SECURITY",

@@ -98,6 +98,12 @@ def broken_links(document: Path) -> list[str]:
     return [file for file in files if not (document.parent / file).exists()]
 
 
+def test_the_architecture_names_every_folder_of_tests() -> None:
+    told = (ROOT / "docs" / "architecture.md").read_text()
+    folders = {path.relative_to(ROOT / "tests").parts[0] for path in (ROOT / "tests").glob("*/**/test_*.py")}
+    assert sorted(folder for folder in folders if f"`tests/{folder}`" not in told) == []
+
+
 def test_every_file_that_a_document_links_to_exists() -> None:
     assert faults(DOCUMENTS, broken_links) == {}
 

@@ -15,7 +15,7 @@ from adapters.postgres.driver.pool import Pool
 from adapters.postgres.federation.saml import CONFIGURATION, configuration
 from adapters.postgres.identity.addresses import is_verified_for
 from adapters.postgres.identity.factors.mfa import grace_is_over, second_factor_due_in
-from adapters.postgres.identity.proofs.sign_in_policy import admits
+from adapters.postgres.identity.proofs.sign_in_policy import admits, asks_for_role
 from adapters.postgres.identity.sessions.parts import PROFILE, SUBSCRIPTION_STATE, profile, subscription_state
 from adapters.postgres.identity.terms import terms_due, time_is_over
 from adapters.postgres.services.service_roles import roles_held
@@ -348,24 +348,64 @@ _HOOK_REFUSED_AT: Final = """
      limit 1
 """
 
-# The people come first, from the indexes of the organization's members and of the service's users, so that nobody else is looked at. Who
-# holds a role of the service is asked of one after the other, until a page is full.
+# Those who may be admitted come first, from indexes, so that nobody else is looked at. Where the policy asks for a role, these are the
+# people whom the service's assignments reach: without assignments, nobody is looked at, however many members there are. The rule itself
+# comes last. It is asked of one after the other by their ids, until a page is full, so they are sorted before.
 _FIND_ADMITTED: Final[LiteralString] = f"""
     with asked as materialized (
              select services.id, services.org_id, services.sign_in_policy
                from services
               where services.org_id = %(organization)s and services.slug = %(service)s
          ),
+         given as materialized (
+             select relations.user_id, relations.role_id, relations.team_id, relations.built_in_role
+               from asked
+               join relations on relations.service_id = asked.id
+              where {asks_for_role("asked")}
+         ),
+         looked_at as materialized (
+             select given.user_id from given where given.user_id is not null
+              union
+             select memberships.user_id
+               from memberships
+              where memberships.org_id = %(organization)s
+                and memberships.role_id = any (array(select given.role_id from given where given.role_id is not null))
+              union
+             select memberships.user_id
+               from memberships
+              where memberships.org_id = %(organization)s
+                and memberships.role = any (array(select given.built_in_role from given where given.built_in_role is not null))
+              union
+             select team_members.user_id
+               from teams
+               join team_members on team_members.team_id = teams.id and team_members.org_id = teams.org_id
+              where teams.org_id = %(organization)s
+                and (teams.id = any (array(select given.team_id from given where given.team_id is not null))
+                     or teams.role_id = any (array(select given.role_id from given where given.role_id is not null))
+                     or teams.role = any (array(select given.built_in_role from given where given.built_in_role is not null)))
+              union
+             select everybody.user_id
+               from asked
+              cross join lateral (
+                        select user_id from memberships where memberships.org_id = asked.org_id
+                         union all
+                        select user_id from service_users where service_users.service_id = asked.id
+                    ) as everybody
+              where not {asks_for_role("asked")}
+         ),
          admitted as materialized (
              select tied.user_id
-               from asked as services
-              cross join lateral (
-                        select user_id from memberships where memberships.org_id = services.org_id
-                         union
-                        select user_id from service_users where service_users.service_id = services.id
+               from (
+                        select user_id
+                          from looked_at
+                         where %(after)s::uuid is null or user_id > %(after)s::uuid
+                         order by user_id
+                        offset 0
                     ) as tied
+              cross join asked as services
                left join memberships on memberships.org_id = services.org_id and memberships.user_id = tied.user_id
-              where (%(after)s::uuid is null or tied.user_id > %(after)s::uuid)
+               left join service_users on service_users.service_id = services.id and service_users.user_id = tied.user_id
+              where (memberships.user_id is not null or service_users.user_id is not null)
                 and {admits("memberships.role is not null", "tied.user_id")}
               order by tied.user_id
               limit %(limit)s

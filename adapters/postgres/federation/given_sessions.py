@@ -27,8 +27,8 @@ from adapters.postgres.identity.sessions.parts import (
     IS_BY_ASSERTION,
     IS_LIVE,
     IS_OPEN,
+    SAID_BY_HOOKS,
     admits_service,
-    hooks_against,
     is_held,
     is_reached,
     kept_audiences,
@@ -180,10 +180,8 @@ _THE_CLIENT_ASKED_FOR: Final[LiteralString] = f"""
       left join lateral (select {CLIENT} from (values (true)) as this (look) {ITS_SERVICE}) as client ({", ".join(ClientRow._fields)})
              on asked.client is not null
 """
-# Hooks have said no about the sign-in that the session goes back to. Nobody is asked here.
-_IS_REFUSED: Final[LiteralString] = (
-    f"{hooks_against('sessions.organization_id', 'sessions.user_id', 'sessions.service_id', looks_at_age=False)} is not null"
-)
+# Hooks have said no about the sign-in that the session goes back to.
+_IS_REFUSED: Final[LiteralString] = f"{SAID_BY_HOOKS} is not null"
 
 # The session of a person in a service lets them in now.
 IS_OPEN_HERE: Final[LiteralString] = f"""

@@ -11,7 +11,7 @@ from adapters.postgres.identity.accounts import AS_JSON, profile_of
 from adapters.postgres.identity.addresses import is_verified_for
 from adapters.postgres.identity.factors.mfa import ACTING, OWES_SECOND_FACTOR, second_factor_due
 from adapters.postgres.identity.proofs.sign_in_policy import admits
-from adapters.postgres.identity.sessions.parts import IS_LIVE, hooks_against, is_kept_out, open_audiences, tells_more
+from adapters.postgres.identity.sessions.parts import IS_LIVE, SAID_BY_HOOKS, hooks_against, is_kept_out, open_audiences, tells_more
 from adapters.postgres.identity.terms import OWES_TERMS, terms_due, time_is_over
 from adapters.postgres.shared_lookups import SharedLookups
 from adapters.postgres.statements import ask_in_order
@@ -350,7 +350,7 @@ FIND_FOR_USERINFO: Final[LiteralString] = f"""
       from unnest((select %(sessions)s::uuid[]), (select %(users)s::uuid[])) with ordinality as asked (session, person, place)
            {_SESSION}{_ITS_PERSON_FOR_USERINFO}
      where {IS_LIVE}
-       and {hooks_against("sessions.organization_id", "sessions.user_id", "sessions.service_id", looks_at_age=False)} is null
+       and {SAID_BY_HOOKS} is null
 """
 
 # How the caller stands to the organization with the slug `asked.slug`.

@@ -10,9 +10,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from enum import StrEnum
-from ipaddress import ip_address
 from typing import Final, NamedTuple
-from urllib.parse import urlsplit
 
 from core.domain.errors import BadRequest, OrganizationNotActive, Refusal, Unauthorized
 from core.domain.federation.oauth.authorization_codes import Claim
@@ -43,6 +41,7 @@ from core.domain.federation.oauth.resources import SCOPES
 from core.domain.federation.open_registrations import has_open_form
 from core.domain.identifiers import AuthorizationRefusalId, AwaitedSignInId, ClientId, OrganizationId, ResourceServerId, SessionId, UserId
 from core.domain.key_proofs import KeyProofMissing, KeyProofRefused, NonceNeeded
+from core.domain.services.clients import web_page
 from core.domain.services.services import SignInPolicy
 from core.frozen import Frozen
 
@@ -382,17 +381,9 @@ class AwaitedSignIn(Frozen, kw_only=True):
 def may_be_added_by_a_press(address: str) -> bool:
     """Whether a page may offer to register the address by a press: http on this machine alone. Any site can send the browser that waits to
     us with an address of its own, in the application's name. Whoever is to register such an address has to type it, and reads it before.
+    The rule of registration decides what this machine is: a press that registration refuses is no offer.
     """
     try:
-        place = urlsplit(address)
-        host, _ = place.hostname or "", place.port
-    except ValueError:
-        return False
-    if place.scheme != "http" or "@" in place.netloc or "\\" in address:
-        return False
-    if host == "localhost":
-        return True
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
+        return web_page(address, "redirect_uris").startswith("http:")
+    except BadRequest:
         return False

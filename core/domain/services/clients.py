@@ -93,7 +93,10 @@ _NAME: Final = re.compile(
 )
 # Browsers read a host name with such an end as an IPv4 address in an odd notation (WHATWG URL, "ends in a number").
 _LIKE_A_NUMBER: Final = re.compile(r"(?:.*\.)?(?:[0-9]+|0[xX][0-9A-Fa-f]*)")
-_LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "[::1]"})
+LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "[::1]"})
+"""The hosts that are this very machine, whichever machine that is. Plain http is for them alone, and for no other spelling of them."""
+LOOPBACK_ORIGIN: Final = rf"http://(?:{'|'.join(map(re.escape, sorted(LOOPBACK)))})"
+"""A pattern: such an address up to its port."""
 _LARGEST_PORT: Final = 65_535
 _ENCODED_CONTROL: Final = re.compile(r"%(?:[01][0-9A-Fa-f]|7[Ff])")
 _DOT_SEGMENT: Final = re.compile(r"(?:\.|%2[Ee]){1,2}")
@@ -193,7 +196,7 @@ def _require_web(scheme: str, authority: str | None, path: str, field: str) -> N
     host, port = found["host"], found["port"]
     if port is not None and int(port) > _LARGEST_PORT:
         raise BadRequest(f"{field}: the port must be at most {_LARGEST_PORT}", words="web_address")
-    if scheme == "http" and host not in _LOOPBACK:
+    if scheme == "http" and host not in LOOPBACK:
         raise BadRequest(f"{field}: http is only for localhost, 127.0.0.1 and [::1]", words="http_local_only")
     if not _is_host(host):
         raise BadRequest(f"{field}: the host is not valid", words="web_address")

@@ -18,10 +18,10 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from core.domain.errors import BadRequest
+from core.domain.services.clients import LOOPBACK
 from core.frozen import Frozen
 
 LONGEST_IDENTIFIER: Final = 500
-LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "[::1]"})
 
 # RFC 3986 section 2, without the characters that libraries encode differently: ' and *.
 _CHARACTERS: Final = re.compile(r"(?:[A-Za-z0-9._~!$&()+,;=:@/?\[\]-]|%[0-9A-Fa-f]{2})*")

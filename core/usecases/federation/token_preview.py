@@ -81,8 +81,8 @@ class TokenPreviews(Frozen):
         return found
 
     async def admitted(self, member: Member, service_slug: str, after: UserId | None, limit: int) -> tuple[Sequence[ServiceAccess], bool]:
-        """The members and users whom the service admits, by their ids, and whether there are more. Looking for people of a role reads all
-        members, so it takes turns. Raises `Forbidden` for a member who may not see end users, and `NotFound`.
+        """The members and users whom the service admits, by their ids, and whether there are more. All members may be among them, and are
+        then sorted, so it takes turns. Raises `Forbidden` for a member who may not see end users, and `NotFound`.
         """
         member.require(Capability.END_USERS_VIEW)
         async with self.turns.take(member.organization):

@@ -1,6 +1,7 @@
 """The metrics: their names, types and labels from the first scrape on, and one page for several processes."""
 
 import os
+import re
 import subprocess
 import sys
 import time
@@ -14,6 +15,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from adapters.metrics import PrometheusMetrics, _Processes
 from core.domain.jobs import QueueState
+from entrypoints import metrics_page
 from ports.crypto import ListedPasswords
 from ports.metrics import PoolState, Population
 from tests.patience import PATIENCE
@@ -356,3 +358,10 @@ def _waiting(program: str = "") -> Iterator[int]:
         process.stdout.readline()
         yield process.pid
         process.kill()
+
+
+def test_the_page_of_the_documents_is_current_and_names_every_metric_that_is_served() -> None:
+    written = (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8")
+    assert written == metrics_page.render(), "run: .venv/bin/python -m entrypoints.metrics_page > docs/metrics.md"
+    served = {name for name in re.findall(r"^# TYPE (\w+)", PrometheusMetrics().render().decode(), re.MULTILINE) if name.startswith("sso_")}
+    assert served == set(re.findall(r"^\| `(\w+)`", written, re.MULTILINE))

@@ -24,6 +24,11 @@ def is_assigned(person: LiteralString) -> LiteralString:
         end"""
 
 
+def asks_for_role(service: LiteralString) -> LiteralString:
+    """A condition: the service admits nobody who holds none of its roles. `service` is a row with the policy."""
+    return f"({service}.sign_in_policy = 'assigned')"
+
+
 def admits(is_member: LiteralString, person: LiteralString) -> LiteralString:
     """A condition on a row of `services`. `is_member` is a condition: the person is a member of the service's organization, by their own
     act or not. A statement that joins the membership passes a condition on the role; a statement that locks the membership passes a

@@ -254,6 +254,12 @@ def hooks_against(
            end"""
 
 
+# What hooks have against the sign-in that a session in a service goes back to. Nobody is asked, and no verdict is too old.
+SAID_BY_HOOKS: Final[LiteralString] = hooks_against(
+    "sessions.organization_id", "sessions.user_id", "sessions.service_id", looks_at_age=False
+)
+
+
 def has_hooks(organization: LiteralString) -> LiteralString:
     """Whether a hook is to be asked at a way in of the organization, in shadow or not."""
     return f"exists (select from hooks where hooks.org_id = {organization} or hooks.org_id is null)"

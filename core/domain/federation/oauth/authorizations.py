@@ -16,10 +16,11 @@ from core.domain.federation.oauth.refusals import CLIENT_UNKNOWN, RefusalReason,
 from core.domain.formats import Json
 from core.domain.identifiers import ClientId, ResourceServerId, UserId
 from core.domain.key_proofs import KeyThumbprint
+from core.domain.services.clients import LOOPBACK_ORIGIN
 from core.frozen import Frozen
 
 # RFC 8252 section 7.3. RFC 9700 section 2.1 treats `localhost` like the loopback addresses.
-_LOOPBACK: Final = re.compile(r"(?P<host>http://(?:localhost|127\.0\.0\.1|\[::1\]))(?::(?P<port>[1-9][0-9]{0,4}))?(?P<rest>(?:[/?].*)?)")
+_LOOPBACK: Final = re.compile(rf"(?P<host>{LOOPBACK_ORIGIN})(?::(?P<port>[1-9][0-9]{{0,4}}))?(?P<rest>(?:[/?].*)?)")
 _LARGEST_PORT: Final = 65_535
 _WEB: Final = "https://"
 

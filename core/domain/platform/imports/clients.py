@@ -13,11 +13,11 @@ from typing import Final
 from core.domain.errors import BadRequest
 from core.domain.lines import one_line
 from core.domain.platform.imports.records import shown
-from core.domain.services.clients import kept_client_id, redirect_uri
+from core.domain.services.clients import LOOPBACK_ORIGIN, kept_client_id, redirect_uri
 from core.domain.tenancy.teams import free_slug
 from core.frozen import Frozen
 
-_ANY_PORT: Final = re.compile(r"(?P<host>http://(?:localhost|127\.0\.0\.1|\[::1\])):\*(?P<path>/[^*]*)?")
+_ANY_PORT: Final = re.compile(rf"(?P<host>{LOOPBACK_ORIGIN}):\*(?P<path>/[^*]*)?")
 _PLACEHOLDER: Final = re.compile(r"##\w+##|@@\w+@@|\$\{|\$env\{")
 _FIELD: Final = "redirect_uris"
 

@@ -25,7 +25,7 @@ from core.domain.tenancy.members import Member
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.accepts import Form
 from entrypoints.http.machinery.answers import PagePolicy
-from entrypoints.http.machinery.browsers import in_browser
+from entrypoints.http.machinery.browsers import admits, in_browser
 from entrypoints.http.machinery.callers import CallerRule
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.endpoints import Endpoint, Handler, parameters
@@ -91,6 +91,19 @@ def _framed(handler: Handler) -> Handler:
     return framed
 
 
+def _needing(handler: Handler, rules: Sequence[CallerRule]) -> Handler:
+    """The page opens for those alone whom each of these rules admits."""
+
+    @wraps(handler)
+    async def needing(call: Any, postern: Postern) -> Any:
+        if not all(admits(rule, call.caller) for rule in rules):
+            raise Forbidden
+        answer = handler(call, postern)
+        return await answer if inspect.isawaitable(answer) else answer
+
+    return needing
+
+
 class _ThingName(NamedTuple):
     beneath: str
     """The beginning of the templates of the pages that say the name."""
@@ -122,6 +135,7 @@ class Console:
     def __init__(self) -> None:
         self.offers: dict[str, tuple[Endpoint, ...]] = {}
         """By the page, as `GET /ui/o/{org_slug}/people`."""
+        self._rules: dict[str, tuple[CallerRule, ...]] = {}
         self.resources: list[Resource] = []
         """All of which pages were made, so that a search finds them by their words."""
         self.subjects: list[SubjectPage] = []
@@ -141,11 +155,16 @@ class Console:
         """A search finds this page by its title, and by the words beside the title."""
         self.subjects.append(SubjectPage(title, at, rule, position))
 
+    def rules_of(self, at: str) -> tuple[CallerRule, ...]:
+        """The rules of the page at this address, each of which has to admit whoever opens it. Empty where no page is declared."""
+        return self._rules.get(f"GET {at}", ())
+
     def get(
         self, path: str, *, of: Endpoint | CallerRule, also: Sequence[Endpoint] = (), policy: PagePolicy = WITH_SUGGESTIONS, **stated: Any
     ) -> Callable[[Handler], Endpoint]:
         """A page that shows what the endpoint `of` answers, or the form for it. `also` has further endpoints that the page offers. A page
-        that no endpoint stands for names its rule.
+        that no endpoint stands for names its rule. A page that is nothing without further endpoints names them as `needs`: it opens only
+        for those who may call them, and nobody else is led to it.
         """
         return self._declared(page.get, path, of, also, {"limit": PAGE_LOADS, "policy": policy, **stated})
 
@@ -174,6 +193,8 @@ class Console:
             if of.step_up is not None:
                 stated["step_up"] = of.step_up
 
+        needs: Sequence[Endpoint] = stated.pop("needs", ())
+        needed = tuple(one.caller for one in needs)
         stated["speaks"] = CONSOLE_LANGUAGES
         is_framed = stated.pop("framed", True)
         kind = kind_offered(of, path) if isinstance(of, Endpoint) else None
@@ -181,16 +202,29 @@ class Console:
         above = [one for one in self._things if f"{path}/".startswith(one.beneath) and path != one.at]
 
         def declared(handler: Handler) -> Endpoint:
-            marked = handler if kind is None else _marked(handler, kind)
+            opened = _needing(handler, needed) if needed else handler
+            marked = opened if kind is None else _marked(opened, kind)
             named = _naming(marked, above) if above and is_framed else marked
             shown: Endpoint = declare(path, caller=in_browser(rule), **stated)(_framed(named) if is_framed else named)
-            self.offers[str(shown)] = offered
+            self.offers[str(shown)] = (*offered, *needs)
+            self._rules[str(shown)] = (rule, *needed)
             return shown
 
         return declared
 
 
 console: Final = Console()
+
+
+def opens(visit: PageVisit, at: str) -> bool:
+    """Whether the caller may open the page at this address, by the page's own rules."""
+    rules = console.rules_of(at)
+    return bool(rules) and all(admits(rule, visit.call.caller) for rule in rules)
+
+
+def led_to(visit: PageVisit, at: str, **path: object) -> str:
+    """The address of the page, for those who may open it. Empty for others."""
+    return visit.here(at, **path) if opens(visit, at) else ""
 
 
 def offers() -> Mapping[str, tuple[Endpoint, ...]]:

@@ -79,6 +79,80 @@ async def test_a_role_a_team_and_a_plan_stand_beside_the_verdict(board: Board) -
     assert (opens["sign_in"], opens["held"]) == (found["grace@example.org"]["sign_in"], found["grace@example.org"]["held"])
 
 
+class _Mixed:
+    """People of two organizations who hold roles of Board in each way, beside others who hold none."""
+
+    def __init__(self, board: Board) -> None:
+        self._board = board
+        tenants, acme, people = board.tenants, board.acme, board.people
+        globex = tenants.add("globex")
+        elsewhere = tenants.service(acme, "elsewhere")
+        own, foreign = tenants.role(acme, "keepers", ()), tenants.role(globex, "keepers", ())
+        carried = tenants.role(acme, "carried", ())
+        everybody = [tenants.member(acme) for _ in range(12)]
+        tenants.member(acme, own)
+        tenants.member(acme, "admin")
+        for one in (tenants.member(globex, foreign), tenants.member(globex, "admin"), people.add()):
+            tenants.assign(board.service, user_id=one.user)
+        user, both = tenants.uses(people.add(), board.service), tenants.uses(everybody[0], board.service)
+        tenants.uses(people.add(), board.service)
+        for one in (user, both, everybody[1], everybody[1]):
+            tenants.assign(board.service, user_id=one.user)
+        tenants.assign(elsewhere, user_id=everybody[2].user)
+        tenants.assign(elsewhere, team_id=self._team("none", everybody[3]))
+        tenants.assign(board.service, role_id=own.id)
+        tenants.assign(board.service, built_in_role="admin")
+        tenants.assign(board.service, team_id=self._team("direct", everybody[4], everybody[1]))
+        tenants.assign(board.service, role_id=carried.id)
+        self._team("carrying", everybody[5], role="carried", role_id=carried.id)
+        self._team("admins", everybody[6], role="admin")
+        self._team("members", everybody[7], role="member")
+
+    def _team(self, slug: str, *members: Person, role: str | None = None, role_id: UUID | None = None) -> UUID:
+        (team,) = self._board.people.rows(
+            "insert into teams (id, org_id, slug, name, role, role_id, created_at, updated_at)"
+            " values (gen_random_uuid(), %s, %s, 'Team', %s, %s, now(), now()) returning id",
+            *(self._board.acme.id, slug, role, role_id),
+        )
+        for one in members:
+            self._board.people.change(
+                "insert into team_members (team_id, org_id, user_id, added_at) values (%s, %s, %s, now())",
+                *(team["id"], self._board.acme.id, one.user),
+            )
+        found: UUID = team["id"]
+        return found
+
+    def by_the_rule(self) -> list[str]:
+        """Of everybody with a tie, one after the other, whether the rule admits them."""
+        rows = self._board.people.rows(
+            "select tied.user_id::text as id from services cross join lateral ("
+            " select user_id from memberships where org_id = services.org_id"
+            " union select user_id from service_users where service_id = services.id) as tied"
+            " where services.id = %s and case sign_in_policy when 'anyone' then true"
+            " when 'assigned' then holds_service_role(tied.user_id, services.org_id, services.id)"
+            " else exists (select from memberships where org_id = services.org_id and user_id = tied.user_id) end"
+            " order by tied.user_id",
+            self._board.service.id,
+        )
+        return [row["id"] for row in rows]
+
+
+@pytest.mark.parametrize(("policy", "number"), [("assigned", 8), ("members", 15), ("anyone", 17)])
+async def test_the_people_are_those_whom_the_rule_admits_by_whichever_way(board: Board, policy: str, number: int) -> None:
+    mixed = _Mixed(board)
+    board.policy(policy)
+    wanted = mixed.by_the_rule()
+    assert len(wanted) == number
+    found, query = list[str](), "?limit=2"
+    while query:
+        page = await board.page(query)
+        found += [one["user_id"] for one in page["people"]]
+        query = f"?limit=2&after={page['next']}" if page["next"] else ""
+    assert found == wanted
+    board.people.change("delete from relations where service_id = %s and (user_id is null or built_in_role is not null)", board.service.id)
+    assert [one["user_id"] for one in (await board.page())["people"]] == mixed.by_the_rule()
+
+
 async def test_what_else_keeps_somebody_out_is_said_of_people_who_came_themselves(board: Board) -> None:
     grace, mary = board.member("grace@example.org"), board.member("mary@example.org", listed=True)
     for one in (grace, mary):

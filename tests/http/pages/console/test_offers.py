@@ -79,8 +79,13 @@ def test_exceptions_are_endpoints_that_no_page_offers() -> None:
     assert [one for one in FOR_OTHERS if not any(route.path.startswith(one) for route in ROUTES)] == []
 
 
-# What is typed in a search comes by a form, so that it stands in no address. It changes nothing.
-ASKS: Final = frozenset(f"POST {place}/search{part}" for place in ("/ui/o/{org_slug}", "/ui/platform") for part in ("", "/suggestions"))
+# What is typed in a search, or as somebody's address, comes by a form, so that it stands in no address. It changes nothing.
+ASKS: Final = frozenset(
+    (
+        *(f"POST {place}/search{part}" for place in ("/ui/o/{org_slug}", "/ui/platform") for part in ("", "/suggestions")),
+        "POST /ui/o/{org_slug}/people/why",
+    )
+)
 
 
 def test_a_form_offers_a_change() -> None:

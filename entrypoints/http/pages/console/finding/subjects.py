@@ -34,7 +34,8 @@ _OWN: Final = frozenset({"org_slug"})
 _NO_LETTER: Final = re.compile(r"[^\w]+|_")
 _INNER_HYPHEN: Final = re.compile(r"(?<=\w)-(?=\w)")
 _ENDINGS: Final = re.compile(r"(?:ations?|ing|ers?|ed|es|en|s|e)$")
-_ADDRESS: Final = re.compile(r"\S+@\S+")
+# With the signs that people write around it, an address of a mailbox would be another one.
+ADDRESS: Final = re.compile(r"[^\s,;:<>()\[\]\"“”„«»]{1,64}@[^\s,;:<>()\[\]\"“”„«»@]{1,255}")
 # Telephones write other apostrophes than keyboards, and some of them count as letters.
 APOSTROPHES: Final = str.maketrans(dict.fromkeys("\u2018\u2019\u201b\u02b9\u02bc\u2032\uff07\u00b4`", "'"))
 _SHORTEST_STEM: Final = 4
@@ -158,10 +159,11 @@ def _words_in(text: str) -> str:
 
 
 def question_of(text: str, small_words: str, placeless_words: str) -> TypedQuestion:
-    # Of "offboard ada@example.org", the address says nothing about pages.
-    words = plain_words(_ADDRESS.sub(" ", text)).split()[:_MOST_WORDS]
-    kept = [one for one in words if one not in words_of_list(small_words)] or words
-    telling = [one for one in kept if one not in words_of_list(placeless_words)] or kept
+    # Of "offboard ada@example.org", the address says nothing about pages, and neither does what is written around it without a space.
+    words = plain_words(" ".join(one for one in text.split() if not says_an_address(one))).split()[:_MOST_WORDS]
+    small, placeless = words_of_list(small_words), words_of_list(placeless_words)
+    kept = [one for one in words if one not in small] or words
+    telling = [one for one in kept if one not in placeless] or kept
     return TypedQuestion(_squashed(text), tuple(map(_sought, kept)), tuple(map(_sought, telling)))
 
 
@@ -223,7 +225,7 @@ def worth(asked: TypedQuestion, one: KnownSubject) -> float:  # noqa: PLR0911 - 
 
 
 def says_an_address(text: str) -> bool:
-    return bool(_ADDRESS.search(text))
+    return bool(ADDRESS.search(text))
 
 
 def has_whole(asked: TypedQuestion, one: KnownSubject) -> bool:
@@ -414,16 +416,17 @@ def settings_of(place: ConsolePlace, text: Text) -> Iterator[KnownSubject]:
             at, above = _reached(one.at, at_tabs)
             kind = SubjectKind.SETTING if at == one.at else SubjectKind.BENEATH
             beside = text(one.position.entry.label)
-            yield subject(kind, text(one.title), beside, at, (one.rule, *above), text(f"{one.title}_words"))
+            rules = tuple(dict.fromkeys((one.rule, *console.rules_of(one.at), *above)))
+            yield subject(kind, text(one.title), beside, at, rules, text(f"{one.title}_words"))
     for action in console.unnamed_actions:
-        if action.position.place is place and (offered := console.offers.get(f"GET {action.at}")):
+        if action.position.place is place and (rules := console.rules_of(action.at)):
             # Whose it is, one chooses in the list.
             at, above = _reached(action.at, at_tabs)
             title, tab = text(action.title, called="…"), action.position.tab
             words = text(f"{action.title}_words")
             # Who says "client" or "colleague" for what the list has says it here, too.
             around = text(tab.words)
-            yield subject(SubjectKind.ACTION, title, text(tab.label), at, (offered[0].caller, *above), words, around=around)
+            yield subject(SubjectKind.ACTION, title, text(tab.label), at, (*rules, *above), words, around=around)
 
 
 def setting_words(one: Declaration) -> str:

@@ -13,9 +13,9 @@ from typing import Any, Final, NamedTuple
 from core.domain.languages import Language
 from core.frozen import Frozen
 from entrypoints.http.pages import shipped_pages
-from entrypoints.http.pages.console.declaring import console, offers
+from entrypoints.http.pages.console.declaring import console, opens
 from entrypoints.http.pages.console.finding import ActionLine, FoundLine
-from entrypoints.http.pages.console.finding.subjects import APOSTROPHES, plain_words, words_of_list
+from entrypoints.http.pages.console.finding.subjects import ADDRESS, APOSTROPHES, plain_words, words_of_list
 from entrypoints.http.pages.console.navigation import UnnamedAction
 from entrypoints.http.pages.console.organization import applications
 from entrypoints.http.pages.console.organization.organization_tabs import DIRECTORIES, MEMBERS_TAB, PEOPLE, PEOPLE_ENTRY, position
@@ -27,7 +27,6 @@ MOST_INVITED: Final = 50
 _LONGEST_NAME: Final = 100
 _MOST_WORDS: Final = 400
 _DOMAIN: Final = re.compile(r"[\w-]{1,63}(?:\.[\w-]{1,63})+")
-_ADDRESS: Final = re.compile(r"[^\s,;:<>()\[\]\"“”„«»]{1,64}@[^\s,;:<>()\[\]\"“”„«»@]{1,255}")
 _EDGES: Final = " \t\r\n?!.,;:\"'“”„«»"
 _POSSESSIVE: Final = re.compile(r"'s$")
 _ELIDED: Final = re.compile(r"^(?:[cdjlmnst]|qu)'", re.IGNORECASE)
@@ -142,7 +141,7 @@ def _known(language: Language) -> tuple[Sequence[tuple[frozenset[str], AskedActi
 
 
 def _declared(at: str) -> bool:
-    return f"GET {at}" in offers()
+    return bool(console.rules_of(at))
 
 
 def _typed(text: str, language: Language) -> Iterator[_Typed]:
@@ -156,13 +155,13 @@ def _typed(text: str, language: Language) -> Iterator[_Typed]:
 
 
 def addresses_in(text: str) -> Sequence[str]:
-    found = (_POSSESSIVE.sub("", one.strip(_EDGES)) for one in _ADDRESS.findall(text.translate(APOSTROPHES)))
+    found = (_POSSESSIVE.sub("", one.strip(_EDGES)) for one in ADDRESS.findall(text.translate(APOSTROPHES)))
     return list(dict.fromkeys(found))[:MOST_INVITED]
 
 
 def filling(visit: PageVisit, asked: ActionAskedFor | None, text: str) -> Sequence[ActionLine]:
     """The action that fills a form with what was typed. It needs no look into the database."""
-    if asked is None or not asked.action.field or not _opens(visit, asked.action.at):
+    if asked is None or not asked.action.field or not opens(visit, asked.action.at):
         return ()
     value = _value_of(asked, text)
     if not value:
@@ -191,12 +190,12 @@ def of_people(
     return [
         ActionLine(_label(visit, asked.action, one.name), visit.here(at, user_id=one.place.rpartition("/")[2]))
         for at, one in lines
-        if at and _opens(visit, at)
+        if at and opens(visit, at)
     ][:MOST_ACTIONS]
 
 
 def of_applications(visit: PageVisit, asked: ActionAskedFor | None, found: Sequence[Any]) -> Sequence[ActionLine]:
-    if asked is None or asked.action.about is not About.APPLICATION or not _opens(visit, asked.action.at):
+    if asked is None or asked.action.about is not About.APPLICATION or not opens(visit, asked.action.at):
         return ()
     return [ActionLine(_label(visit, asked.action, one.name), visit.here(asked.action.at, service_slug=one.slug)) for one in found][
         :MOST_ACTIONS
@@ -205,9 +204,3 @@ def of_applications(visit: PageVisit, asked: ActionAskedFor | None, found: Seque
 
 def _label(visit: PageVisit, action: AskedAction, called: str) -> str:
     return visit.text(f"console.actions.{action.name}", called=called)
-
-
-def _opens(visit: PageVisit, at: str) -> bool:
-    """Whether the caller may open the page, by the endpoint that it offers."""
-    offered = offers().get(f"GET {at}", ())
-    return bool(offered) and visit.may(offered[0])

@@ -17,7 +17,7 @@ from entrypoints.http.machinery.answers import Answer
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.fields import OrganizationPath
 from entrypoints.http.pages.console.cells import Tone, in_words, linked, number, plain, rows_of, state, when, words
-from entrypoints.http.pages.console.declaring import console, stated
+from entrypoints.http.pages.console.declaring import console, led_to, stated
 from entrypoints.http.pages.console.forms import Choice
 from entrypoints.http.pages.console.lists import listed, query_of
 from entrypoints.http.pages.console.many import export_page
@@ -167,7 +167,7 @@ async def _show(call: Call[None, Any, OrganizationPath, Member], postern: Poster
     else:
         head = Head(title=SIGN_IN_LOG.text(visit, "title"), curl=visit.curl(list_logins_by_service))
         values, status = {}, 200
-    why = visit.here(WHY) if visit.may(list_sign_ins) and visit.may(list_sign_in_verdicts) else ""
+    why = led_to(visit, WHY)
     page = visit.show("organization/sign_ins.html", _POSITION, head, figures=figures, sees_log=bool(values), why=why, **values)
     return Answer(page, status)
 

@@ -166,6 +166,12 @@ async def test_a_foreign_address_is_text_that_whoever_wants_it_has_to_type(conso
         ("http://localhost:99999/", False),
         ("http://0.0.0.0/", False),
         ("http://10.0.0.1/", False),
+        ("http://127.0.0.2:3000/callback", False),
+        ("http://[::ffff:127.0.0.1]/", False),
+        ("http://[0:0:0:0:0:0:0:1]/", False),
+        ("http://LOCALHOST:3000/callback", False),
+        ("http://localhost:0/", False),
+        ("http://localhost/a/../b", False),
         ("http://2130706433/", False),
         ("http://localhost\\@evil.example/", False),
         ("javascript:alert(1)", False),
@@ -173,6 +179,20 @@ async def test_a_foreign_address_is_text_that_whoever_wants_it_has_to_type(conso
 )
 def test_only_http_on_this_machine_is_added_by_a_press(address: str, *, is_here: bool) -> None:
     assert may_be_added_by_a_press(address) is is_here
+
+
+@pytest.mark.parametrize("address", ["http://127.0.0.2:3000/callback", "http://localhost/a/../b"])
+async def test_the_page_offers_no_press_that_registration_refuses(console: ConsoleScene, board: str, address: str) -> None:
+    await console.tabs.request("GET", asking(console, redirect_uri=address))
+    (refusal,) = await kept(console)
+    assert refusal["received"] == address
+    shown = await now(console, board)
+    assert address in shown
+    assert "<form" not in shown
+    token = await console.people.token(console.ada)
+    fields = {"redirect_uris": [REGISTERED, address]}
+    answer = await console.client.request("PATCH", f"/api/organizations/acme/services/{board.rpartition('/')[2]}", body=fields, token=token)
+    assert answer.status == 400
 
 
 async def test_the_sign_in_appears_with_the_person_and_the_claims_and_then_it_is_over(console: ConsoleScene) -> None:

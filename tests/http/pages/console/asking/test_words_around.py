@@ -17,6 +17,7 @@ ADDRESS: Final = "dave@acme.example"
     [
         ("en", f"unlock {ADDRESS}", WHY),
         ("en", f"{ADDRESS} is locked out again", WHY),
+        ("en", f"unlock mailto:<{ADDRESS}>, please", WHY),
         ("en", "unlock dave", WHY),
         ("en", "unlock the account of dave now", WHY),
         ("en", f"what happened to {ADDRESS}\u2019s holiday?", PERSON),

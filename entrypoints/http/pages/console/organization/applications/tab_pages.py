@@ -9,10 +9,9 @@ from core.domain.services.plans import priced, written
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer
 from entrypoints.http.machinery.calls import Call
-from entrypoints.http.machinery.endpoints import Endpoint
 from entrypoints.http.machinery.fields import ServicePath
 from entrypoints.http.pages.console.cells import code, copied, listed, number, plain, when, yes_or_no
-from entrypoints.http.pages.console.declaring import console
+from entrypoints.http.pages.console.declaring import console, opens
 from entrypoints.http.pages.console.forms import Asked, Choice, shape
 from entrypoints.http.pages.console.lists import latest_of, new_of
 from entrypoints.http.pages.console.navigation import PagePosition
@@ -24,15 +23,12 @@ from entrypoints.http.pages.console.resource_pages import pages, record_page, se
 from entrypoints.http.pages.console.resources import Ending, Making, Resource, Section
 from entrypoints.http.pages.console.undo import undo_pages
 from entrypoints.http.pages.console.visit import DoneLink, Head, Page, PageVisit
-from entrypoints.http.routes.federation.provisioning import get_provisioning
-from entrypoints.http.routes.federation.signals import get_signals
-from entrypoints.http.routes.federation.token_preview import list_service_access, preview_tokens
 from entrypoints.http.routes.services.api_keys import create_api_key, delete_api_key, get_api_key, list_api_keys
 from entrypoints.http.routes.services.client_secrets import create_client_secret, delete_client_secret, list_client_secrets
 from entrypoints.http.routes.services.plans import change_plan, create_plan, delete_plan, list_plans
 from entrypoints.http.routes.services.service_claims import list_service_claims
 from entrypoints.http.routes.services.service_roles import list_assignments, list_service_permissions, list_service_roles
-from entrypoints.http.routes.services.services import get_service, list_services
+from entrypoints.http.routes.services.services import list_services
 from entrypoints.http.routes.services.user_keys import (
     change_user_key_settings,
     delete_user_key,
@@ -188,20 +184,18 @@ PLANS: Final = Resource(
 _ACCESS: Final = (ASSIGNMENTS, ROLES, PERMISSIONS, PLANS)
 _TOKENS: Final = (CLIENT_SECRETS, API_KEYS, CLAIMS)
 _BELOW_TOKENS: Final = (
-    ("console.preview.title", applications.PREVIEW, preview_tokens),
-    ("console.public_keys.title", applications.PUBLIC_KEYS, get_service),
-    ("console.user_keys.title", applications.USER_KEYS, list_user_keys),
-    ("console.signals.title", applications.SIGNALS, get_signals),
+    ("console.preview.title", applications.PREVIEW),
+    ("console.public_keys.title", applications.PUBLIC_KEYS),
+    ("console.user_keys.title", applications.USER_KEYS),
+    ("console.signals.title", applications.SIGNALS),
 )
 _BELOW_ACCESS: Final = (
-    ("console.who.question", f"{applications.ONE}/who", list_service_access),
-    ("console.people_there.title", applications.PEOPLE_THERE, get_provisioning),
+    ("console.who.question", f"{applications.ONE}/who"),
+    ("console.people_there.title", applications.PEOPLE_THERE),
 )
 
 
-async def _lists(
-    visit: PageVisit, position: PagePosition, resources: Sequence[Resource], below: Sequence[tuple[str, str, Endpoint]] = ()
-) -> Page:
+async def _lists(visit: PageVisit, position: PagePosition, resources: Sequence[Resource], below: Sequence[tuple[str, str]] = ()) -> Page:
     """The beginning of each list, with what makes another."""
     shown = [
         (
@@ -218,7 +212,7 @@ async def _lists(
         position,
         Head(title=visit.text(position.tab.label), crumbs=applications.above(visit), curl=visit.curl(resources[-1].listed)),
         lists=shown,
-        below=[(visit.text(label), visit.here(where)) for label, where, of in below if visit.may(of)],
+        below=[(visit.text(label), visit.here(where)) for label, where in below if opens(visit, where)],
     )
     return Answer(page, 200)
 

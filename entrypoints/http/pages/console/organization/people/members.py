@@ -35,7 +35,7 @@ from entrypoints.http.pages.console.cells import (
     words,
     yes_or_no,
 )
-from entrypoints.http.pages.console.declaring import console
+from entrypoints.http.pages.console.declaring import console, led_to
 from entrypoints.http.pages.console.forms import FIELD_ASKED, FIELD_BOUNDS, FIELD_COLUMNS, FIELD_FACTS, NEW_FIELD, Asked, Choice, shape
 from entrypoints.http.pages.console.lists import latest_of
 from entrypoints.http.pages.console.navigation import address
@@ -177,14 +177,10 @@ async def _shared(visit: PageVisit, person: Any, used: Any) -> Mapping[str, Any]
         "agents": await agent_grants.of_person(visit, person.id),
         "systems": await people_there.of_person(visit, person.id),
         "applications": await _applications(visit, person.id, used),
-        "why": visit.here(f"{PEOPLE}/users/{{user_id}}/why", user_id=person.id) if _may_ask_why(visit) else "",
-        "opens": visit.here(f"{PEOPLE}/users/{{user_id}}/opens", user_id=person.id) if visit.may(list_sign_in_verdicts) else "",
+        "why": led_to(visit, f"{PEOPLE}/users/{{user_id}}/why", user_id=person.id),
+        "opens": led_to(visit, f"{PEOPLE}/users/{{user_id}}/opens", user_id=person.id),
         "happened": await _happened(visit, person.id) if visit.may(list_audit_log) else None,
     }
-
-
-def _may_ask_why(visit: PageVisit) -> bool:
-    return visit.may(list_sign_ins) and visit.may(list_sign_in_verdicts)
 
 
 async def _applications(visit: PageVisit, user: UUID, used: Any) -> Sequence[PersonsApplication]:

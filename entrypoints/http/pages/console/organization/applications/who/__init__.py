@@ -44,12 +44,11 @@ class NextLink(msgspec.Struct, frozen=True):
     after: UUID | None = None
 
 
-@console.get(AT, of=list_service_access, also=(get_end_user, get_member))
+@console.get(AT, of=list_service_access, needs=(get_end_user,), also=(get_member,))
 async def show_who(call: Call[None, NextLink, ServicePath, Any], postern: Postern) -> Page:
     """Show who can open an application, and why."""
     visit, after = PageVisit(call, postern), call.query.after
     found = await visit.ask(list_service_access, query={} if after is None else {"after": str(after)})
-    leads = visit.may(get_end_user)
     head = Head(
         title=visit.text("console.who.title", application=visit.named(applications.ONE)),
         crumbs=applications.above(visit),
@@ -63,7 +62,7 @@ async def show_who(call: Call[None, NextLink, ServicePath, Any], postern: Poster
         anyone=visit.text("console.who.anyone") if any(one.sign_in.rule is SignInRule.ANYONE for one in found.people) else "",
         empty=(visit.text("console.who.nobody_title"), visit.text("console.who.nobody_text")),
         lines=[
-            _line(visit, one, one.email, visit.here(f"{PEOPLE}/users/{{user_id}}", user_id=one.user_id) if leads else "", one.user_id)
+            _line(visit, one, one.email, visit.here(f"{PEOPLE}/users/{{user_id}}", user_id=one.user_id), one.user_id)
             for one in found.people
         ],
         at=visit.here(AT),
@@ -97,7 +96,9 @@ async def _show_opens(call: AnyCall, postern: Postern) -> Page:
     return Answer(page, 200)
 
 
-show_opens: Final = console.get(OPENS, of=list_sign_in_verdicts, also=(get_end_user, get_member))(stated(_show_opens, "show_opens", OPENS))
+show_opens: Final = console.get(OPENS, of=list_sign_in_verdicts, needs=(get_end_user,), also=(get_member,))(
+    stated(_show_opens, "show_opens", OPENS)
+)
 
 
 def _line(visit: PageVisit, one: Any, name: str, at: str, known_by: UUID) -> ShownAccess:

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final, NamedTuple
 
 import msgspec
 
-from core.domain.errors import BadRequest, Forbidden, NotFound
+from core.domain.errors import BadRequest, NotFound
 from core.domain.federation.token_preview import SignInRule
 from core.domain.identity.login_events import LoginFailure
 from entrypoints.bootstrap import Postern
@@ -46,10 +46,11 @@ AT: Final = WHY
 OF_MEMBER: Final = f"{PEOPLE}/{{user_id}}/why"
 OF_END_USER: Final = f"{PEOPLE}/users/{{user_id}}/why"
 _MOST_TRIES: Final = 10
+_NEEDED: Final = (list_sign_ins, get_end_user)
+"""Whoever reads the log, and the people of applications: the verdicts are refused to everybody else."""
 _ASKED: Final = (
     list_sign_in_verdicts,
     get_member,
-    get_end_user,
     get_service,
     get_sign_in_rules,
     get_risk_policies,
@@ -104,26 +105,17 @@ class FailedTry(NamedTuple):
     at: Any
 
 
-def _require(visit: PageVisit) -> None:
-    """Whoever may read the log, and open the person's page."""
-    if not visit.may(list_sign_ins) or not (visit.may(get_member) or visit.may(get_end_user)):
-        raise Forbidden
-
-
-@console.get(AT, of=list_sign_in_verdicts, also=(list_sign_ins, get_member, get_end_user))
+@console.get(AT, of=list_sign_in_verdicts, needs=_NEEDED, also=(get_member,))
 async def ask_why(call: Call[None, None, OrganizationPath, Any], postern: Postern) -> Page:
     """Ask whose sign-in is meant."""
-    visit = PageVisit(call, postern)
-    _require(visit)
-    return Answer(_asked(visit), 200)
+    return Answer(_asked(PageVisit(call, postern)), 200)
 
 
 # The form calls no endpoint that changes something: it asks, without an address that says what.
-@console.post(AT, of=list_sign_in_verdicts.caller)
+@console.post(AT, of=list_sign_in_verdicts.caller, needs=_NEEDED)
 async def answer_why(call: Call[WhyForm, None, OrganizationPath, Any], postern: Postern) -> Page:
     """Say why the person with this address cannot sign in. The answer is the page, which has no address of its own."""
     visit, typed = PageVisit(call, postern), call.body.email.strip()
-    _require(visit)
     try:
         email = postern.foundation.email_syntax.parse(typed)
         user = await postern.federation.token_previews.tied(call.caller, email)
@@ -137,12 +129,10 @@ async def answer_why(call: Call[WhyForm, None, OrganizationPath, Any], postern: 
 
 async def _show(call: AnyCall, postern: Postern) -> Page:
     """Say why this person cannot sign in."""
-    visit = PageVisit(call, postern)
-    _require(visit)
-    return Answer(await _answered(visit), 200)
+    return Answer(await _answered(PageVisit(call, postern)), 200)
 
 
-show_why_of_member: Final = console.get(OF_MEMBER, of=list_sign_in_verdicts, also=(list_sign_ins, *_ASKED))(
+show_why_of_member: Final = console.get(OF_MEMBER, of=list_sign_in_verdicts, needs=_NEEDED, also=_ASKED)(
     stated(_show, "show_why_of_member", OF_MEMBER)
 )
 
@@ -152,7 +142,7 @@ async def _show_end_user(call: AnyCall, postern: Postern) -> Page:
     return await _show(call, postern)
 
 
-show_why_of_end_user: Final = console.get(OF_END_USER, of=list_sign_in_verdicts, also=(list_sign_ins, *_ASKED))(
+show_why_of_end_user: Final = console.get(OF_END_USER, of=list_sign_in_verdicts, needs=_NEEDED, also=_ASKED)(
     stated(_show_end_user, "show_why_of_end_user", OF_END_USER)
 )
 
