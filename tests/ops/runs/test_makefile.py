@@ -76,7 +76,8 @@ def test_our_modules_are_compiled_before_anything_starts(target: str) -> None:
 def test_the_recipe_of_systemd_compiles_after_each_checkout() -> None:
     """The unit may not write where the modules are, and a changed module without a changed lock makes nothing new of `.venv/ready`."""
     assert any("-m compileall" in line for line in planned("ready"))
-    assert ".venv/ready" not in RUNBOOK
+    # Only that commit has no other target.
+    assert ".venv/ready" not in RUNBOOK.replace("git checkout ccde58add6e9 && make .venv/ready", "")
     assert "cd /opt/postern && make ready\n" in RUNBOOK
 
 
