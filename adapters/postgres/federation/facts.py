@@ -15,7 +15,7 @@ from adapters.postgres.driver.pool import Pool
 from adapters.postgres.federation.saml import CONFIGURATION, configuration
 from adapters.postgres.identity.addresses import is_verified_for
 from adapters.postgres.identity.factors.mfa import grace_is_over, second_factor_due_in
-from adapters.postgres.identity.proofs.sign_in_policy import admits, asks_for_role
+from adapters.postgres.identity.proofs.sign_in_policy import ASKS_FOR_ROLE, admits
 from adapters.postgres.identity.sessions.parts import PROFILE, SUBSCRIPTION_STATE, profile, subscription_state
 from adapters.postgres.identity.terms import terms_due, time_is_over
 from adapters.postgres.services.service_roles import roles_held
@@ -359,9 +359,9 @@ _FIND_ADMITTED: Final[LiteralString] = f"""
          ),
          given as materialized (
              select relations.user_id, relations.role_id, relations.team_id, relations.built_in_role
-               from asked
-               join relations on relations.service_id = asked.id
-              where {asks_for_role("asked")}
+               from asked as services
+               join relations on relations.service_id = services.id
+              where {ASKS_FOR_ROLE}
          ),
          looked_at as materialized (
              select given.user_id from given where given.user_id is not null
@@ -385,13 +385,13 @@ _FIND_ADMITTED: Final[LiteralString] = f"""
                      or teams.role = any (array(select given.built_in_role from given where given.built_in_role is not null)))
               union
              select everybody.user_id
-               from asked
+               from asked as services
               cross join lateral (
-                        select user_id from memberships where memberships.org_id = asked.org_id
+                        select user_id from memberships where memberships.org_id = services.org_id
                          union all
-                        select user_id from service_users where service_users.service_id = asked.id
+                        select user_id from service_users where service_users.service_id = services.id
                     ) as everybody
-              where not {asks_for_role("asked")}
+              where not ({ASKS_FOR_ROLE})
          ),
          admitted as materialized (
              select tied.user_id

@@ -4,6 +4,8 @@ from typing import Final, LiteralString
 
 # A condition on `services`: nobody has decided whom the application lets in.
 ADMITS_ANYBODY: Final = "services.sign_in_policy = 'anyone'"
+# A condition on `services`: the application lets nobody in who holds none of its roles.
+ASKS_FOR_ROLE: Final = "services.sign_in_policy = 'assigned'"
 
 
 def assignments_of(person: LiteralString, organization: LiteralString, service: LiteralString) -> LiteralString:
@@ -22,11 +24,6 @@ def is_assigned(person: LiteralString) -> LiteralString:
             when 'assigned' then holds_service_role({person}, services.org_id, services.id)
             else false
         end"""
-
-
-def asks_for_role(service: LiteralString) -> LiteralString:
-    """A condition: the service admits nobody who holds none of its roles. `service` is a row with the policy."""
-    return f"({service}.sign_in_policy = 'assigned')"
 
 
 def admits(is_member: LiteralString, person: LiteralString) -> LiteralString:
