@@ -18,7 +18,7 @@ import slipcover
 from slipcover.importer import SlipcoverLoader
 
 PACKAGE: Final = "core"
-_NO_CODE: Final = ["if TYPE_CHECKING:", r"\.\.\.$", r"class .*\(Protocol\):", "assert_never"]
+_NO_CODE: Final = ["if TYPE_CHECKING:", r"\.\.\.$", r"class .*\(Protocol[)\[]", "assert_never"]
 # Marks that were reached stay: to remove a mark would exchange the code of a function while the function runs.
 _NEVER: Final = -1
 # Some lines need two requests that meet, and no two runs meet alike. A run says which it missed, and fails with more than these.

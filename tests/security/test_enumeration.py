@@ -3,7 +3,6 @@ from the work before or after the answer.
 """
 
 import re
-import statistics
 import time
 from datetime import timedelta
 from typing import Any
@@ -323,22 +322,21 @@ async def test_the_lookup_of_a_domain_tells_nothing_of_an_address(
     client, known = unlimited(postern), addresses["verified"]
     statements: list[str] = []
     _record(monkeypatch, realms, "ask", statements)
-    differences = []
+    of_known, of_unknown = list[float](), list[float]()
     for number in range(500):
-        took, ran, answers = {}, {}, {}
+        ran, answers = {}, {}
         pair = (known, f"nobody{number}@example.org")
         for address in pair if number % 2 else pair[::-1]:
             statements.clear()
             began = time.perf_counter()
             answers[address] = said(await client.post(LOOKUP, {"email": address}))
-            took[address] = time.perf_counter() - began
+            (of_known if address == known else of_unknown).append(time.perf_counter() - began)
             ran[address] = list(statements)
         assert answers[pair[0]] == answers[pair[1]]
         assert ran[pair[0]] == ran[pair[1]]
-        differences.append(took[pair[0]] - took[pair[1]])
     assert not any("users" in statement for statement in statements)
-    # The median, so that other load on the machine falls on both alike.
-    assert abs(statistics.median(differences)) <= 0.001
+    # The quickest of each: other load on the machine makes an answer slower, and none quicker.
+    assert abs(min(of_known) - min(of_unknown)) <= 0.001
 
 
 async def test_only_the_reader_of_the_mailbox_learns_of_an_account(client: Client, addresses: dict[str, str], postern: Postern) -> None:

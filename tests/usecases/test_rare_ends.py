@@ -10,14 +10,21 @@ from uuid import UUID
 import pytest
 from msgspec.structs import force_setattr
 
-from core.domain.errors import BadRequest, Unauthorized, Unavailable
+from core.domain.errors import BadRequest, Conflict, Unauthorized, Unavailable
+from core.domain.federation.provisioning.runs import ProvisioningRun, ProvisioningRunKind, ProvisioningRunState
+from core.domain.federation.signal_grants import OfferedSignals
+from core.domain.federation.signals import SignalSettings
+from core.domain.identifiers import ProvisioningConnectionId, ProvisioningRunId
 from core.domain.identity.flows import FlowOver
 from core.domain.identity.passkeys import PasskeyRefused
 from core.domain.identity.upstream.identities import Connecting
 from core.domain.identity.upstream.sign_in import UsedState
+from core.domain.record.signals import SignalType
 from core.domain.secrets import Token
 from core.frozen import names_of
+from core.usecases.federation.authorization_codes import AuthorizationAnswers, CodeNotIssued
 from core.usecases.federation.logouts import LogoutReceivers
+from core.usecases.federation.provisioning.runs import ProvisioningRuns
 from core.usecases.federation.saml.configurations import Saml
 from core.usecases.identity.accounts import AccountSummaries
 from core.usecases.identity.impersonation import Impersonations
@@ -192,3 +199,44 @@ async def test_another_process_was_quicker_to_fall_back() -> None:
     servers: Any = object.__new__(MailServers)
     servers._unit_of_work = unit_of_work
     await servers._fall_back(SimpleNamespace(id=ID), NOW)
+
+
+@pytest.mark.parametrize("how", ["go_on", "leave"])
+async def test_another_owner_was_quicker_to_decide_about_a_run(how: str) -> None:
+    told = Told()
+
+    @asynccontextmanager
+    async def unit_of_work() -> AsyncIterator[Any]:
+        yield SimpleNamespace(provisioning_runs=SimpleNamespace(decide=answering(False)), record=told.record, commit=told.commit)
+
+    run = ProvisioningRun(
+        id=ProvisioningRunId(ID),
+        connection=ProvisioningConnectionId(ID),
+        kind=ProvisioningRunKind.PLAN,
+        state=ProvisioningRunState.WAITING,
+        begun_at=NOW,
+        settings_digest=b"settings",
+        digest=bytes(32),
+    )
+    runs = of(
+        ProvisioningRuns,
+        unit_of_work=unit_of_work,
+        system=SimpleNamespace(clock=SimpleNamespace(now=lambda: NOW)),
+        _held=answering((SimpleNamespace(digest=b"settings"), run)),
+    )
+    with pytest.raises(Conflict, match="does not wait"):
+        await getattr(runs, how)(None, "wiki", run.id, None, **({"seen": bytes(32).hex()} if how == "go_on" else {}))
+    assert told.calls == []
+
+
+async def test_signals_that_an_owner_has_turned_off_since_are_not_granted() -> None:
+    shown = OfferedSignals(SignalSettings(events=(SignalType.SESSION_REVOKED,)))
+    allowed: Any = SimpleNamespace(signals=shown)
+    application: Any = SimpleNamespace(service=ID)
+    for now, is_given in ((shown.settings, True), (SignalSettings(events=()), False), (None, False)):
+        uow: Any = SimpleNamespace(signals=SimpleNamespace(hold_settings=answering(now)))
+        if is_given:
+            await AuthorizationAnswers._require_shown(uow, application, allowed)
+        else:
+            with pytest.raises(CodeNotIssued):
+                await AuthorizationAnswers._require_shown(uow, application, allowed)

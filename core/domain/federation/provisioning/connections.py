@@ -9,7 +9,6 @@ from datetime import datetime
 from enum import StrEnum
 from hashlib import sha256
 from typing import Final, Literal
-from urllib.parse import urlsplit
 from uuid import UUID
 
 from core.domain.errors import BadRequest, Conflict
@@ -197,10 +196,6 @@ class ProvisioningConnection(Frozen, kw_only=True):
             "attributes_left_out": sorted(self.attributes_left_out),
             "teams": None if self.teams is None else sorted(map(str, self.teams)),
         }
-
-    @property
-    def host(self) -> str:
-        return urlsplit(self.base_url).netloc
 
     @property
     def is_elsewhere(self) -> bool:

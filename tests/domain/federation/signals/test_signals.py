@@ -8,6 +8,8 @@ from uuid import UUID
 import pytest
 
 from core.domain.errors import BadRequest, Forbidden, RateLimited
+from core.domain.federation.oauth.authorizations import AuthorizationErrorCode, AuthorizationRefused, AuthorizationRequest, Recipient
+from core.domain.federation.signal_grants import with_signals
 from core.domain.federation.signals import (
     KEPT_FOR,
     MOST_PUSH_HOSTS,
@@ -38,6 +40,7 @@ from core.domain.record.signals import (
     VERIFIED_EVENT,
     SignalType,
 )
+from core.frozen import replace
 
 AT = datetime(2026, 11, 28, tzinfo=UTC)
 ADA = UserId(UUID(int=1))
@@ -224,3 +227,17 @@ def test_a_receiver_refuses_by_the_name_of_an_error(status: int, body: bytes, *,
 def test_a_stream_gets_what_both_name() -> None:
     settings = SignalSettings(events=(SignalType.SESSION_REVOKED,))
     assert settings.hosts == ()
+
+
+def test_scopes_of_signals_are_unknown_where_signals_are_off() -> None:
+    asking = AuthorizationRequest(
+        client_id=ClientId("app"), recipient=Recipient("https://app.example.com/callback"), scopes=(), signal_scopes=("ssf.read",)
+    )
+    with pytest.raises(AuthorizationRefused, match="none of these scopes is known") as refusal:
+        with_signals(asking, are_on=False)
+    assert refusal.value.word is AuthorizationErrorCode.INVALID_SCOPE
+    for more in (replace(asking, scopes=("openid",)), replace(asking, resources=("https://api.example.com",))):
+        left = replace(more, signal_scopes=())
+        assert with_signals(more, are_on=False) == left
+        assert with_signals(left, are_on=False) is left
+    assert with_signals(asking, are_on=True).signal_scopes == ("ssf.read",)

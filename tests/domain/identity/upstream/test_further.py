@@ -423,6 +423,9 @@ def test_a_provider_keeps_what_ids_meant_under_an_issuer_that_people_hang_on() -
         renamed(left, replace(left, settings=replace(before.settings, subject="login")), people)
     # Where nobody is connected, there is nothing to keep.
     assert renamed(before, _settings(issuer="https://j"), {}).namings == {}
+    # A change of anything else says nothing of ids.
+    other = replace(before, settings=replace(before.settings, email="data.address"))
+    assert renamed(before, other, people) is other
 
 
 def test_another_version_of_an_address_is_the_same_place() -> None:

@@ -1,0 +1,170 @@
+"""Hooks that rest, hooks that a process forgets, and a door that tells nothing of a person."""
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from types import SimpleNamespace
+from typing import Any, Final, cast
+from uuid import UUID, uuid4
+
+import pytest
+
+from core.domain.claims import DescribedPerson
+from core.domain.identifiers import HookId, OrganizationId, ServiceId, UserId
+from core.domain.identity.guards.hook_verdicts import AskingDoor, Tells
+from core.domain.mail import Email
+from core.domain.tenancy.hooks import RESTING, Hook, HookSilence, HookSilent
+from core.usecases.tenancy import hook_asking
+from core.usecases.tenancy.hook_asking import FAILURES, REST, HookAsking, HookBreakers, HookCrowd
+from ports.outbound import OutboundAnswer, OutboundRequest
+from ports.tenancy.hooks import AskedHooks, SealedHook
+from tests.usecases.set_clock import SetClock
+
+NOW: Final = datetime(2026, 11, 29, 12, tzinfo=UTC)
+ADA: Final = DescribedPerson(
+    user=UserId(UUID(int=1)),
+    email=Email("ada@example.org"),
+    email_is_verified=True,
+    organization=OrganizationId(UUID(int=2)),
+    organization_slug="acme",
+    role="member",
+)
+
+
+def a_hook() -> Hook:
+    return Hook(
+        id=HookId(uuid4()),
+        organization=OrganizationId(UUID(int=2)),
+        address="https://hook.example/",
+        silence=HookSilence.REFUSE,
+        counts_as=uuid4(),
+        since=NOW,
+        secret_made_at=NOW,
+        created_at=NOW,
+        updated_at=NOW,
+    )
+
+
+def fails(breakers: HookBreakers, hook: Hook, times: int = FAILURES) -> None:
+    for _ in range(times):
+        breakers.admit(hook)
+        breakers.failed(hook)
+
+
+def rests(breakers: HookBreakers, hook: Hook) -> bool:
+    try:
+        breakers.admit(hook)
+    except HookSilent as silent:
+        assert silent.why == RESTING
+        return True
+    return False
+
+
+def test_one_question_goes_through_after_the_rest_and_the_next_one_rests_anew() -> None:
+    clock, hook = SetClock(NOW), a_hook()
+    breakers = HookBreakers(clock)
+    fails(breakers, hook)
+    assert rests(breakers, hook)
+    clock.at += REST
+    assert not rests(breakers, hook)
+    # It is still on its way: nobody has heard what it says.
+    assert rests(breakers, hook)
+    clock.at += REST / 2
+    assert rests(breakers, hook)
+    clock.at += REST / 2
+    assert not rests(breakers, hook)
+    breakers.answered(hook)
+    assert not rests(breakers, hook)
+    assert not rests(breakers, hook)
+
+
+def test_whoever_failed_longest_ago_is_forgotten_beyond_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hook_asking, "_MOST_KNOWN", 2)
+    breakers, first, second, third = HookBreakers(SetClock(NOW)), a_hook(), a_hook(), a_hook()
+    fails(breakers, first)
+    fails(breakers, second)
+    assert [rests(breakers, one) for one in (first, second)] == [True, True]
+    fails(breakers, third)
+    assert [rests(breakers, one) for one in (first, second, third)] == [False, True, True]
+
+
+class Receiving:
+    """Stands in for the hook's receiver, and for every store on the way to it."""
+
+    def __init__(self, hook: Hook) -> None:
+        self.asked = AskedHooks(
+            hooks=[SealedHook(hook, b"secret", None)],
+            organization_slug="acme",
+            application={"client_id": "c", "slug": "app", "name": "App"},
+            person=ADA,
+            has_second_factor=False,
+            has_passkey=False,
+            is_new_device=False,
+            is_owner=False,
+        )
+        self.bodies: list[dict[str, Any]] = []
+        self.hooks = SimpleNamespace(record=self.record)
+        self.recorded: list[str] = []
+
+    async def to_ask(self, _: AskingDoor) -> AskedHooks:
+        return self.asked
+
+    async def record(self, exchange: Any) -> None:
+        self.recorded.append(exchange.outcome)
+
+    async def commit(self) -> None: ...
+
+    async def send(self, _: str, request: OutboundRequest, __: Any, *, most: int) -> OutboundAnswer:
+        self.bodies.append(json.loads(request.body))
+        return OutboundAnswer(200, {"content-type": "application/json"}, b'{"decision":"go_on"}'[:most])
+
+    async def find(self, *_: Any) -> Any:
+        raise AssertionError("nobody asks what a service knows where nothing is told")
+
+    def open(self, sealed: bytes, _: str) -> bytes:
+        return b"whsec_" + sealed
+
+    @asynccontextmanager
+    async def unit_of_work(self) -> AsyncIterator[Any]:
+        yield self
+
+
+def asking(receiving: Receiving) -> HookAsking:
+    stand_in, unused = cast(Any, receiving), cast(Any, SimpleNamespace(hook_asked=lambda *_: None))
+    clock = SetClock(NOW)
+    return HookAsking(
+        unit_of_work=receiving.unit_of_work,
+        lookup=stand_in,
+        outbound=stand_in,
+        keyring=stand_in,
+        devices=unused,
+        login_events=unused,
+        facts=stand_in,
+        breakers=HookBreakers(clock),
+        crowd=HookCrowd(),
+        metrics=unused,
+        system=cast(Any, SimpleNamespace(clock=clock, ids=SimpleNamespace(new=uuid4))),
+        issuer="https://id.example",
+    )
+
+
+def door(tells: Tells | None, service: ServiceId | None) -> AskingDoor:
+    return AskingDoor(
+        person=ADA.user,
+        organization=OrganizationId(UUID(int=2)),
+        service=service,
+        tells=tells,
+        way="password",
+        authenticated_by=("pwd",),
+    )
+
+
+async def test_a_door_that_tells_nothing_lets_a_hook_hear_who_alone() -> None:
+    receiving = Receiving(a_hook())
+    verdict = await asking(receiving).ask(door(None, ServiceId(UUID(int=3))))
+    assert verdict.lets_in
+    assert [one["user"] for one in receiving.bodies] == [{"sub": str(ADA.user)}]
+    await asking(receiving).ask(door(lambda person, _: {"email": str(person.email)}, None))
+    assert receiving.bodies[-1]["user"] == {"sub": str(ADA.user), "email": "ada@example.org"}
+    assert receiving.recorded == ["go_on", "go_on"]
