@@ -77,6 +77,15 @@ async def test_an_owner_gets_in_behind_a_hook_that_says_no_to_all(arriving: Arri
         assert [one.outcome for one in await own.exchanges()] == ["no"] * len(own.heard)
 
 
+async def test_an_owner_without_the_factor_gets_in_and_the_session_keeps_a_no(arriving: Arriving, hooks: Hooks) -> None:
+    boss = member(arriving, "owner")
+    async with hooks.of(arriving.acme, {"decision": "passkey"}) as hooked:
+        assert (await arriving.request("POST", "/api/organizations/acme/select", by=boss)).status == 200
+        assert [one.outcome for one in await hooked.exchanges()] == ["passkey"]
+    (said,) = verdicts(arriving, boss)
+    assert (said["hook"], said["no"]) == (str(hooked.hook.id), True)
+
+
 async def test_an_administrator_who_is_no_owner_does_not(arriving: Arriving, hooks: Hooks) -> None:
     admin = member(arriving, "admin")
     async with hooks.of(arriving.acme, no("hour")):

@@ -209,3 +209,11 @@ async def test_the_answer_names_the_application_alone(granting: Granting) -> Non
         tokens = granting.kept((await granting.redeem(till, code)).ok())
         assert (await granting.by_token(tokens, "GET", f"{STREAMS}?stream_id={stream}")).status == 404
         assert (await granting.by_token(tokens, "GET", STREAMS)).body == b"[]"
+
+
+async def test_an_agent_gets_no_scope_of_signals(granting: Granting) -> None:
+    await granting.turned_on()
+    assert (await granting.asked(scope="ssf.read")).status == 200
+    granting.people.change("update services set is_agent = true where id = %s", granting.shop.service.id)
+    answer = await granting.browser(granting.admin).request("GET", granting.asking(scope="ssf.read"))
+    assert told(answer, CALLBACK)["error"] == "invalid_scope"

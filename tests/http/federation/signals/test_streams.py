@@ -225,3 +225,22 @@ async def test_a_status_is_one_of_three(signalling: Signalling) -> None:
     for wrong in ({"status": "asleep"}, {"status": "paused", "reason": "x" * 201}):
         assert (await signalling.call("POST", STATUS, {"stream_id": made["stream_id"], **wrong})).status == 400
     assert (await signalling.call("POST", VERIFY, {"stream_id": made["stream_id"], "state": "x" * 1001})).status == 400
+
+
+async def test_a_status_that_stands_already_changes_nothing(signalling: Signalling) -> None:
+    named = {"stream_id": await signalling.polled(), "status": "paused", "reason": "Moving house"}
+    (await signalling.call("POST", STATUS, named)).ok()
+    before = signalling.people.rows("select * from signal_streams")
+    assert (await signalling.call("POST", STATUS, named)).ok() == named
+    assert signalling.people.rows("select * from signal_streams") == before
+    assert len(signalling.audited("signal_stream.updated")) == 1
+    (await signalling.call("POST", STATUS, {**named, "reason": "Still moving"})).ok()
+    assert len(signalling.audited("signal_stream.updated")) == 2
+
+
+async def test_an_update_that_names_no_method_keeps_the_delivery(signalling: Signalling) -> None:
+    await signalling.turned_on()
+    made = (await signalling.call("POST", STREAMS, MADE)).ok(201)
+    changed = (await signalling.call("PATCH", STREAMS, {"stream_id": made["stream_id"], "description": "Of the till"})).ok()
+    assert changed == {**made, "description": "Of the till"}
+    assert (await signalling.call("GET", STREAMS)).json() == [changed]
