@@ -10,7 +10,7 @@ from uuid import UUID
 import pytest
 from msgspec.structs import force_setattr
 
-from core.domain.errors import BadRequest, Conflict, Unauthorized, Unavailable
+from core.domain.errors import BadRequest, Conflict, Forbidden, Unauthorized, Unavailable
 from core.domain.federation.provisioning.runs import ProvisioningRun, ProvisioningRunKind, ProvisioningRunState
 from core.domain.federation.signal_grants import OfferedSignals
 from core.domain.federation.signals import SignalSettings
@@ -23,6 +23,7 @@ from core.domain.record.signals import SignalType
 from core.domain.secrets import Token
 from core.frozen import names_of
 from core.usecases.federation.authorization_codes import AuthorizationAnswers, CodeNotIssued
+from core.usecases.federation.authorization_requests import AwaitedSignIns
 from core.usecases.federation.logouts import LogoutReceivers
 from core.usecases.federation.provisioning.runs import ProvisioningRuns
 from core.usecases.federation.saml.configurations import Saml
@@ -240,3 +241,11 @@ async def test_signals_that_an_owner_has_turned_off_since_are_not_granted() -> N
         else:
             with pytest.raises(CodeNotIssued):
                 await AuthorizationAnswers._require_shown(uow, application, allowed)
+
+
+async def test_nobody_waits_for_a_first_sign_in_in_somebody_elses_name() -> None:
+    store = Told()
+    waiting: Any = of(AwaitedSignIns, store=store)
+    with pytest.raises(Forbidden) as refused:
+        await waiting.begin(SimpleNamespace(caller=SimpleNamespace(impersonator=ID)), "shop")
+    assert (refused.value.words, store.calls) == ("impersonating", [])

@@ -9,7 +9,6 @@ from core.domain.claims import StandardProfile
 from core.domain.federation.provisioning.connections import MappedAttribute, ProvisioningSource
 from core.domain.federation.provisioning.people import (
     LONGEST_VALUE,
-    OutwardPerson,
     WhyNotThere,
     found_at,
     place_of,
@@ -19,8 +18,7 @@ from core.domain.federation.provisioning.people import (
 from core.domain.federation.provisioning.runs import MOST_LEFT_OUT_NAMED, ProvisioningTally, left_out_there
 from core.domain.federation.scim.protocol import ENTERPRISE_SCHEMA, USER_SCHEMA
 from core.domain.formats import Json
-from core.domain.identifiers import OrganizationId, UserId
-from core.domain.mail import Email
+from core.domain.identifiers import UserId
 from tests.domain.federation.provisioning.outward import outward
 
 ADA: Final = UserId(UUID(int=1))
@@ -89,6 +87,6 @@ def test_a_run_counts_all_whom_it_leaves_out_and_names_the_first() -> None:
 
 
 def test_the_profile_is_that_of_the_person() -> None:
-    person: OutwardPerson = outward(profile=StandardProfile(name="Ada"), email=Email("ada@example.org"), organization=OrganizationId(ADA))
+    person = outward(profile=StandardProfile(name="Ada"))
     mapping = [MappedAttribute("displayName", ProvisioningSource.NAME)]
     assert wanted_there(person, mapping, (), issuer="https://id.example.org")["displayName"] == "Ada"

@@ -424,7 +424,7 @@ def test_a_provider_keeps_what_ids_meant_under_an_issuer_that_people_hang_on() -
     # Where nobody is connected, there is nothing to keep.
     assert renamed(before, _settings(issuer="https://j"), {}).namings == {}
     # A change of anything else says nothing of ids.
-    other = replace(before, settings=replace(before.settings, email="data.address"))
+    other = _settings(issuer="https://i", email="data.address")
     assert renamed(before, other, people) is other
 
 
