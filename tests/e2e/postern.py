@@ -165,7 +165,8 @@ class Postern:
     def wait_until_ready(self) -> None:
         until(self._is_announced_or_dead)
         assert self.process.poll() is None, self.err.read_text()
-        assert self.get("/health/ready").status == 200
+        # On a busy machine, a first look may outlast its deadline, and the answer is 503 until the next look.
+        until(lambda: self.get("/health/ready").status == 200)
 
     def _is_announced_or_dead(self) -> bool:
         return _URL.search(self.out.read_text()) is not None or self.process.poll() is not None
@@ -222,7 +223,9 @@ class Postern:
         if self._process is not None and self._process.poll() is None:
             for child in children(self.pid):
                 os.kill(child, signal.SIGKILL)
-            self.kill()
+            # Another server's workers are in its own group.
+            os.killpg(self.pid, signal.SIGKILL)
+            self.process.wait()
         left = EmbeddedPostgres(self.data_dir)
         pid = left._pid_file()[0]
         if pid is not None and left._is_ours(pid) and not left.is_owned():

@@ -21,7 +21,7 @@ _OTHER_SETTINGS = "update provisioning_connections set active_digest = 'other se
 
 
 @dataclass
-class CountedMetrics:
+class ToldOfAll:
     """What is told of all connections."""
 
     told: list[tuple[int, int]] = field(default_factory=list)
@@ -66,7 +66,7 @@ def refusing(method: str) -> Callable[[Any], FarAnswer | None]:
 async def test_whoever_has_room_for_more_tells_how_connections_stand(scene: ProvisioningScene) -> None:
     """A full hand may be one of many: who looks again then counts."""
     scene.active()
-    metrics: Any = CountedMetrics()
+    metrics: Any = ToldOfAll()
     keeping = replace(scene.keeping, metrics=metrics)
     assert len(await keeping.claim_due(1)) == 1
     assert metrics.told == []

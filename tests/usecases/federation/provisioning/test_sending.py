@@ -116,7 +116,7 @@ class Rested:
             await work()
 
 
-class Known:
+class KnownPeople:
     def __init__(self) -> None:
         self.owners: dict[str, UserId] = {}
 
@@ -124,9 +124,9 @@ class Known:
         return {one: KnownThere(far_id=one, user=self.owners[one], digest=None, is_active=True) for one in far_ids if one in self.owners}
 
 
-class Scene:
+class SendingScene:
     def __init__(self, dialect: ProvisioningDialect = WORK.dialect) -> None:
-        self.far, self.known, self.pace = FarMemory(), Known(), Rested()
+        self.far, self.known, self.pace = FarMemory(), KnownPeople(), Rested()
         far: Any = self.far
         people: Any = self.known
         secrets: Any = None
@@ -135,11 +135,11 @@ class Scene:
 
 
 @pytest.fixture
-def scene() -> Scene:
-    return Scene()
+def scene() -> SendingScene:
+    return SendingScene()
 
 
-async def test_whoever_was_made_there_meanwhile_is_matched(scene: Scene) -> None:
+async def test_whoever_was_made_there_meanwhile_is_matched(scene: SendingScene) -> None:
     person = outward()
     scene.far.people["a"] = {USER_NAME: "ada@example.org"}
     scene.far.hides = {"a"}
@@ -150,7 +150,7 @@ async def test_whoever_was_made_there_meanwhile_is_matched(scene: Scene) -> None
     assert list(scene.far.people) == ["a"]
 
 
-async def test_whoever_was_made_there_meanwhile_as_somebody_elses_is_left_out(scene: Scene) -> None:
+async def test_whoever_was_made_there_meanwhile_as_somebody_elses_is_left_out(scene: SendingScene) -> None:
     person = outward()
     scene.far.people["a"] = {USER_NAME: "ada@example.org"}
     scene.far.hides, scene.known.owners = {"a"}, {"a": GRACE}
@@ -159,7 +159,7 @@ async def test_whoever_was_made_there_meanwhile_as_somebody_elses_is_left_out(sc
     assert scene.far.people["a"] == {USER_NAME: "ada@example.org"}
 
 
-async def test_a_busy_system_is_asked_five_times_and_then_rests(scene: Scene) -> None:
+async def test_a_busy_system_is_asked_five_times_and_then_rests(scene: SendingScene) -> None:
     busy: list[Exception] = [FarFailed(FarFault.THROTTLED, timedelta(seconds=seconds)) for seconds in (0, 1, 2, 3, 4)]
     scene.far.fails["find"] = list(busy)
     person = outward()
@@ -182,7 +182,7 @@ async def test_a_busy_system_is_asked_five_times_and_then_rests(scene: Scene) ->
         ("read", FarFailed(FarFault.SERVER_ERROR), WhyNotThere.NO_ANSWER),
     ],
 )
-async def test_an_end_that_fails_is_tried_again(scene: Scene, call: str, failure: Exception, why: str) -> None:
+async def test_an_end_that_fails_is_tried_again(scene: SendingScene, call: str, failure: Exception, why: str) -> None:
     scene.far.people["a"] = {USER_NAME: "ada@example.org", EXTERNAL_ID: str(ADA), ACTIVE: True}
     scene.far.fails[call] = [failure]
     person = outward(is_member=False, sent=SENT)
@@ -195,7 +195,7 @@ async def test_an_end_that_fails_is_tried_again(scene: Scene, call: str, failure
 
 
 @pytest.mark.parametrize("fault", [FarFault.CREDENTIALS, FarFault.SERVER_ERROR])
-async def test_no_more_people_end_at_a_system_that_is_away(scene: Scene, fault: FarFault) -> None:
+async def test_no_more_people_end_at_a_system_that_is_away(scene: SendingScene, fault: FarFault) -> None:
     """At once for what concerns everybody, and otherwise after five people without an answer."""
     scene.far.people["a"] = {USER_NAME: "ada@example.org", EXTERNAL_ID: str(ADA), ACTIVE: True}
     scene.far.fails["read"] = [FarFailed(fault) for _ in range(5)]
@@ -206,13 +206,13 @@ async def test_no_more_people_end_at_a_system_that_is_away(scene: Scene, fault: 
         await scene.sender.end(person)
 
 
-async def test_whoever_is_gone_there_is_deleted(scene: Scene) -> None:
+async def test_whoever_is_gone_there_is_deleted(scene: SendingScene) -> None:
     scene.far.deletes = False
     await scene.sender.delete("a", [USER_NAME, "displayName"])
     assert scene.far.calls == ["delete", "read"]
 
 
-async def test_whoever_cannot_be_deleted_is_emptied_once(scene: Scene) -> None:
+async def test_whoever_cannot_be_deleted_is_emptied_once(scene: SendingScene) -> None:
     scene.far.deletes = False
     scene.far.people["a"] = {USER_NAME: "ada@example.org", "displayName": "Ada", EXTERNAL_ID: str(ADA), ACTIVE: True}
     for _ in range(2):
