@@ -37,7 +37,7 @@ async def prove_key(request: Request, postern: Postern, token: str) -> None:
     if request.shown_key is not None:
         return
     # First: checking a proof costs more than refusing a token, and strangers have none.
-    claims = await postern.foundation.token_verifier.verify_access(token)
+    claims = await postern.foundation.token_verifier.verify_issued(token)
     try:
         await _proved(request, postern, token, claims, is_confidential=False)
     except KeyProofRefused as refusal:
