@@ -71,6 +71,10 @@ PROBES: Final = r"""(() => {
           const said = cell => cell.querySelector("input, button") || !["", "\u2013"].includes(tidy(cell.textContent));
           if (at && !rows.some(row => said(row.cells[at]))) faults.push(`${called}: nothing under ${tidy(head.textContent)}`);
         });
+        // An hour's age is as long as words about times get.
+        for (const time of table.querySelectorAll("td time[title]")) time.textContent = "59 minutes ago";
+        const [card, own] = [table.closest(".part, main"), table].map(one => one.getBoundingClientRect());
+        if (own.left < card.left - 1 || own.right > card.right + 1) faults.push(`${called}: wider than its card`);
         for (const cell of innerWidth > 640 ? table.querySelectorAll("td.number") : []) {
           if (getComputedStyle(cell).textAlign !== "end") faults.push(`${called}: a number begins at the left`);
         }

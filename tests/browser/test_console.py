@@ -30,6 +30,7 @@ from tests.security.organizations.walk import named_in
 from tests.security.organizations.world import World
 
 NARROWEST: Final = 320
+LAPTOP: Final = 1024
 # Of a page that is 390 pixels wide.
 EARLIEST: Final = 300
 MOST_TABS: Final = 5
@@ -94,6 +95,9 @@ async def faults_at(page: Page, at: str, number: int, *, named: str = "", narrow
     else:
         for setting in settings_of(named, number):
             found += [f"{setting.name}: {one}" for one in await _faults_in(setting, page, at)]
+        # Tables stand beside the menu here, and have the least room.
+        await page.show(width=LAPTOP)
+        found += [f"{LAPTOP}: {one}" for one in await page._probe("untidy")]
         await page.show(width=NARROWEST, scheme="dark")
         # The colours of all pages are the same, and have a test (`test_look.py`).
         if number % 4 == 0:

@@ -39,6 +39,7 @@ _MOST_LOOKS: Final = 256
 _MOST_LEAVING: Final = 256
 _MOST_DEVICES: Final = 256
 _WHERE_ADDRESSES_BREAK: Final = re.compile(r"(?<=[@.])(?=[^@.\d][^@.]{2})")
+_LONG_NETWORK_ADDRESS: Final = re.compile(r"[\da-f:]{20,45}")
 # The systems in the names that we give to devices; a person may have written any other.
 _SYSTEMS: Final = frozenset(
     {"Windows", "Mac OS X", "Linux", "Ubuntu", "Debian", "Fedora", "Chrome OS", "FreeBSD", "Android", "iOS", "HarmonyOS", "KaiOS"}
@@ -308,11 +309,13 @@ def _previewed(page_look: PageLook) -> tuple[str, bytes]:
 
 
 def breakable(value: str | Markup) -> str | Markup:
-    """Lets an e-mail address or a host name break behind its @ or a dot when a line is too narrow. Other values stay as they are. Fewer
-    than three letters never stand alone.
+    """Lets an e-mail address or a host name break behind its @ or a dot when a line is too narrow, and a long network address behind a
+    colon. Other values stay as they are. Fewer than three letters never stand alone.
     """
     if isinstance(value, Markup) or " " in value:
         return value
+    if _LONG_NETWORK_ADDRESS.fullmatch(value):
+        return Markup(":<wbr>").join(value.split(":"))
     return Markup("<wbr>").join(_WHERE_ADDRESSES_BREAK.split(value))
 
 

@@ -248,4 +248,6 @@ def test_a_long_address_breaks_behind_its_marks() -> None:
     """A line that began with a dot would look like another address."""
     assert breakable("ada.l@example.org") == "ada.l@<wbr>example.<wbr>org"
     assert breakable("<x>.org") == "&lt;x&gt;.<wbr>org"
+    assert breakable("2001:db8:1234:5600:9abc:def0:1:2").count(":<wbr>") == 7
+    assert breakable("12:30") == "12:30"
     assert breakable_addresses("To a@b.org.") == "To a@b.<wbr>org."
