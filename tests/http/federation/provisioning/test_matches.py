@@ -1,6 +1,6 @@
 """Which of theirs is which of ours, and who is refused."""
 
-from ops.stand_ins.fake_far_side import FakeFarSide
+from ops.stand_ins.fake_far_side import FakeFarSide, FarAnswer
 from tests.http.federation.provisioning.scene import ProvisioningScene
 
 _TEAM = "insert into teams (id, org_id, slug, name, created_at, updated_at) values (%s, %s, 'crew', 'Crew', now(), now())"
@@ -49,9 +49,13 @@ async def test_one_of_theirs_is_no_two_of_ours(scene: ProvisioningScene, far: Fa
     bob = scene.member("bob@acme.example")
     there = far.named("ada@acme.example")
     assert there is not None
-    # Somebody there has tied Ada's account to Bob.
-    far.people.keep({**far.people.resources[there["id"]], "externalId": str(bob.user)})
+    # Somebody there has tied Ada's account to Bob. Both are sent at once: whoever is first, Bob is looked for before Ada has it again.
+    tied = {**there, "externalId": str(bob.user)}
+    far.people.keep(dict(tied))
+    found = FarAnswer(200, {"totalResults": 1, "Resources": [tied]})
+    far.answers = lambda request: found if request.query.get("filter") == f'externalId eq "{bob.user}"' else None
     run = await scene.step()
+    far.answers = None
     assert ("left_out", "far_id_of_another", "bob@acme.example") in scene.named(run)
     assert ("overwritten", None, "ada@acme.example") in scene.named(run)
     again = far.named("ada@acme.example")
