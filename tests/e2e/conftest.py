@@ -29,6 +29,10 @@ class Installation:
         assert found is not None
         return found[1]
 
+    def copy(self, directory: Path, name: str) -> Path:
+        """A data directory of its own for each caller."""
+        return copy(self.data_dir, directory / f"{name}{next(_copies)}")
+
 
 @pytest.fixture(scope="session")
 def e2e_directory() -> Iterator[Path]:
@@ -72,7 +76,7 @@ def running(e2e_directory: Path, installation: Installation, request: pytest.Fix
     A worker that takes over tests of another worker may come back to a module. The server then starts on a new copy, not on the data that
     the module's earlier tests have filled.
     """
-    server = Postern(copy(installation.data_dir, e2e_directory / f"{request.module.__name__.rpartition('.')[2]}{next(_copies)}"))
+    server = Postern(installation.copy(e2e_directory, request.module.__name__.rpartition(".")[2]))
     server.start()
     yield server
     assert server.stop() == 0

@@ -2,26 +2,23 @@
 
 import sys
 from collections.abc import Iterator
-from itertools import count
 from pathlib import Path
 
 import pytest
 
 from ops.free_ports import free_port
 from tests.e2e.conftest import Installation
-from tests.e2e.postern import Postern, alive, copy, until
+from tests.e2e.postern import Postern, alive, until
 from tests.e2e.test_serve import KEYS
 
 OWNER = "owner@postern.local"
-
-_copies = count(1)
 
 
 @pytest.fixture
 def on_hypercorn(e2e_directory: Path, installation: Installation) -> Iterator[Postern]:
     address = f"127.0.0.1:{free_port()}"
     server = Postern(
-        copy(installation.data_dir, e2e_directory / f"on-hypercorn{next(_copies)}"),
+        installation.copy(e2e_directory, "on-hypercorn"),
         ["--worker-class", "trio", "--bind", address, "entrypoints.asgi:application()"],
         {"POSTERN_BASE_URL": f"http://{address}", "POSTERN_MAIL": f"file:{e2e_directory / 'mail'}"},
         command=(sys.executable, "-m", "hypercorn"),
