@@ -14,6 +14,7 @@ import email_validator
 
 from core.domain.errors import BadRequest
 from core.domain.mail import Email
+from core.domain.normal_forms import LONGEST_NORMALIZED, NotNormalized, normalized
 from core.frozen import Frozen
 
 # The beginning of an RFC 2047 encoded word. The standard library decodes such a word anywhere in a value that we set, and writes the
@@ -49,8 +50,13 @@ class MailAddress(Frozen):
 
     @classmethod
     def parse(cls, text: str) -> Self:
+        if len(text) > _LONGEST_ADDRESS:
+            raise MalformedAddress("it is too long")
         local, _, domain = text.rpartition("@")
-        local = unicodedata.normalize("NFC", local)
+        try:
+            local = normalized(local, "NFC", LONGEST_ADDRESS)
+        except NotNormalized:
+            raise MalformedAddress("the part before the @ is too long, or has too many marks") from None
         if not _is_local_part(local):
             raise MalformedAddress("the part before the @ is malformed")
         try:
@@ -121,7 +127,11 @@ def _is_one_mailbox(email: Email, validated_domain: str | None) -> bool:
     """
     local, _, domain = email.address.rpartition("@")
     key_local, _, key_domain = email.key.rpartition("@")
-    if key_local != unicodedata.normalize("NFC", local.casefold()) or (key_local.isascii() and not local.isascii()):
+    try:
+        plain = normalized(local.casefold(), "NFC", LONGEST_NORMALIZED)
+    except NotNormalized:
+        return False
+    if key_local != plain or (key_local.isascii() and not local.isascii()):
         return False
     try:
         return ascii_domain(domain) == ascii_domain(key_domain) == validated_domain

@@ -2,11 +2,12 @@
 endings and spellings that people give them.
 """
 
-import unicodedata
 from functools import lru_cache
 from importlib.resources import files
 from typing import Final
 
+from core.domain.identity.accounts import LONGEST_PASSWORD
+from core.domain.normal_forms import folded
 from core.domain.secrets import Password
 from core.frozen import Frozen
 
@@ -68,4 +69,4 @@ def _leaked() -> frozenset[str]:
 
 def key_of(text: str) -> str:
     # Normalized as e-mail addresses are: a full-width letter, for example, counts as the plain letter.
-    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
+    return folded(text, LONGEST_PASSWORD, any_marks=True)

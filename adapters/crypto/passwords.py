@@ -13,7 +13,6 @@ import os
 import re
 import secrets
 import time
-import unicodedata
 from base64 import b64encode
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
@@ -30,8 +29,10 @@ import trio
 from adapters.crypto.hashing_threads import HashingThreads, give_back
 from adapters.crypto.password_digests import binding, digest_of, require_runnable
 from core.domain.errors import Overloaded
+from core.domain.identity.accounts import LONGEST_PASSWORD
 from core.domain.identity.foreign_hashes.hashes import ForeignHash, HashRefused, decoy_of, is_foreign, read_stored
 from core.domain.identity.sign_in import Priority
+from core.domain.normal_forms import normalized
 from core.domain.secrets import Password
 from core.frozen import Frozen, replace
 from ports.crypto import Examined
@@ -165,6 +166,9 @@ class Argon2Passwords:
         return (await self.examine(encoded, password, priority)).matches
 
     async def examine(self, encoded: str | None, password: Password, priority: Priority = Priority.STRANGER) -> Examined:
+        if len(password.reveal()) > LONGEST_PASSWORD:
+            # Nobody has it. What is checked in its place takes as long, and is nobody's either.
+            encoded, password = None, _LONGEST
         if encoded is not None and is_foreign(encoded):
             foreign = _readable(encoded)
             if foreign is not None:
@@ -353,7 +357,8 @@ def usable_cores(quota: Path = Path("/sys/fs/cgroup/cpu.max")) -> int:
 
 
 def _as_bytes(password: Password) -> bytes:
-    return unicodedata.normalize("NFC", password.reveal()).encode("utf-8", "surrogatepass")
+    """Raises `NotNormalized` for a password that is longer than any."""
+    return normalized(password.reveal(), "NFC", LONGEST_PASSWORD, any_marks=True).encode("utf-8", "surrogatepass")
 
 
 def _readable(encoded: str) -> ForeignHash | None:

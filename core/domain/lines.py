@@ -10,6 +10,7 @@ from itertools import pairwise
 from typing import Final
 
 from core.domain.errors import BadRequest
+from core.domain.normal_forms import NotNormalized, normalized
 
 # Longer than any accepted text, with plenty of space around it. Checking a megabyte letter by letter would hold up all other requests.
 LONGEST_TYPED: Final = 2000
@@ -106,19 +107,29 @@ _OTHER_FORMS: Final = ("<wide>", "<narrow>", "<font>", "<circle>", "<square>")
 
 
 def folded(text: str) -> str:
-    """The text with one form of each letter, and with the full stops, slashes and colons of all scripts as the usual ones."""
-    return "".join(map(_usual, unicodedata.normalize("NFKC", text)))
+    """The text with one form of each letter, and with the full stops, slashes and colons of all scripts as the usual ones. Raises
+    `NotNormalized`.
+    """
+    return "".join(map(_usual, normalized(text, "NFKC", LONGEST_TYPED)))
 
 
 def has_link(text: str) -> bool:
-    """Whether some program, or a person who types it, would make a link or an address of mail of a part of the text."""
-    seen = folded(text)
+    """Whether some program, or a person who types it, would make a link or an address of mail of a part of the text. What
+    cannot be normalized could have one.
+    """
+    try:
+        seen = folded(text)
+    except NotNormalized:
+        return True
     return _LINK.search(seen) is not None or _LOOKALIKE_MAIL.search(seen) is not None
 
 
 def has_host(text: str) -> bool:
     """Whether the text has what could be the name or the address of a host. Many names of products could: `Node.js`."""
-    return _HOST.search(folded(text)) is not None
+    try:
+        return _HOST.search(folded(text)) is not None
+    except NotNormalized:
+        return True
 
 
 def has_quotation(text: str) -> bool:
@@ -170,6 +181,6 @@ def _has_bare_mark(text: str) -> bool:
 
 
 def _is_other_form(letter: str) -> bool:
-    usual = unicodedata.normalize("NFKC", letter)
+    usual = normalized(letter, "NFKC", 1)
     has_form = unicodedata.decomposition(letter).startswith(_OTHER_FORMS)
     return has_form and usual.isascii() and (usual.isalpha() or unicodedata.category(letter) == "Nd")

@@ -6,7 +6,6 @@ E-mail addresses, and when two of them are the same. A library behind `ports/ide
 addresses are well formed.
 """
 
-import unicodedata
 from collections.abc import Mapping
 from typing import Final
 from uuid import UUID
@@ -15,6 +14,7 @@ from core.domain.formats import Json
 from core.domain.identifiers import UserId
 from core.domain.jobs import NewJob
 from core.domain.languages import DEFAULT, Language
+from core.domain.normal_forms import LONGEST_NORMALIZED, NotNormalized, folded
 from core.frozen import Frozen
 
 MAIL_JOB: Final = "mail"
@@ -68,7 +68,7 @@ def named_account(payload: Mapping[str, Json]) -> UserId | None:
 
 
 LONGEST_DOMAIN: Final = 253
-_LONGEST_LABEL: Final = 63
+LONGEST_LABEL: Final = 63
 # The ideographic full stop separates labels, and so do similar characters (RFC 3490, section 3.1). NFKC turns the halfwidth full stop into
 # this one, and the fullwidth one into a plain dot.
 _IDEOGRAPHIC_FULL_STOP: Final = "\u3002"
@@ -83,10 +83,13 @@ class Email(Frozen):
 
     @property
     def key(self) -> str:
-        # Case folding can undo the normalization ("ǰ" is an example), so normalize before and after.
-        folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", self.address).casefold())
-        local, at, domain = folded.rpartition("@")
-        return folded if not at or domain.isascii() else f"{local}@{_in_ascii(domain)}"
+        try:
+            plain = folded(self.address, LONGEST_NORMALIZED)
+        except NotNormalized:
+            # No mailbox is called so, and no account has this key.
+            return self.address
+        local, at, domain = plain.rpartition("@")
+        return plain if not at or domain.isascii() else f"{local}@{_in_ascii(domain)}"
 
     @property
     def domain(self) -> str:
@@ -108,7 +111,7 @@ def _in_ascii(domain: str) -> str:
     """
     plain, ascii_domain = domain.replace(_IDEOGRAPHIC_FULL_STOP, "."), ""
     for label in plain.split("."):
-        if not 0 < len(label) <= _LONGEST_LABEL or len(ascii_domain) > LONGEST_DOMAIN:
+        if not 0 < len(label) <= LONGEST_LABEL or len(ascii_domain) > LONGEST_DOMAIN:
             return plain
         try:
             ascii_domain += f".{label.encode('idna').decode('ascii')}"

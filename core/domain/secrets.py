@@ -3,11 +3,14 @@ is easy to search for.
 """
 
 from hashlib import sha256
-from typing import Self
+from typing import ClassVar, Self
 
 
 class Secret:
     __slots__ = ("_value",)
+
+    longest: ClassVar[int] = 16 << 10
+    """In characters. Requests with a longer one are refused before anything reads it."""
 
     def __init__(self, value: str) -> None:
         self._value = value
@@ -40,7 +43,9 @@ class Secret:
 
 
 class Password(Secret):
-    """A password as its owner typed it."""
+    """A password as its owner typed it. Of a longer one, requests keep one character more than any has: it is refused as a wrong one is."""
+
+    longest: ClassVar[int] = 128
 
 
 class Token(Secret):

@@ -21,6 +21,7 @@ from core.domain.jobs import NewJob
 from core.domain.key_proofs import KeyThumbprint
 from core.domain.lines import has_host, has_link, has_quotation
 from core.domain.mail import Email
+from core.domain.normal_forms import NotNormalized, normalized
 from core.domain.rate_limits import RateLimit
 from core.domain.record.events import Actor, Event, Target
 from core.domain.services.clients import describes_itself, is_open
@@ -254,9 +255,12 @@ def read_message(text: str | None) -> str | None:
     if text is None:
         return None
     # Compatible letters first: a full-width dot is a dot.
-    whole = unicodedata.normalize("NFKC", text)
+    try:
+        whole = normalized(text, "NFKC", LONGEST_MESSAGE)
+    except NotNormalized:
+        raise InvalidBindingMessage from None
     message = whole.strip(" ")
-    if not message or max(len(whole), len(text)) > LONGEST_MESSAGE:
+    if not message or len(whole) > LONGEST_MESSAGE:
         raise InvalidBindingMessage
     kinds = set(map(unicodedata.category, whole))
     if any(kind[0] == "C" for kind in kinds) or not kinds.isdisjoint({"Zl", "Zp"}):

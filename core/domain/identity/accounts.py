@@ -17,11 +17,11 @@ from core.domain.mail import Email
 from core.domain.rate_limits import RateLimit
 from core.domain.record.events import SYSTEM, Actor, Event, Target
 from core.domain.requests import is_just_past
-from core.domain.secrets import Token
+from core.domain.secrets import Password, Token
 from core.frozen import Frozen
 
 SHORTEST_PASSWORD = 8
-LONGEST_PASSWORD = 128
+LONGEST_PASSWORD: Final = Password.longest
 
 # Per account, from all addresses together. A thief of a session must not learn the password by trying.
 PASSWORD_GUESSES = RateLimit("password_guesses", burst=5, seconds_per_request=60)

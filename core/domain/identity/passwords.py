@@ -8,7 +8,6 @@ own words.
 """
 
 import re
-import unicodedata
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from typing import Final
@@ -17,6 +16,7 @@ from core.domain.errors import BadRequest
 from core.domain.identifiers import UserId
 from core.domain.identity.accounts import LONGEST_PASSWORD, SHORTEST_PASSWORD
 from core.domain.mail import Email
+from core.domain.normal_forms import LONGEST_NORMALIZED, NotNormalized, folded
 from core.domain.rate_limits import RateLimit
 from core.domain.record.events import Actor, Event, Target
 from core.domain.secrets import Password
@@ -84,7 +84,7 @@ def require_acceptable(password: Password, email: Email, shortest: int = SHORTES
         raise BadRequest(message, words="password_too_long", values={"longest": LONGEST_PASSWORD})
     if Email(text).key == email.key:
         raise BadRequest("The password must not be the e-mail address", words="password_is_address")
-    plain = _plain(text)
+    plain = folded(text, LONGEST_PASSWORD, any_marks=True)
     rest = _without(plain, _own_words((email.address, *names)))
     if rest != plain and len(rest) < SHORTEST_PASSWORD:
         message = (
@@ -96,7 +96,7 @@ def require_acceptable(password: Password, email: Email, shortest: int = SHORTES
 
 def _own_words(texts: Iterable[str]) -> Sequence[str]:
     """The words of four letters and more, the longest first."""
-    words = {word for text in texts for word in _WORD.findall(_plain(text)) if len(word) >= _SHORTEST_WORD}
+    words = {word for text in texts for word in _WORD.findall(_plain_name(text)) if len(word) >= _SHORTEST_WORD}
     return sorted(words, key=lambda word: (-len(word), word))
 
 
@@ -106,6 +106,9 @@ def _without(text: str, words: Iterable[str]) -> str:
     return text
 
 
-def _plain(text: str) -> str:
-    """Normalized as e-mail addresses are."""
-    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
+def _plain_name(text: str) -> str:
+    """Returns the name as e-mail addresses are compared. Empty for one that nobody would type into a password."""
+    try:
+        return folded(text, LONGEST_NORMALIZED)
+    except NotNormalized:
+        return ""

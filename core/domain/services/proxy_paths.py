@@ -6,8 +6,8 @@ gets the strictest rule.
 import re
 from collections.abc import Iterator
 from typing import Final, NamedTuple
-from unicodedata import normalize
 
+from core.domain.normal_forms import NotNormalized, folded
 from core.frozen import Frozen
 
 LONGEST_PATH: Final = 8192
@@ -72,17 +72,27 @@ def place_of(target: str) -> PathPlace | None:
     text = _decoded(path)
     if text is None or not _is_straight(text):
         return None
-    folded = fold(text)
-    # Some marks become dots or slashes when somebody writes them in the plain way.
-    if not _is_straight(folded) or any(mark in _SEPARATORS - {"/"} for mark in folded) or folded.count("/") != text.count("/"):
+    try:
+        plain = fold(text)
+    except NotNormalized:
         return None
-    if folded.count(".") > _MOST_SCRIPTS and sum("." in segment for segment in folded.split("/")[:-1]) > _MOST_SCRIPTS:
+    # A letter can come apart into eighteen, and each is looked at below. Some marks become dots or slashes when
+    # somebody writes them in the plain way.
+    if (
+        len(plain) > LONGEST_PATH
+        or not _is_straight(plain)
+        or any(mark in _SEPARATORS - {"/"} for mark in plain)
+        or plain.count("/") != text.count("/")
+    ):
         return None
-    return PathPlace(path, text, folded)
+    if plain.count(".") > _MOST_SCRIPTS and sum("." in segment for segment in plain.split("/")[:-1]) > _MOST_SCRIPTS:
+        return None
+    return PathPlace(path, text, plain)
 
 
 def fold(text: str) -> str:
-    return normalize("NFKC", normalize("NFKC", text).casefold())
+    """Raises `NotNormalized`."""
+    return folded(text, LONGEST_PATH)
 
 
 def _decoded(path: str) -> str | None:

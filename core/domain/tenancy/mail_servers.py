@@ -5,7 +5,6 @@ account are not among them, whatever organization's name they show. Their links 
 and the operator of a mail server can read the mails.
 """
 
-import unicodedata
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Final
@@ -17,6 +16,7 @@ from core.domain.identifiers import MailServerId, OrganizationId
 from core.domain.jobs import NewJob
 from core.domain.lines import typed_line
 from core.domain.mail import Mail, NoMail
+from core.domain.normal_forms import LONGEST_NORMALIZED, NotNormalized, normalized
 from core.domain.outbound import NotADestination, host
 from core.domain.record.events import SYSTEM, Actor, Event, Target
 from core.domain.secrets import Secret
@@ -141,7 +141,10 @@ def require_name_of(organization: str, sender: str | None) -> None:
     """Nobody writes in the name of another: the sender's name is the organization's name, or begins with it. How letters are composed, and
     whether they are small, makes no difference. Raises `BadRequest`.
     """
-    begins, name = _folded(sender or organization), _folded(organization)
+    try:
+        begins, name = _folded(sender or organization), _folded(organization)
+    except NotNormalized:
+        begins, name = sender or organization, organization
     if not begins.startswith(name) or _goes_on(begins[len(name) : len(name) + 1]):
         raise BadRequest(
             f"from_name: must be the organization's name, or begin with it: {organization}",
@@ -156,7 +159,7 @@ def _goes_on(letter: str) -> bool:
 
 
 def _folded(name: str) -> str:
-    return unicodedata.normalize("NFC", " ".join(name.split()).casefold())
+    return normalized(" ".join(name.split()).casefold(), "NFC", LONGEST_NORMALIZED)
 
 
 def mail_server_configured(server: MailServer, actor: Actor) -> Event:

@@ -1,7 +1,6 @@
 """Teams: members of an organization under one name. A team may carry one of the organization's roles, and roles of its services."""
 
 import re
-import unicodedata
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
@@ -12,6 +11,7 @@ from core.domain.formats import Json
 from core.domain.identifiers import OrganizationId, RoleId, TeamId, UserId
 from core.domain.lines import typed_line
 from core.domain.mail import Email
+from core.domain.normal_forms import ascii_letters
 from core.domain.record.events import Actor, Event, Target, differences
 from core.frozen import Frozen
 
@@ -91,8 +91,7 @@ def team_name(text: str) -> str:
 
 def slug_stem(name: str, otherwise: str = "team") -> str:
     """The beginning of a slug made of a name. Letters outside a-z lose their marks, or are left out. `otherwise` if none is left."""
-    plain = unicodedata.normalize("NFKD", name.casefold()).encode("ascii", "ignore").decode()
-    return re.sub(r"[^a-z0-9]+", "-", plain).strip("-")[:_LONGEST_STEM].strip("-") or otherwise
+    return re.sub(r"[^a-z0-9]+", "-", ascii_letters(name)).strip("-")[:_LONGEST_STEM].strip("-") or otherwise
 
 
 def free_slug(stem: str, taken: Collection[str]) -> str:

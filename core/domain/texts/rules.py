@@ -14,6 +14,8 @@ from typing import Final
 from core.domain.errors import BadRequest
 from core.domain.languages import Language
 from core.domain.lines import MOST_MARKS, one_line, require_few_marks
+from core.domain.mail import LONGEST_LABEL
+from core.domain.normal_forms import NotNormalized, normalized
 from core.domain.outbound import NotADestination, destination
 from core.domain.texts.own_texts import OPEN_TEXTS, OpenText, TextKind
 from core.frozen import Frozen
@@ -82,6 +84,9 @@ _BARE_ADDRESS: Final = re.compile(r"\w://|\bwww\.", re.IGNORECASE)
 # What readers take for the name of a host, as in "bank.example" and "help@bank.example".
 _NAMED_HOST: Final = re.compile(r"(?<![\w-])[\w-]++(?:[.。][\w-]++)++")
 _LABEL_OF_LETTERS: Final = re.compile(r"[.。][^\W\d_]{2,}+(?![\w-])")
+_FULL_STOP: Final = re.compile("[.。]")
+# Of what somebody wrote, as a fault quotes it.
+_LONGEST_QUOTED: Final = 100
 # The beginning of a word that mail programs decode (RFC 2047).
 _ENCODED: Final = "=?"
 _SPACES: Final = re.compile(r"[ \t]+")
@@ -164,7 +169,11 @@ def canonical(one: OwnText) -> str:
     """
     if len(one.text) > LONGEST:
         return one.text
-    text = unicodedata.normalize("NFC", one.text.replace("\r\n", "\n").replace("\r", "\n")).strip(" \t\n")
+    try:
+        text = normalized(one.text.replace("\r\n", "\n").replace("\r", "\n"), "NFC", LONGEST).strip(" \t\n")
+    except NotNormalized:
+        # The rule about marks refuses it.
+        return one.text
     opened = OPEN_TEXTS.get(one.key)
     if opened is None or not opened.kind.has_paragraphs:
         return _SPACES.sub(" ", text)
@@ -303,9 +312,16 @@ def _host(address: str) -> str | None:
 def _other_host(words: str, host: str) -> str | None:
     """A host that the words name, and that is neither this one nor above or below it."""
     named: str
-    for named in _NAMED_HOST.findall(unicodedata.normalize("NFKC", words)):
+    try:
+        plain = normalized(words, "NFKC", LONGEST)
+    except NotNormalized:
+        return words[:_LONGEST_QUOTED]
+    for named in _NAMED_HOST.findall(plain):
         if not _LABEL_OF_LETTERS.search(named):
             continue
+        if any(len(label) > LONGEST_LABEL for label in _FULL_STOP.split(named)):
+            # No host is called so, and to encode the label takes time that grows with the square of its length.
+            return named[:_LONGEST_QUOTED]
         try:
             one = named.encode("idna").decode().lower()
         except UnicodeError:

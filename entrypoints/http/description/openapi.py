@@ -277,7 +277,7 @@ def _has_schema(kind: Any) -> bool:
 
 def _schema_of_own_type(kind: type) -> Json:
     if issubclass(kind, Secret):
-        return {"type": "string", "format": "password"}
+        return {"type": "string", "format": "password", "maxLength": kind.longest}
     raise NotImplementedError(f"{kind.__name__} is not a type of the wire")
 
 

@@ -18,7 +18,7 @@ import trio
 from msgspec import inspect
 
 from core.domain.errors import PayloadTooLarge, UnsupportedMediaType
-from core.domain.secrets import Secret
+from core.domain.secrets import Password, Secret
 from entrypoints.http.machinery.calls import Request
 from entrypoints.http.machinery.errors import NotAsDeclared
 
@@ -221,11 +221,18 @@ def convert(values: Mapping[str, Any], kind: type[msgspec.Struct]) -> Any:
 
 
 def decode_own_type(kind: type, value: Any) -> Any:
-    """Passwords and tokens become secrets before any other code sees them."""
+    """Makes a secret of a password or a token before any other code sees it.
+
+    A password that is too long stays so, and is refused as a wrong one is: the answer tells nothing about lengths.
+    """
     if issubclass(kind, Secret):
         if not isinstance(value, str):
             raise TypeError("Expected `str`")
-        return kind(value)
+        if len(value) <= kind.longest:
+            return kind(value)
+        if issubclass(kind, Password):
+            return kind(value[: kind.longest + 1])
+        raise ValueError(f"Expected `str` of length <= {kind.longest}")
     raise NotImplementedError(f"No request carries a {kind.__name__}")
 
 

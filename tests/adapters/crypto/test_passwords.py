@@ -3,6 +3,7 @@
 import os
 import threading
 import time
+import unicodedata
 from base64 import b64encode
 from collections import Counter
 from collections.abc import Callable
@@ -15,6 +16,7 @@ from trio.testing import wait_all_tasks_blocked
 
 from adapters.crypto.passwords import Argon2Parameters, Argon2Passwords, rate, usable_cores
 from core.domain.errors import Overloaded
+from core.domain.identity.accounts import LONGEST_PASSWORD
 from core.domain.identity.sign_in import Priority
 from core.domain.secrets import Password
 from tests.conftest import CapturedLog
@@ -68,9 +70,36 @@ async def test_equal_passwords_have_different_hashes() -> None:
     assert len({await passwords.hash(Password("correct horse")) for _ in range(10)}) == 10
 
 
+async def test_a_password_that_is_too_long_is_nobodys() -> None:
+    passwords = hasher()
+    longest = "x" * LONGEST_PASSWORD
+    encoded = await passwords.hash(Password(longest))
+    assert not await passwords.verify(encoded, Password(f"{longest}x"))
+    theirs = PasswordHasher(time_cost=1, memory_cost=64, parallelism=1).hash(f"{longest}x")
+    assert not await passwords.verify(theirs, Password(f"{longest}x"))
+    with pytest.raises(ValueError, match="128"):
+        await passwords.hash(Password(f"{longest}x"))
+
+
+async def test_a_hash_of_a_password_with_many_marks_still_counts() -> None:
+    """A hash of before has no bound on a run of marks: 128 characters are bound enough."""
+    text = "a" + "\u0301\u0323\u0f73" * 40
+    theirs = PasswordHasher(time_cost=1, memory_cost=64, parallelism=1).hash(unicodedata.normalize("NFC", text))
+    assert await hasher().verify(theirs, Password(text))
+
+
+async def test_marks_beyond_the_longest_password_cost_no_more_than_another_wrong_one() -> None:
+    """60 KB of marks, whose order costs 20 seconds, in the interpreter's lock."""
+    passwords = hasher()
+    encoded = await passwords.hash(Password("correct horse"))
+    began = time.process_time()
+    assert not await passwords.verify(encoded, Password("a" + "\u0344" * 15_000 + "\u0f73" * 10_000))
+    assert time.process_time() - began < 1
+
+
 async def test_nothing_is_cut_off_trimmed_or_mapped() -> None:
     passwords = hasher()
-    long = "x" * 5000
+    long = "x" * LONGEST_PASSWORD
     encoded = await passwords.hash(Password(long))
     assert await passwords.verify(encoded, Password(long))
     assert not await passwords.verify(encoded, Password(long[:-1] + "y"))

@@ -161,7 +161,6 @@ async def test_every_try_is_kept_with_its_circumstances(browser: Browser, people
         ({"email": "a" * 321, "password": PASSWORD}, "email"),
         ({"email": 5, "password": PASSWORD}, "email"),
         ({"email": "ada@example.org", "password": ""}, "password"),
-        ({"email": "ada@example.org", "password": "x" * 129}, "password"),
         ({"email": "ada@example.org", "password": ["x"]}, "password"),
         ({"email": "ada@example.org", "password": "x\x00y"}, "password"),
         ({"email": "ada@example.org\x00", "password": "x"}, "email"),

@@ -135,7 +135,7 @@ async def test_elsewhere_it_asks_for_the_password(tabs: Tabs, elsewhere: Tabs, p
     assert tab.page.links == [f"{BASE_URL}/ui/sign-in"]
     assert recorded(people) == [("user.email.verified", {})]
     reasons = [row["reason"] for row in people.rows("select reason from login_events order by id")]
-    assert reasons == ["wrong_password"]
+    assert reasons == ["wrong_password", "wrong_password"]
 
 
 async def test_whoever_registers_by_the_api_is_asked_in_every_browser(

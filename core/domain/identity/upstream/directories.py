@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from hashlib import sha256
 from typing import Any, Final
-from unicodedata import normalize
 from urllib.parse import urlencode
 from uuid import UUID, uuid5
 
@@ -28,11 +27,12 @@ from core.domain.identity.sessions import PLATFORM, Context
 from core.domain.identity.upstream.claims import LONGEST_SUBJECT, Asserted, NotVouched, stated_address
 from core.domain.identity.upstream.connections import ConnectionState, ProviderKind, SamlSettings
 from core.domain.identity.upstream.directory_visits import DirectoryVisit, methods_of_assertion, name_digest
-from core.domain.identity.upstream.ldap.answers import LdapEntry, subject_of
+from core.domain.identity.upstream.ldap.answers import LONGEST_SIGN_IN_NAME, LdapEntry, subject_of
 from core.domain.identity.upstream.ldap.filters import is_attribute, is_readable
 from core.domain.identity.upstream.ldap.settings import LdapSettings, ldap_issuer
 from core.domain.identity.upstream.saml.assertions import TOLERANCE, Asserting, DirectoryAssertion
 from core.domain.identity.upstream.sign_in import OAuthError, SealedClient
+from core.domain.normal_forms import folded
 from core.domain.secrets import Token
 from core.frozen import Frozen, values_of
 
@@ -255,5 +255,4 @@ def counted_person(provider: UpstreamProviderId, *, subject: str = "", name: str
     """
     if subject:
         return uuid5(provider, f"identity {subject}")
-    folded = normalize("NFKC", name).casefold()
-    return uuid5(provider, f"name {sha256(folded.encode()).hexdigest()}")
+    return uuid5(provider, f"name {sha256(folded(name, LONGEST_SIGN_IN_NAME).encode()).hexdigest()}")

@@ -6,12 +6,12 @@ Redirect addresses of another system's client: the ones that a service may have,
 
 import json
 import re
-import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from core.domain.errors import BadRequest
 from core.domain.lines import one_line
+from core.domain.normal_forms import ascii_letters
 from core.domain.platform.imports.records import shown
 from core.domain.services.clients import LOOPBACK_ORIGIN, kept_client_id, redirect_uri
 from core.domain.tenancy.teams import free_slug
@@ -122,8 +122,7 @@ def type_of(redirects: Addresses) -> str:
 
 def slug_of(text: str) -> str:
     """The slug that an application, a role or a team of another system gets here. Empty when nothing is left of the name."""
-    plain = unicodedata.normalize("NFKD", text.casefold()).encode("ascii", "ignore").decode()
-    return re.sub(r"[^a-z0-9]+", "-", plain).strip("-")[:_LONGEST_SLUG].strip("-")
+    return re.sub(r"[^a-z0-9]+", "-", ascii_letters(text)).strip("-")[:_LONGEST_SLUG].strip("-")
 
 
 def document(organization: str, parts: ForeignParts) -> Iterator[str]:

@@ -7,7 +7,6 @@ name that has a number, and the button makes it.
 """
 
 import re
-import unicodedata
 from collections.abc import Mapping, Sequence
 from operator import attrgetter
 from typing import Any, Final
@@ -15,6 +14,7 @@ from typing import Any, Final
 import msgspec
 
 from core.domain.errors import Conflict, Refusal
+from core.domain.normal_forms import ascii_letters
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer, redirect
 from entrypoints.http.machinery.browsers import BoundForm
@@ -47,7 +47,7 @@ def slug_from(name: str, otherwise: str, separator: str = "-", number: int = 1) 
     """A short name that says the name; from the second on, it has the number. Letters that have no form in ASCII are left out, and
     `otherwise` stands for a name that has no other letter. With `_` as separator, it begins with a letter, as keys of fields do.
     """
-    plain = _NOT_IN_SLUGS.sub(separator, unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()).strip(separator)
+    plain = _NOT_IN_SLUGS.sub(separator, ascii_letters(name)).strip(separator)
     if separator == "_" and plain[:1].isdigit():
         plain = f"{otherwise}_{plain}"
     end = "" if number == 1 else f"{separator}{number}"

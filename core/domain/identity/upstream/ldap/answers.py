@@ -12,6 +12,7 @@ from typing import Final
 from uuid import UUID
 
 from core.domain.identity.upstream.ldap.settings import LdapIdentity, LdapSettings, opened_password
+from core.domain.normal_forms import has_long_run
 from core.domain.secrets import Secret
 from core.frozen import Frozen
 
@@ -171,7 +172,7 @@ def shown(text: str, longest: int) -> str:
 def usable_name(typed: str) -> str | None:
     """The name as it goes to the directory. None for a text that is no name anywhere, which no directory gets."""
     name = typed.strip()
-    return name if 0 < len(name) <= LONGEST_SIGN_IN_NAME and name.isprintable() else None
+    return name if 0 < len(name) <= LONGEST_SIGN_IN_NAME and name.isprintable() and not has_long_run(name) else None
 
 
 def usable_password(typed: str) -> bool:

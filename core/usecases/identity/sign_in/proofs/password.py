@@ -12,7 +12,6 @@ from typing import Final
 
 from core.domain.errors import BadRequest, Forbidden, NotFound, OrganizationNotActive, Overloaded, RateLimited, Unauthorized
 from core.domain.identity.account_mails import AccountMail, AskedMail
-from core.domain.identity.accounts import LONGEST_PASSWORD
 from core.domain.identity.devices import Client
 from core.domain.identity.login_events import LoginFailure
 from core.domain.identity.passwords import BREACH_MAILS, AtSignIn, password_breached, strictest
@@ -271,8 +270,5 @@ _LEFT_TO_THE_LINK: Final = frozenset({LoginFailure.EMAIL_NOT_VERIFIED, LoginFail
 
 
 def _require_plausible(password: Password) -> None:
-    text = password.reveal()
-    if not text:
+    if not password.reveal():
         raise BadRequest("password: must not be empty", words="password_missing")
-    if len(text) > LONGEST_PASSWORD:
-        raise BadRequest(f"password: must have at most {LONGEST_PASSWORD} characters", words="wrong_password")

@@ -7,7 +7,9 @@ log. A link with `?q=` only fills the field: somebody else may have written the 
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
-from typing import Any, Final, NamedTuple
+from typing import Annotated, Any, Final, NamedTuple
+
+import msgspec
 
 from core.domain.federation.explained_errors import ExplainedError, explained_in
 from core.domain.platform.searches import LONGEST_TEXT, ThingKind
@@ -39,13 +41,14 @@ SUGGESTING: Final[Mapping[str, Any]] = {"limit": (SUGGESTIONS,), "accepts": TYPE
 """How a page is declared that suggests: it asks for no frame, and has a limit of its own."""
 _ORDER: Final = tuple(ThingKind)
 _DOCUMENTS: Final = frozenset({SubjectKind.GUIDE, SubjectKind.DOCUMENTATION})
-_LONGEST_ERROR: Final = 2000
+LONGEST_TYPED: Final = 1024
+"""In characters. A longer text is refused before anything reads it."""
 _MOST_PAGES: Final = 25
 
 
 class AskedForm(BoundForm, frozen=True, kw_only=True):
-    q: str = ""
-    """What somebody typed. It may be anything, of any length that the form takes."""
+    q: Annotated[str, msgspec.Meta(max_length=LONGEST_TYPED)] = ""
+    """What somebody typed. It may be anything, such as an error or a list of email addresses."""
 
 
 class FoundLine(Frozen):
@@ -119,7 +122,7 @@ def lines_of(visit: PageVisit, subjects: Iterable[KnownSubject]) -> Sequence[Fou
 
 def error_in(query: str) -> ExplainedError | None:
     """An error of OAuth in what was typed, if there is one."""
-    return next(iter(explained_in(query[:_LONGEST_ERROR])), None)
+    return next(iter(explained_in(query)), None)
 
 
 def error_lines(visit: PageVisit, query: str, places: Mapping[str, ErrorPlace]) -> Sequence[ActionLine]:

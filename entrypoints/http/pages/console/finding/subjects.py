@@ -17,6 +17,8 @@ from typing import Any, Final
 import trio
 
 from core.domain.languages import Language
+from core.domain.normal_forms import NotNormalized, normalized
+from core.domain.platform.searches import LONGEST_TEXT
 from core.frozen import Frozen
 from entrypoints.http.description.documentation import chapter_words, chapters_in_words
 from entrypoints.http.description.guides import guides_in_words
@@ -46,6 +48,9 @@ _ENOUGH: Final = 0.5
 _NEAR_THE_BEST: Final = 0.7
 _NAMES_A_PRODUCT: Final = 85
 """The rank of a guide to a product that the question names."""
+_LONGEST_OF_OURS: Final = 16 << 10
+"""In characters, of the words of a guide."""
+_LONGEST_FOLDED: Final = 3 * LONGEST_TEXT
 _MOST_WORDS: Final = 12
 """Of a question. Whoever pastes more has pasted something else."""
 
@@ -135,8 +140,15 @@ class TypedQuestion(Frozen):
 
 
 def plain_words(text: str) -> str:
-    """A text without what people leave out when they type: accents, capitals, punctuation, characters that nobody sees."""
-    folded = unicodedata.normalize("NFKD", text.translate(APOSTROPHES).casefold().replace("ß", "ss"))
+    """A text without what people leave out when they type: accents, capitals, punctuation, characters that nobody sees. Empty for a text
+    that is too long, or piles up marks. Whoever passes what somebody typed has cut it to `LONGEST_TEXT`.
+    """
+    try:
+        folded = normalized(text.translate(APOSTROPHES).casefold().replace("ß", "ss"), "NFKD", _LONGEST_OF_OURS)
+    except NotNormalized:
+        return ""
+    # One letter can come apart into eighteen.
+    folded = folded[: max(_LONGEST_FOLDED, len(text))]
     kept = "".join(one for one in folded if not unicodedata.combining(one) and unicodedata.category(one) != "Cf")
     return " ".join(_NO_LETTER.sub(" ", kept).split())
 

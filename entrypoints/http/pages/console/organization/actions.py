@@ -11,6 +11,7 @@ from functools import cache
 from typing import Any, Final, NamedTuple
 
 from core.domain.languages import Language
+from core.domain.platform.searches import LONGEST_TEXT
 from core.frozen import Frozen
 from entrypoints.http.pages import shipped_pages
 from entrypoints.http.pages.console.declaring import console, opens
@@ -145,7 +146,7 @@ def _declared(at: str) -> bool:
 
 
 def _typed(text: str, language: Language) -> Iterator[_Typed]:
-    for part in text.translate(APOSTROPHES).split()[:_MOST_WORDS]:
+    for part in text[:LONGEST_TEXT].translate(APOSTROPHES).split()[:_MOST_WORDS]:
         raw = _POSSESSIVE.sub("", part.strip(_EDGES))
         if language is Language.FRENCH:
             raw = _ELIDED.sub("", raw)

@@ -1,7 +1,7 @@
 """One search over the installation: organizations, applications, people, and the pages of the platform."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Annotated, Any, Final
 from uuid import UUID
 
 import msgspec
@@ -10,6 +10,7 @@ from core.domain.platform.searches import ThingKind
 from entrypoints.bootstrap import Postern
 from entrypoints.http.pages.console.declaring import console, stated
 from entrypoints.http.pages.console.finding import (
+    LONGEST_TYPED,
     SHOWN,
     SUGGESTING,
     TYPED,
@@ -58,7 +59,7 @@ ERROR_PLACES: Final[Mapping[str, ErrorPlace]] = {"clock": ErrorPlace(HEALTH_TAB)
 
 
 class SoughtInPlatform(msgspec.Struct, frozen=True):
-    q: str = ""
+    q: Annotated[str, msgspec.Meta(max_length=LONGEST_TYPED)] = ""
     """The text that fills the field. Nothing is looked for until somebody presses."""
 
 
