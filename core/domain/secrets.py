@@ -10,7 +10,7 @@ class Secret:
     __slots__ = ("_value",)
 
     longest: ClassVar[int] = 16 << 10
-    """In characters. Requests with a longer one are refused before anything reads it."""
+    """In characters. The decoder refuses a request with a longer one, or cuts it where a wrong one has an answer of its own."""
 
     def __init__(self, value: str) -> None:
         self._value = value

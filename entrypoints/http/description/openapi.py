@@ -21,6 +21,7 @@ from entrypoints.http.machinery.answers import KEPT_FOR, NO_STORE, AnswerHeader,
 from entrypoints.http.machinery.callers import AdmittedCaller, SecurityScheme
 from entrypoints.http.machinery.endpoints import Endpoint
 from entrypoints.http.machinery.errors import OURS, ErrorBody, header_named_by, status_of
+from entrypoints.http.machinery.fields import tell_stored_bounds
 
 Json = dict[str, Any]
 
@@ -267,6 +268,7 @@ class _Schemas:
     def _of(kinds: list[Any]) -> tuple[Iterable[Json], dict[str, Json]]:
         schemas, components = msgspec.json.schema_components(kinds, ref_template=_REFERENCES + "{name}", schema_hook=_schema_of_own_type)
         components = dict(components)
+        tell_stored_bounds([schemas, components])
         describe(components, kinds)
         return schemas, components
 

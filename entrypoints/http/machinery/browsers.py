@@ -30,6 +30,7 @@ from entrypoints.http.machinery.answers import SeeOther
 from entrypoints.http.machinery.browser_cookies import acting_token, flow_secret, other_tokens, session_token
 from entrypoints.http.machinery.callers import WHILE_IMPERSONATING, CallerRule, MemberRule, SecurityScheme, SessionRule, witness_of
 from entrypoints.http.machinery.calls import Request
+from entrypoints.http.machinery.fields import Line
 
 SIGN_IN: Final = "/ui/sign-in"
 ANOTHER: Final = "another"
@@ -77,7 +78,7 @@ class BoundForm(msgspec.Struct, frozen=True, kw_only=True):
 class FlowForm(BoundForm, frozen=True, kw_only=True):
     """A form of a flow."""
 
-    flow: str = ""
+    flow: Line = ""
 
 
 @runtime_checkable

@@ -18,7 +18,7 @@ import trio
 from msgspec import inspect
 
 from core.domain.errors import PayloadTooLarge, UnsupportedMediaType
-from core.domain.secrets import Password, Secret
+from core.domain.secrets import Password, Secret, Token
 from entrypoints.http.machinery.calls import Request
 from entrypoints.http.machinery.errors import NotAsDeclared
 
@@ -223,14 +223,14 @@ def convert(values: Mapping[str, Any], kind: type[msgspec.Struct]) -> Any:
 def decode_own_type(kind: type, value: Any) -> Any:
     """Makes a secret of a password or a token before any other code sees it.
 
-    A password that is too long stays so, and is refused as a wrong one is: the answer tells nothing about lengths.
+    Of a password or a token that is longer than any, one character more than any has is left, so that it is refused as a wrong one is.
     """
     if issubclass(kind, Secret):
         if not isinstance(value, str):
             raise TypeError("Expected `str`")
         if len(value) <= kind.longest:
             return kind(value)
-        if issubclass(kind, Password):
+        if issubclass(kind, Password | Token):
             return kind(value[: kind.longest + 1])
         raise ValueError(f"Expected `str` of length <= {kind.longest}")
     raise NotImplementedError(f"No request carries a {kind.__name__}")

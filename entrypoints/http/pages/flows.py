@@ -56,6 +56,7 @@ from entrypoints.http.machinery.browser_cookies import (
 )
 from entrypoints.http.machinery.browsers import HOME, SIGN_IN, OtherAccount, place_of, proof_page
 from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.fields import Line
 from entrypoints.http.pages import shipped_pages
 
 AnyCall = Call[Any, Any, Any, Any]
@@ -88,13 +89,13 @@ _DOT_SEGMENT: Final = re.compile(r"[^?#]*/(?:\.|%2e){1,2}(?:[/?#]|\Z)", re.IGNOR
 class FlowLink(msgspec.Struct, frozen=True):
     """The query of a page of a flow."""
 
-    flow: str = ""
+    flow: Line = ""
 
 
 class ProvedLink(FlowLink, frozen=True):
     """The query of a page to which the page for a fresh proof leads back."""
 
-    unproved: str = ""
+    unproved: Line = ""
     """Not empty when the person has no way to prove anything."""
 
 

@@ -11,12 +11,13 @@ from entrypoints.http.machinery.answers import Answer
 from entrypoints.http.machinery.callers import ANYONE
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.endpoints import endpoint
+from entrypoints.http.machinery.fields import Line
 from entrypoints.http.machinery.limits import PAGE_LOADS
 from entrypoints.http.pages import FOREVER
 
 
 class LogoPath(msgspec.Struct, frozen=True):
-    digest: str
+    digest: Line
 
 
 @endpoint.get("/logos/{digest}", caller=ANYONE, limit=PAGE_LOADS, cache=FOREVER)

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from core.domain.identity.accounts import LONGEST_PASSWORD
 from entrypoints.http.description import openapi
 from entrypoints.http.machinery.endpoints import Endpoints
 from entrypoints.http.machinery.errors import OURS, status_of
@@ -113,7 +114,11 @@ def test_bodies_queries_paths_and_limits_are_told(document: Json) -> None:
     assert [limit["name"] for limit in limited["x-rate-limit"]] == ["few", "fewer"]
     assert "Retry-After" in limited["responses"]["429"]["headers"]
     assert "WWW-Authenticate" in operation(document, "get", "/api/user")["responses"]["401"]["headers"]
-    assert document["components"]["schemas"]["Credentials"]["properties"]["password"] == {"type": "string", "format": "password"}
+    assert document["components"]["schemas"]["Credentials"]["properties"]["password"] == {
+        "type": "string",
+        "format": "password",
+        "maxLength": LONGEST_PASSWORD,
+    }
     assert "PageQuery" in document["components"]["schemas"], "it is an answer too"
     assert "OrderPath" not in document["components"]["schemas"]
 

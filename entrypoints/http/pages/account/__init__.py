@@ -21,6 +21,7 @@ from entrypoints.http.machinery.answers import Answer, NoBody, redirect
 from entrypoints.http.machinery.browser_cookies import look_of, other_tokens
 from entrypoints.http.machinery.browsers import BROWSER, HOME, SECOND_FACTOR, TERMS, token_for
 from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.fields import Line
 from entrypoints.http.pages import shipped_pages
 from entrypoints.http.pages.refusals import in_words
 from entrypoints.http.passkeys import PasskeySignal, details_signal
@@ -72,7 +73,7 @@ _LAST_PAGE: Final = 10_000
 class Done(msgspec.Struct, frozen=True):
     """The query of a page that a form redirects to."""
 
-    done: str = ""
+    done: Line = ""
 
 
 class Listing(Done, frozen=True):

@@ -29,6 +29,7 @@ from entrypoints.http.machinery.answers import Answer, NoBody, redirect
 from entrypoints.http.machinery.browsers import BROWSER, HOME, BoundForm, proof_page
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.errors import status_of
+from entrypoints.http.machinery.fields import Line
 from entrypoints.http.machinery.limits import AUTH, PAGE_LOADS
 from entrypoints.http.pages.account import NO_ERRORS, PASSWORD, PROFILE, AnyCall, Done, Page, back_to, details_signals, show
 from entrypoints.http.pages.declaring import WITH_FORM, Advised, WayOn, page
@@ -72,18 +73,18 @@ _DONE: Final = {
 
 
 class LanguageForm(BoundForm, frozen=True, kw_only=True):
-    language: Annotated[str, msgspec.Meta(pattern=f"^({'|'.join(Language)})?$")]
+    language: Annotated[Line, msgspec.Meta(pattern=f"^({'|'.join(Language)})?$")]
     """A language, or empty for the browser's language."""
 
 
 class DetailsForm(BoundForm, frozen=True, kw_only=True):
     """An empty field empties the field of the profile."""
 
-    name: str = ""
-    given_name: str = ""
-    family_name: str = ""
-    username: str = ""
-    zoneinfo: str = ""
+    name: Line = ""
+    given_name: Line = ""
+    family_name: Line = ""
+    username: Line = ""
+    zoneinfo: Line = ""
 
     def change(self) -> OwnProfileChange:
         return OwnProfileChange(
@@ -100,8 +101,8 @@ class PictureForm(BoundForm, frozen=True, kw_only=True):
 
 
 class EmailForm(BoundForm, frozen=True, kw_only=True):
-    email: str = ""
-    current: str = ""
+    email: Line = ""
+    current: Line = ""
     """The address that the page showed."""
 
 

@@ -32,6 +32,7 @@ from entrypoints.http.machinery.browsers import BROWSER_OR_NOBODY, SIGN_IN
 from entrypoints.http.machinery.callers import ANYONE
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.errors import NotAsDeclared, Refused
+from entrypoints.http.machinery.fields import Parameter
 from entrypoints.http.machinery.limits import PAGE_LOADS, PAGE_STEPS
 from entrypoints.http.pages import shipped_pages
 from entrypoints.http.pages.declaring import TO_CONFIRM_ADDRESS, Advised, page
@@ -82,50 +83,50 @@ the sign-in in a pop-up must be able to reach that pop-up.
 class AuthorizationQuery(msgspec.Struct, frozen=True):
     """The parameters, for the API description. The handler reads them by the rules of OAuth, which are stricter."""
 
-    client_id: str = ""
+    client_id: Parameter = ""
     """The client id of the service."""
-    redirect_uri: str = ""
+    redirect_uri: Parameter = ""
     """The destination of the person and the answer: one of the service's redirect URIs, byte for byte. For `mobile` and `desktop` services,
     an address on the device itself may have another port.
     """
-    response_type: str = ""
+    response_type: Parameter = ""
     """Must be `code`."""
-    scope: str = ""
+    scope: Parameter = ""
     """Some of `openid profile email organization roles groups offline_access`, separated by spaces. Other scopes are ignored. Without any,
     the tokens have no scopes. `ssf.manage` and `ssf.read` are for shared signals: only a person who may manage the integrations of the
     service's organization grants them, on a page each time, and for anybody else they are ignored.
     """
-    state: str = ""
+    state: Parameter = ""
     """A text that the answer repeats."""
-    nonce: str = ""
+    nonce: Parameter = ""
     """A text that the ID token repeats."""
-    code_challenge: str = ""
+    code_challenge: Parameter = ""
     """The PKCE challenge. A service with a client secret or keys may leave it out."""
-    code_challenge_method: str = ""
+    code_challenge_method: Parameter = ""
     """Must be `S256`."""
-    response_mode: str = ""
+    response_mode: Parameter = ""
     """`query`, which is the default, `fragment`, which needs PKCE, or `form_post`."""
-    prompt: str = ""
+    prompt: Parameter = ""
     """`none`, or some of `login`, `consent`, `select_account` and `create`."""
-    max_age: str = ""
+    max_age: Parameter = ""
     """The most seconds that may have passed since the person signed in."""
-    login_hint: str = ""
+    login_hint: Parameter = ""
     """The address of the person whom the application expects."""
-    acr_values: str = ""
+    acr_values: Parameter = ""
     """`http://schemas.openid.net/pape/policies/2007/06/multi-factor` asks for a second factor."""
-    ui_locales: str = ""
+    ui_locales: Parameter = ""
     """The languages for the pages, the preferred one first."""
-    claims: str = ""
+    claims: Parameter = ""
     """Single claims, as JSON (OpenID Connect Core section 5.5). Each claim asks for the scope that includes it. An essential `acr` is
     required. `sub` names the only person who may sign in.
     """
-    id_token_hint: str = ""
+    id_token_hint: Parameter = ""
     """An ID token of the person whom the application expects. An expired token will do."""
-    resource: str = ""
+    resource: Parameter = ""
     """The identifier of an API that the application wants tokens for (RFC 8707). It may come several times. `scope` then names scopes of
     these APIs, too.
     """
-    request_uri: str = ""
+    request_uri: Parameter = ""
     """The name of a pushed request. With it, only `client_id` counts as well."""
 
 

@@ -36,7 +36,7 @@ from entrypoints.http.machinery.answers import Answer
 from entrypoints.http.machinery.browsers import ANOTHER, BROWSER, SECOND_FACTOR, BoundForm, sign_in_again, token_for
 from entrypoints.http.machinery.callers import CallerRule
 from entrypoints.http.machinery.calls import Call
-from entrypoints.http.machinery.fields import example
+from entrypoints.http.machinery.fields import Line, example
 from entrypoints.http.machinery.limits import PAGE_LOADS, PAGE_STEPS
 from entrypoints.http.pages import account_of, shipped_pages
 from entrypoints.http.pages.account import PASSKEYS
@@ -132,9 +132,9 @@ _REFUSES: Final = (FlowOver, OrganizationNotActive)
 class ConsentForm(BoundForm, frozen=True, kw_only=True):
     """The form is bound to the session, and not to the flow: nobody else can allow what Ada was shown."""
 
-    flow: str
+    flow: Line
     answer: Literal["allow", "deny", "another"]
-    scopes: Annotated[Sequence[str], msgspec.Meta(max_length=_MOST_SCOPES)] = ()
+    scopes: Annotated[Sequence[Line], msgspec.Meta(max_length=_MOST_SCOPES)] = ()
     """The scopes of APIs that the person has left ticked, each behind the id of its API and a space."""
     document: Annotated[str, msgspec.Meta(max_length=_DIGEST)] = ""
     """What the page has shown of a metadata client's document, as a digest."""
@@ -266,8 +266,8 @@ _LINK_REQUEST_PAGE_REFUSES: Final = (FlowOver, UnknownProvider, ProviderOff)
 
 
 class LinkRequestPath(msgspec.Struct, frozen=True):
-    provider: Annotated[str, example("codehost")]
-    request: str
+    provider: Annotated[Line, example("codehost")]
+    request: Line
 
 
 def address(postern: Postern, provider: str, request: str) -> str:

@@ -17,6 +17,7 @@ from entrypoints.http.machinery.browsers import BROWSER_OR_NOBODY, BROWSER_WITH_
 from entrypoints.http.machinery.callers import ANYONE
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.errors import Refused
+from entrypoints.http.machinery.fields import Parameter
 from entrypoints.http.machinery.limits import PAGE_LOADS, PAGE_STEPS
 from entrypoints.http.pages import account_of, shipped_pages
 from entrypoints.http.pages.authorization.authorization_pages import FOREIGN_FORM, pairs
@@ -30,26 +31,26 @@ _CONFIRM: Final = f"{END_SESSION_ENDPOINT}/confirm"
 class LogoutQuery(msgspec.Struct, frozen=True):
     """The parameters, for the API description. Unreadable parameters count as left out."""
 
-    id_token_hint: str = ""
+    id_token_hint: Parameter = ""
     """An ID token that the service got for the person; it may have expired. With it we do not ask the person."""
-    client_id: str = ""
+    client_id: Parameter = ""
     """The client id of the service."""
-    post_logout_redirect_uri: str = ""
+    post_logout_redirect_uri: Parameter = ""
     """The person's destination afterwards: one of the service's `post_logout_redirect_uris`; if it has none, one of its redirect URIs. The
     URI must match byte for byte, and counts only if we know which service asks.
     """
-    state: str = ""
+    state: Parameter = ""
     """A text that the redirect repeats."""
-    ui_locales: str = ""
+    ui_locales: Parameter = ""
     """The languages for the pages, the preferred one first."""
 
 
 class SignOutForm(BoundForm, frozen=True, kw_only=True):
     answer: Literal["yes", "no"] = "no"
-    client_id: str = ""
-    post_logout_redirect_uri: str = ""
-    state: str = ""
-    ui_locales: str = ""
+    client_id: Parameter = ""
+    post_logout_redirect_uri: Parameter = ""
+    state: Parameter = ""
+    ui_locales: Parameter = ""
 
 
 def _advice(refused: Refused) -> str | Advised:

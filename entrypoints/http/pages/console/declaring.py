@@ -29,6 +29,7 @@ from entrypoints.http.machinery.browsers import admits, in_browser
 from entrypoints.http.machinery.callers import CallerRule
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.endpoints import Endpoint, Handler, parameters
+from entrypoints.http.machinery.fields import Word
 from entrypoints.http.machinery.limits import PAGE_LOADS, PAGE_STEPS
 from entrypoints.http.pages.console.navigation import PagePosition, SubjectPage, UnnamedAction
 from entrypoints.http.pages.console.visit import Page, PageVisit
@@ -52,7 +53,7 @@ async def frame_facts(visit: PageVisit) -> FrameFacts:
 # Cached, since hundreds of pages stand below the same things.
 @cache
 def _path_type(names: tuple[str, ...]) -> Any:
-    return msgspec.defstruct("ConsolePath", [(name, str) for name in names], frozen=True)
+    return msgspec.defstruct("ConsolePath", [(name, Word) for name in names], frozen=True)
 
 
 def stated(handler: Any, name: str, at: str, *, body: Any = None, query: Any = None) -> Any:

@@ -12,11 +12,13 @@ from typing import Annotated, Any, Final, NamedTuple
 import msgspec
 from msgspec import inspect
 
+from core.domain.lines import LONGEST_TYPED
 from core.domain.secrets import Secret
 from core.domain.tenancy.profile_fields import FieldKind, FieldPrompt, FieldWriter
 from core.frozen import Frozen
 from entrypoints.http.machinery.browsers import BoundForm
 from entrypoints.http.machinery.endpoints import Endpoint
+from entrypoints.http.machinery.fields import Line, Lines, Parameter
 from entrypoints.http.pages.console.cells import code, listed, number, plain, when, words, yes_or_no
 from entrypoints.http.pages.console.rows import PRESSED, Rows
 from entrypoints.http.pages.console.visit import PageVisit
@@ -57,6 +59,7 @@ class InputKind(StrEnum):
 
 
 # What a browser leaves out has a value all the same.
+_OF_LINES: Final = frozenset({InputKind.LONG, InputKind.LINES, InputKind.JSON, InputKind.VALUE})
 _NEVER_EMPTY: Final = frozenset({InputKind.TICK, InputKind.TICKS, InputKind.ROWS})
 
 
@@ -177,16 +180,21 @@ def shape(endpoint: Endpoint, *asked: str | Asked) -> Shape:
     times = Counter(one.name for one in asking)
     body = inspect.type_info(endpoint.body_type)
     inputs = tuple(_input(endpoint, body, one, is_shared=times[one.name] > 1) for one in asking)
-    pressed = [(PRESSED, str, "")] if any(one.rows is not None for one in inputs) else []
-    fields = [(WAS, str, ""), *pressed, *(_form_field(one) for one in inputs)]
+    pressed = [(PRESSED, Line, "")] if any(one.rows is not None for one in inputs) else []
+    fields = [(WAS, Lines, ""), *pressed, *(_form_field(one) for one in inputs)]
     form: Any = msgspec.defstruct(f"{endpoint.handler.__name__}_form", fields, bases=(BoundForm,), frozen=True, kw_only=True)
     return Shape(endpoint, inputs, form)
 
 
 def _form_field(one: Input) -> tuple[str, Any, Any]:
     if one.takes_several:
-        return one.field, Sequence[str], ()
-    return (one.field, Secret, Secret("")) if one.kind is InputKind.SECRET else (one.field, str, "")
+        return one.field, Sequence[Line], ()
+    return (one.field, Secret, Secret("")) if one.kind is InputKind.SECRET else (one.field, _text_of(one), "")
+
+
+def _text_of(one: Input) -> Any:
+    """The bound of what a browser sends for the input. The endpoint's own bound words the refusal, beside the input."""
+    return Lines if one.kind in _OF_LINES or one.attributes.get("maxlength", 0) > LONGEST_TYPED else Parameter
 
 
 def _input(endpoint: Endpoint, described: Any, asked: Asked, *, is_shared: bool) -> Input:

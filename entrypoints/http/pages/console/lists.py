@@ -13,6 +13,7 @@ from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer
 from entrypoints.http.machinery.endpoints import Endpoint
 from entrypoints.http.machinery.errors import status_of
+from entrypoints.http.machinery.fields import Line
 from entrypoints.http.pages.console.cells import Cell, Column, RowAct, rows_of
 from entrypoints.http.pages.console.declaring import console, stated
 from entrypoints.http.pages.console.navigation import address
@@ -44,7 +45,7 @@ def list_page(resource: Resource) -> Endpoint:
 
 def query_of(resource: Resource) -> type[msgspec.Struct]:
     """The query of the list's page."""
-    fields = [(name, str, "") for name in ("done", "page", "after", *(one.name for one in resource.filters))]
+    fields = [(name, Line, "") for name in ("done", "page", "after", *(one.name for one in resource.filters))]
     return msgspec.defstruct(f"{resource.name}_query", fields, frozen=True)
 
 

@@ -13,6 +13,7 @@ from entrypoints.http.machinery.answers import Answer, redirect
 from entrypoints.http.machinery.browsers import BoundForm
 from entrypoints.http.machinery.endpoints import Endpoint
 from entrypoints.http.machinery.errors import status_of
+from entrypoints.http.machinery.fields import Line
 from entrypoints.http.pages.console.cells import Cell, Column
 from entrypoints.http.pages.console.creation_pages import making_pages, shown_once
 from entrypoints.http.pages.console.declaring import console, stated
@@ -252,12 +253,12 @@ def section_pages(resource: Resource, section: Section) -> Sequence[Endpoint]:
 
 
 class EndingForm(BoundForm, frozen=True, kw_only=True):
-    typed: str = ""
+    typed: Line = ""
     """The name of the thing, as the person typed it."""
 
 
 class SeenForm(BoundForm, frozen=True, kw_only=True):
-    digest: str = ""
+    digest: Line = ""
     """The digest of what the page showed."""
 
 

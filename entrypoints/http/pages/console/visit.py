@@ -26,6 +26,7 @@ from entrypoints.http.machinery.callers import MemberRule, SessionRule
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.decoding import convert
 from entrypoints.http.machinery.endpoints import Endpoint, parameters
+from entrypoints.http.machinery.fields import Line
 from entrypoints.http.pages import shipped_pages
 from entrypoints.http.pages.console.cells import Column, Tone, mark_of
 from entrypoints.http.pages.console.navigation import PagePosition, SideEntry, address, offered
@@ -49,8 +50,8 @@ def button(key: str) -> str:
 class DoneLink(msgspec.Struct, frozen=True):
     """The query of a page that a form redirects to."""
 
-    done: str = ""
-    fields: str = ""
+    done: Line = ""
+    fields: Line = ""
     """What was saved, with spaces between the names."""
 
 

@@ -44,6 +44,7 @@ from entrypoints.http.machinery.answers import Answer, redirect
 from entrypoints.http.machinery.browsers import BROWSER, IN_FLOW, FlowForm, bound_to, terms_page, token_for
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.errors import Refused
+from entrypoints.http.machinery.fields import Line
 from entrypoints.http.machinery.limits import PAGE_LOADS, PAGE_STEPS, USER_CODES
 from entrypoints.http.pages import account_of, shipped_pages
 from entrypoints.http.pages.account import set_up_first
@@ -71,11 +72,11 @@ _NO_ERRORS: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 class DeviceLink(msgspec.Struct, frozen=True):
-    user_code: str = ""
+    user_code: Line = ""
 
 
 class UserCodeForm(FlowForm, frozen=True, kw_only=True):
-    user_code: str = ""
+    user_code: Line = ""
 
 
 class DecisionForm(FlowForm, frozen=True, kw_only=True):

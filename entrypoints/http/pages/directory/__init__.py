@@ -35,6 +35,7 @@ from entrypoints.http.machinery.browsers import IN_FLOW, SIGN_IN, FlowForm, boun
 from entrypoints.http.machinery.callers import ANYONE
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.errors import Refused
+from entrypoints.http.machinery.fields import Line
 from entrypoints.http.machinery.limits import PAGE_LOADS, PAGE_SIGN_INS, PAGE_STEPS
 from entrypoints.http.pages import shipped_pages
 from entrypoints.http.pages.authorization.authorization_pages import LEAVING
@@ -51,7 +52,7 @@ _REFUSES: Final = (BadRequest, NotFound, Overloaded)
 
 
 class StartQuery(msgspec.Struct, frozen=True):
-    service: str = ""
+    service: Line = ""
     """The slug of the organization's service that the person wants."""
 
 
@@ -184,15 +185,15 @@ class DirectoryPasswordPath(msgspec.Struct, frozen=True):
 
 
 class DirectoryPasswordLink(msgspec.Struct, frozen=True):
-    state: str = ""
-    login_hint: str = ""
+    state: Line = ""
+    login_hint: Line = ""
     """The name that stands in the form at first."""
 
 
 class DirectoryPasswordForm(FlowForm, frozen=True, kw_only=True):
     """`flow` is the state with which the browser has left."""
 
-    directory_name: str = ""
+    directory_name: Line = ""
     directory_password: Secret = Secret("")
 
 
@@ -261,7 +262,7 @@ def _page(call: AnyCall, asked: AskedPassword, state: Token, browser: Token | No
 
 
 class TestLink(msgspec.Struct, frozen=True):
-    state: str = ""
+    state: Line = ""
 
 
 @page.get(TEST_PAGE, caller=IN_FLOW, limit=PAGE_LOADS, policy=WITH_FORM, refuses=(FlowOver,))

@@ -9,6 +9,7 @@ from entrypoints.http.machinery.answers import Answer, NoBody, redirect
 from entrypoints.http.machinery.browser_cookies import keep_look
 from entrypoints.http.machinery.browsers import BROWSER_OR_ACTING, BoundForm
 from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.fields import Line
 from entrypoints.http.machinery.limits import PAGE_LOADS
 from entrypoints.http.pages.declaring import page
 from entrypoints.http.pages.flows import own_place
@@ -21,7 +22,7 @@ class LookForm(BoundForm, frozen=True, kw_only=True):
 
 
 class LookLink(msgspec.Struct, frozen=True):
-    to: str = ""
+    to: Line = ""
     """The page to go back to."""
 
 

@@ -32,6 +32,7 @@ from entrypoints.http.machinery.browsers import SIGN_IN
 from entrypoints.http.machinery.callers import ANYONE
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.errors import Refused
+from entrypoints.http.machinery.fields import Line
 from entrypoints.http.machinery.limits import AUTH, PAGE_LOADS, PAGE_SIGN_INS, UNLIMITED
 from entrypoints.http.pages import shipped_pages
 from entrypoints.http.pages.declaring import TO_SIGN_IN, WITH_FORM, Advised, WayOn, page
@@ -51,9 +52,9 @@ class PasswordLink(msgspec.Struct, frozen=True):
 
 
 class ChosenLink(msgspec.Struct, frozen=True):
-    first: str = ""
+    first: Line = ""
     """Not empty for the first password of an account."""
-    ended: str = ""
+    ended: Line = ""
     """Not empty when the link was the first proof of an address that a directory had vouched for."""
 
 
@@ -65,7 +66,7 @@ class ChosenPassword(msgspec.Struct, frozen=True):
     """The organizations whose memberships the person confirms."""
     keep_keys: Annotated[Sequence[UUID], msgspec.Meta(max_length=MOST_KEPT)] = ()
     """The keys for applications that stay."""
-    keep_ways: Annotated[Sequence[str], msgspec.Meta(max_length=MOST_RECENT)] = ()
+    keep_ways: Annotated[Sequence[Line], msgspec.Meta(max_length=MOST_RECENT)] = ()
     """The passkeys and connected accounts of a locked account that are the person's."""
 
 

@@ -27,6 +27,7 @@ from entrypoints.http.machinery.browsers import BROWSER, BROWSER_OR_NOBODY, Boun
 from entrypoints.http.machinery.callers import ANYONE
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.errors import Refused
+from entrypoints.http.machinery.fields import Line
 from entrypoints.http.machinery.limits import PAGE_LOADS, PAGE_SIGN_INS, PAGE_STEPS, UNLIMITED
 from entrypoints.http.pages import shipped_pages
 from entrypoints.http.pages.declaring import TO_SIGN_IN, WITH_FORM, Advised, page
@@ -52,27 +53,27 @@ _OUTCOMES: Final[Mapping[tuple[MailedTokenPurpose, Settled], _Outcome]] = {
 
 class AddressLink(msgspec.Struct, frozen=True):
     token: Token = Token("")
-    flow: str = ""
+    flow: Line = ""
     """The flow that the person registered in."""
 
 
 class RegisteredAddressForm(msgspec.Struct, frozen=True):
     token: Token = Token("")
-    flow: str = ""
+    flow: Line = ""
     password: Password = Password("")
 
 
 class NewPasswordForm(msgspec.Struct, frozen=True):
     token: Token = Token("")
-    flow: str = ""
+    flow: Line = ""
     new_password: Password = Password("")
     repeated: Password = Password("")
 
 
 class SignedInAddressForm(BoundForm, frozen=True, kw_only=True):
     token: Token = Token("")
-    flow: str = ""
-    stays: Annotated[Sequence[str], msgspec.Meta(max_length=_MOST_STAYS)] = ()
+    flow: Line = ""
+    stays: Annotated[Sequence[Line], msgspec.Meta(max_length=_MOST_STAYS)] = ()
     """What was made elsewhere, and is the person's."""
 
 

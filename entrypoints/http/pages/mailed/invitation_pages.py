@@ -33,6 +33,7 @@ from entrypoints.http.machinery.browsers import IN_FLOW, SIGN_IN, FlowForm, boun
 from entrypoints.http.machinery.callers import ANYONE
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.errors import Refused
+from entrypoints.http.machinery.fields import Line
 from entrypoints.http.machinery.limits import AUTH, PAGE_LOADS
 from entrypoints.http.pages import shipped_pages
 from entrypoints.http.pages.account import ORGANIZATIONS
@@ -69,9 +70,9 @@ class InvitationForm(msgspec.Struct, frozen=True):
 
 class FirstPasswordForm(FlowForm, frozen=True, kw_only=True):
     token: Token = Token("")
-    name: str = ""
+    name: Line = ""
     password: Password = Password("")
-    makes_passkeys: Annotated[str, msgspec.Meta(pattern="^(yes)?$")] = ""
+    makes_passkeys: Annotated[Line, msgspec.Meta(pattern="^(yes)?$")] = ""
     """Filled in by the script of the page, if the browser can make passkeys."""
 
 

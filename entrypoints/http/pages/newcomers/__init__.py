@@ -25,7 +25,7 @@ from entrypoints.http.machinery.answers import Answer
 from entrypoints.http.machinery.browsers import BROWSER, IN_FLOW, SIGN_IN, BoundForm, FlowForm, token_for
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.errors import headers_of
-from entrypoints.http.machinery.fields import email_field
+from entrypoints.http.machinery.fields import Line, email_field
 from entrypoints.http.machinery.limits import PAGE_LOADS, PAGE_SIGN_INS, PAGE_STEPS, REGISTER, UNLIMITED
 from entrypoints.http.pages import shipped_pages
 from entrypoints.http.pages.console.platform.platform_tabs import PROVIDERS
@@ -51,11 +51,11 @@ NEWCOMER_CODE: Final = f"{NEWCOMER}/code"
 
 
 class NewcomerForm(FlowForm, frozen=True, kw_only=True):
-    email: str = ""
+    email: Line = ""
 
 
 class NewcomerCodeForm(FlowForm, frozen=True, kw_only=True):
-    code: str = ""
+    code: Line = ""
 
 
 @page.get(NEWCOMER, caller=IN_FLOW, limit=PAGE_LOADS, policy=IN_POPUP, refuses=(FlowOver, ProviderOff, UnknownProvider))

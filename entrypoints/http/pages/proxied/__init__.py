@@ -29,6 +29,7 @@ from entrypoints.http.machinery.callers import ANYONE
 from entrypoints.http.machinery.calls import Call, Request
 from entrypoints.http.machinery.endpoints import Endpoint, Handler, Statement, declare, endpoint
 from entrypoints.http.machinery.errors import ErrorShape, Refused
+from entrypoints.http.machinery.fields import Line
 from entrypoints.http.machinery.limits import AUTH, PAGE_LOADS, PAGE_SIGN_INS, UNLIMITED
 from entrypoints.http.pages import FOREVER, HTML, shipped_pages
 from entrypoints.http.pages.declaring import PLAIN, Advised, WayOn, refused_page
@@ -115,9 +116,9 @@ Page = Answer[Any]
 
 
 class OwnAssetPath(msgspec.Struct, frozen=True):
-    digest: str
+    digest: Line
     """The digest of the file."""
-    name: str
+    name: Line
     """The file's name."""
 
 
@@ -261,7 +262,7 @@ _WORDS: Final = {
 class ProxyQuestion(msgspec.Struct, frozen=True):
     """How the proxy wants the answer."""
 
-    answer: str = ""
+    answer: Line = ""
     """`status` for a proxy that passes no redirect on, such as nginx: 401 in place of the redirect to the sign-in, and no page."""
 
 

@@ -24,7 +24,7 @@ from entrypoints.http.machinery.browser_cookies import forget_session, keep_othe
 from entrypoints.http.machinery.browsers import ACCOUNTS, BROWSER_OR_NOBODY, SIGN_IN
 from entrypoints.http.machinery.callers import ANYONE
 from entrypoints.http.machinery.calls import Call
-from entrypoints.http.machinery.fields import ServicePath
+from entrypoints.http.machinery.fields import Parameter, ServicePath
 from entrypoints.http.machinery.limits import PAGE_LOADS, PAGE_STEPS
 from entrypoints.http.pages import shipped_pages
 from entrypoints.http.pages.authorization.authorization_pages import LEAVING
@@ -44,15 +44,15 @@ _REFUSES: Final = (MessageRefused, FlowOver, NotFound, OrganizationNotActive, Ov
 class LogoutMessageQuery(msgspec.Struct, frozen=True):
     """The parameters, for the API description. The handler reads them by the rules of SAML, which are stricter."""
 
-    SAMLRequest: str = ""
+    SAMLRequest: Parameter = ""
     """A logout request, compressed by DEFLATE, in base64."""
-    SAMLResponse: str = ""
+    SAMLResponse: Parameter = ""
     """The answer to a request of ours, compressed by DEFLATE, in base64."""
-    RelayState: str = ""
+    RelayState: Parameter = ""
     """A text that the answer repeats."""
-    SigAlg: str = ""
+    SigAlg: Parameter = ""
     """The algorithm of the query's signature: `http://www.w3.org/2001/04/xmldsig-more#rsa-sha256`."""
-    Signature: str = ""
+    Signature: Parameter = ""
     """The signature, in base64."""
 
 

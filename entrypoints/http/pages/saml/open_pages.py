@@ -23,7 +23,7 @@ from entrypoints.http.machinery.browsers import BROWSER, BoundForm, terms_page, 
 from entrypoints.http.machinery.callers import OWN_USER
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.endpoints import declare
-from entrypoints.http.machinery.fields import ServicePath, example
+from entrypoints.http.machinery.fields import Parameter, ServicePath, example
 from entrypoints.http.machinery.limits import PAGE_LOADS, PAGE_STEPS
 from entrypoints.http.pages import HTML, account_of, shipped_pages
 from entrypoints.http.pages.authorization.authorization_pages import LEAVING
@@ -36,18 +36,18 @@ _OPEN: Final = "/ui/open/{org_slug}/{service_slug}"
 
 
 class LoginQuery(msgspec.Struct, frozen=True):
-    RelayState: Annotated[str, example("/reports")] | None = None
+    RelayState: Annotated[Parameter, example("/reports")] | None = None
     """The place at the service provider to lead the person to. Only the service provider interprets it."""
     certificate: Annotated[Literal["active", "next"], example("active")] = "active"
     """`next` tries the next certificate; only for owners and admins."""
 
 
 class OpenForm(BoundForm, frozen=True, kw_only=True):
-    RelayState: str = ""
+    RelayState: Parameter = ""
 
 
 class OpenQuery(msgspec.Struct, frozen=True):
-    RelayState: str = ""
+    RelayState: Parameter = ""
 
 
 _REFUSES_LOGIN: Final = (

@@ -37,7 +37,7 @@ from entrypoints.http.machinery.callers import ANYONE
 from entrypoints.http.machinery.calls import Call, Request
 from entrypoints.http.machinery.decoding import ReadByPage
 from entrypoints.http.machinery.errors import Refused
-from entrypoints.http.machinery.fields import ServicePath
+from entrypoints.http.machinery.fields import Line, Parameter, ServicePath
 from entrypoints.http.machinery.limits import PAGE_LOADS, PAGE_STEPS
 from entrypoints.http.pages import shipped_pages
 from entrypoints.http.pages.authorization.authorization_pages import LEAVING, form_of
@@ -82,32 +82,32 @@ _OWN_SITES: Final = frozenset({None, b"same-origin", b"none"})
 class SamlQuery(ReadByPage, frozen=True):
     """The parameters. The handler reads them by the rules of SAML."""
 
-    SAMLRequest: str = ""
+    SAMLRequest: Parameter = ""
     """The request, compressed by DEFLATE, in base64."""
-    RelayState: str = ""
+    RelayState: Parameter = ""
     """A text that the answer repeats."""
-    SigAlg: str = ""
+    SigAlg: Parameter = ""
     """The algorithm of the query's signature: `http://www.w3.org/2001/04/xmldsig-more#rsa-sha256`."""
-    Signature: str = ""
+    Signature: Parameter = ""
     """The signature, in base64."""
 
 
 class StateLink(msgspec.Struct, frozen=True):
-    state: str = ""
+    state: Line = ""
     """The waiting sign-in, from the address that `sso` leads to."""
 
 
 class SamlLaterForm(BoundForm, frozen=True, kw_only=True):
-    flow: str = ""
+    flow: Line = ""
 
 
 class ElsewhereForm(BoundForm, frozen=True, kw_only=True):
-    flow: str = ""
+    flow: Line = ""
     answer: Literal["another", "deny"] = "deny"
 
 
 class SamlConsentForm(BoundForm, frozen=True, kw_only=True):
-    flow: str = ""
+    flow: Line = ""
     session: UUID = UUID(int=0)
     """The session whose account the page showed: nobody else can allow what Ada was shown."""
     scopes: Annotated[str, msgspec.Meta(max_length=LONGEST_SCOPES)] = ""

@@ -37,6 +37,7 @@ from entrypoints.http.machinery.browsers import BoundForm, token_for
 from entrypoints.http.machinery.callers import CallerRule, SecurityScheme
 from entrypoints.http.machinery.calls import Call, Request
 from entrypoints.http.machinery.errors import Refused
+from entrypoints.http.machinery.fields import Line
 from entrypoints.http.machinery.limits import CREDENTIALS, PAGE_LOADS, PAGE_STEPS
 from entrypoints.http.pages import shipped_pages
 from entrypoints.http.pages.declaring import WITH_FORM, Advised, page
@@ -96,12 +97,12 @@ _OF_SET_UP: Final = ("setup_", "metadata_")
 
 
 class SetupPath(msgspec.Struct, frozen=True):
-    link_id: str
+    link_id: Line
 
 
 class SetupPartPath(msgspec.Struct, frozen=True):
-    link_id: str
-    draft_id: str
+    link_id: Line
+    draft_id: Line
 
 
 def advice(refused: Refused) -> str | Advised:
@@ -162,7 +163,7 @@ class SetupToken(msgspec.Struct, frozen=True):
 
 
 class BeginForm(BoundForm, frozen=True, kw_only=True):
-    name: str = ""
+    name: Line = ""
 
 
 @page.get(_HERE, caller=SETUP_BROWSER, limit=PAGE_LOADS, policy=WITH_FORM, advice=advice, refuses=(SetupLinkRefused, SetupLinkUnknown))

@@ -19,6 +19,7 @@ from entrypoints.http.machinery.accepts import FormWithFile
 from entrypoints.http.machinery.answers import redirect
 from entrypoints.http.machinery.browsers import BoundForm
 from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.fields import Line, Lines
 from entrypoints.http.machinery.limits import CREDENTIALS, PAGE_LOADS, PAGE_STEPS
 from entrypoints.http.pages import shipped_pages
 from entrypoints.http.pages.declaring import WITH_FORM, page
@@ -58,42 +59,42 @@ _CLIENT_FIELDS: Final = {
 
 
 class DirectoryChoiceForm(BoundForm, frozen=True, kw_only=True):
-    directory: str = ""
+    directory: Line = ""
     kind: ProviderKind = ProviderKind.SAML
-    name: str = ""
+    name: Line = ""
 
 
 class GivenMetadataForm(BoundForm, frozen=True, kw_only=True):
-    address: str = ""
-    text: str = ""
+    address: Line = ""
+    text: Lines = ""
     file: bytes = b""
 
 
 class DirectoryValuesForm(BoundForm, frozen=True, kw_only=True):
-    issuer: str = ""
-    sso_url: str = ""
-    certificate: str = ""
+    issuer: Line = ""
+    sso_url: Line = ""
+    certificate: Lines = ""
 
 
 class AddressAttributeForm(BoundForm, frozen=True, kw_only=True):
-    email_sources: str = ""
+    email_sources: Lines = ""
 
 
 class DirectoryClientForm(BoundForm, frozen=True, kw_only=True):
-    issuer: str = ""
-    client_id: str = ""
+    issuer: Line = ""
+    client_id: Line = ""
     client_secret: Secret = Secret("")
 
 
 class DirectoryDescriptionForm(BoundForm, frozen=True, kw_only=True):
     product: LdapPreset = LdapPreset.ACTIVE_DIRECTORY
-    hosts: str = ""
+    hosts: Lines = ""
     """One on each line."""
-    start_tls: str = ""
-    ca_certificates: str = ""
-    bind_dn: str = ""
+    start_tls: Line = ""
+    ca_certificates: Lines = ""
+    bind_dn: Line = ""
     bind_password: Secret = Secret("")
-    base_dn: str = ""
+    base_dn: Line = ""
 
 
 @page.get(_AT, caller=SETUP_VISITOR, limit=PAGE_LOADS, policy=WITH_FORM, advice=advice, refuses=REFUSED)

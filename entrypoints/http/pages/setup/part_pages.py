@@ -11,6 +11,7 @@ from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import redirect
 from entrypoints.http.machinery.browsers import BoundForm
 from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.fields import Line
 from entrypoints.http.machinery.limits import CREDENTIALS, PAGE_LOADS
 from entrypoints.http.pages import shipped_pages
 from entrypoints.http.pages.declaring import WITH_FORM, page
@@ -38,7 +39,7 @@ _ONE: Final = f"{_AT}/{{draft_id}}"
 
 
 class DomainForm(BoundForm, frozen=True, kw_only=True):
-    domain: str = ""
+    domain: Line = ""
 
 
 @page.get(_AT, caller=SETUP_VISITOR, limit=PAGE_LOADS, policy=WITH_FORM, advice=advice, refuses=REFUSED)
@@ -149,9 +150,9 @@ _FIELDS: Final = {field: f"setup.siem.wrong.{field}" for field in ("name", "endp
 
 
 class ReceiverForm(BoundForm, frozen=True, kw_only=True):
-    name: str = ""
-    provider_type: str = ""
-    endpoint_url: str = ""
+    name: Line = ""
+    provider_type: Line = ""
+    endpoint_url: Line = ""
     api_key: Secret = Secret("")
     auth_header: Secret = Secret("")
 

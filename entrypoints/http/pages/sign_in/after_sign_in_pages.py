@@ -15,6 +15,7 @@ from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer, NoBody, redirect
 from entrypoints.http.machinery.browsers import BROWSER, BoundForm, terms_page, token_for
 from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.fields import Line
 from entrypoints.http.machinery.limits import PAGE_LOADS, PAGE_STEPS, UNLIMITED
 from entrypoints.http.pages import shipped_pages
 from entrypoints.http.pages.account import set_up_first
@@ -33,14 +34,14 @@ from entrypoints.http.pages.flows import CHOOSE_ORGANIZATION, FlowLink, Page, ev
 
 
 class ChoiceLink(msgspec.Struct, frozen=True):
-    to: str = ""
+    to: Line = ""
     """The page of ours to come back to."""
 
 
 class ChoiceForm(BoundForm, frozen=True, kw_only=True):
-    organization: str = ""
+    organization: Line = ""
     """The organization's slug; empty for none."""
-    to: str = ""
+    to: Line = ""
 
 
 @page.get(CHOOSE_ORGANIZATION, caller=BROWSER, limit=UNLIMITED, policy=WITH_FORM)
@@ -77,7 +78,7 @@ _REFUSES: Final = (FlowOver, OrganizationNotActive)
 
 
 class LaterForm(BoundForm, frozen=True, kw_only=True):
-    flow: str
+    flow: Line
 
 
 # The page may be loaded again when no step is left. It then leaves for the application, and so needs the policy of such a page.

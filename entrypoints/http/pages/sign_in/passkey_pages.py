@@ -17,6 +17,7 @@ from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer
 from entrypoints.http.machinery.browsers import IN_FLOW, SIGN_IN, FlowForm
 from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.fields import Line, Lines
 from entrypoints.http.machinery.limits import PAGE_LOADS, PAGE_SIGN_INS, PAGE_STEPS, UNLIMITED
 from entrypoints.http.pages import shipped_pages
 from entrypoints.http.pages.declaring import IN_POPUP, IN_POPUP_WITH_PASSKEYS, page
@@ -43,14 +44,14 @@ Credential = TypeVar("Credential")
 
 
 class PlaceForm(FlowForm, frozen=True, kw_only=True):
-    to: str = ""
+    to: Line = ""
     """The page of ours to come back to, if there is no flow yet."""
-    credential: str = ""
+    credential: Lines = ""
     """The browser's credential, as JSON."""
 
 
 class PasskeyForm(FlowForm, frozen=True, kw_only=True):
-    credential: str = ""
+    credential: Lines = ""
 
 
 @page.post(f"{PASSKEY}/options", caller=IN_FLOW, limit=PAGE_STEPS, policy=IN_POPUP, refuses=(BadRequest,))

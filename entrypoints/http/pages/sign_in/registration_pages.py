@@ -26,7 +26,7 @@ from entrypoints.http.machinery.answers import Answer
 from entrypoints.http.machinery.browsers import IN_FLOW, SIGN_IN, bound_to, token_for
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.errors import headers_of
-from entrypoints.http.machinery.fields import email_field
+from entrypoints.http.machinery.fields import Line, email_field
 from entrypoints.http.machinery.limits import FORGOT_PASSWORD, PAGE_LOADS, REGISTER, RESEND_VERIFICATION, UNLIMITED
 from entrypoints.http.pages import shipped_pages
 from entrypoints.http.pages.account.terms import shown_in, shown_terms
@@ -64,32 +64,32 @@ _NOTHING_WRONG: Final[Mapping[str, _Wrong]] = MappingProxyType({})
 
 
 class EntryLink(msgspec.Struct, frozen=True):
-    flow: str = ""
-    to: str = ""
+    flow: Line = ""
+    to: Line = ""
     """The page of ours to go to in the end, if there is no flow yet."""
-    org_slug: str = ""
+    org_slug: Line = ""
     """The organization whose branding the page and the mail get, if there is no flow yet."""
 
 
 class SentLink(msgspec.Struct, frozen=True):
-    flow: str = ""
+    flow: Line = ""
     mail: AskedKind = "verification"
-    later: str = ""
+    later: Line = ""
     """Not empty when a budget of mails holds the mail back."""
 
 
 class RegistrationForm(PuzzleForm, frozen=True, kw_only=True):
-    email: str = ""
+    email: Line = ""
     password: Password = Password("")
-    to: str = ""
-    org_slug: str = ""
-    terms: str = ""
+    to: Line = ""
+    org_slug: Line = ""
+    terms: Line = ""
     """The terms that the page has named."""
 
 
 class ForgottenForm(PuzzleForm, frozen=True, kw_only=True):
-    email: str = ""
-    to: str = ""
+    email: Line = ""
+    to: Line = ""
 
 
 @page.get(REGISTER_PAGE, caller=IN_FLOW, limit=PAGE_LOADS, policy=IN_POPUP_WITH_PUZZLE)

@@ -25,6 +25,7 @@ from entrypoints.http.machinery.answers import Answer, redirect
 from entrypoints.http.machinery.browsers import IN_FLOW, FlowForm, bound_to
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.errors import Refused
+from entrypoints.http.machinery.fields import Line
 from entrypoints.http.machinery.limits import PAGE_LOADS, PAGE_SIGN_INS, UNLIMITED
 from entrypoints.http.pages import shipped_pages
 from entrypoints.http.pages.declaring import IN_POPUP, TO_SIGN_IN, Advised, page
@@ -53,11 +54,11 @@ _LongText = Annotated[str, msgspec.Meta(max_length=2000)]
 
 class LinkOpened(msgspec.Struct, frozen=True):
     token: Token = Token("")
-    flow: str = ""
+    flow: Line = ""
     """The flow in which the person asked for the link."""
     to: _LongText = ""
     """The page of ours that the link ends on, if it is no flow's."""
-    client_id: str = ""
+    client_id: Line = ""
     """The application that the link leads to, if the flow is not this browser's; its redirect URI and state follow."""
     redirect_uri: _LongText = ""
     state: _LongText = ""
@@ -150,7 +151,7 @@ def _onward(link: LinkOpened) -> Mapping[str, Json]:
 
 class MailedCodeForm(FlowForm, frozen=True, kw_only=True):
     mail: AskedKind = "verification"
-    code: str = ""
+    code: Line = ""
 
 
 @page.post(MAILED_CODE, caller=IN_FLOW, limit=UNLIMITED, attempt=PAGE_SIGN_INS, policy=IN_POPUP, refuses=(RateLimited,))

@@ -33,7 +33,7 @@ from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer, NoBody, redirect
 from entrypoints.http.machinery.browsers import ACCOUNTS, ANOTHER, IN_FLOW, SIGN_IN, FlowForm, bound_to, token_for
 from entrypoints.http.machinery.calls import Call
-from entrypoints.http.machinery.fields import email_field
+from entrypoints.http.machinery.fields import Line, email_field
 from entrypoints.http.machinery.limits import FORGOT_PASSWORD, PAGE_SIGN_INS, PAGE_STEPS, UNLIMITED
 from entrypoints.http.pages import shipped_pages
 from entrypoints.http.pages.declaring import IN_POPUP_WITH_BOTH, IN_POPUP_WITH_PASSKEYS, IN_POPUP_WITH_PUZZLE, page
@@ -72,31 +72,31 @@ _RESEND: Final = "/ui/check-mail/resend"
 _MAIL_LINK: Final = "/ui/sign-in/mail-link"
 ProviderButton: TypeAlias = tuple[str, str, str, str]
 """The key and the name of a provider, the address of its button, and the path of its logo."""
-_Flag = Annotated[str, msgspec.Meta(pattern="^(yes)?$")]
+_Flag = Annotated[Line, msgspec.Meta(pattern="^(yes)?$")]
 
 
 class SignInLink(msgspec.Struct, frozen=True):
-    flow: str = ""
-    to: str = ""
+    flow: Line = ""
+    to: Line = ""
     """The page of ours to come back to, if there is no flow yet."""
-    again: str = ""
+    again: Line = ""
     """Ask for a sign-in even if the person is signed in: `yes`, or `another` for another account."""
 
 
 class AddressForm(FlowForm, frozen=True, kw_only=True):
-    email: str = ""
-    to: str = ""
+    email: Line = ""
+    to: Line = ""
 
 
 class PasswordForm(PuzzleForm, frozen=True, kw_only=True):
-    email: str = ""
+    email: Line = ""
     password: Password = Password("")
     makes_passkeys: _Flag = ""
     """Filled in by the script of a page whose browser can make passkeys."""
 
 
 class CodeForm(FlowForm, frozen=True, kw_only=True):
-    code: str = ""
+    code: Line = ""
     trust_device: _Flag = ""
     makes_passkeys: _Flag = ""
 

@@ -12,6 +12,7 @@ from entrypoints.http.machinery.browser_cookies import acting_token, forget_acti
 from entrypoints.http.machinery.browsers import SIGNING_ALL_OUT, SIGNING_OUT, BoundForm
 from entrypoints.http.machinery.callers import ANYONE
 from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.fields import Line
 from entrypoints.http.machinery.limits import UNLIMITED
 from entrypoints.http.pages.declaring import page
 from entrypoints.http.pages.flows import accounts_here
@@ -19,7 +20,7 @@ from entrypoints.http.pages.saml.logout_pages import SIGNED_OUT, sign_out_here, 
 
 
 class SignedOutLink(msgspec.Struct, frozen=True):
-    ui_locales: str = ""
+    ui_locales: Line = ""
     """The languages that the application asked for."""
     partly: Literal["", "yes"] = ""
     """Whether a service provider could not be told."""

@@ -29,7 +29,7 @@ from entrypoints.http.machinery.browser_cookies import flow_secret
 from entrypoints.http.machinery.browsers import IN_FLOW, SIGN_IN, OtherAccount
 from entrypoints.http.machinery.callers import ANYONE
 from entrypoints.http.machinery.calls import Call
-from entrypoints.http.machinery.fields import example
+from entrypoints.http.machinery.fields import Line, Parameter, example
 from entrypoints.http.machinery.limits import AUTH, PAGE_LOADS, PAGE_STEPS, USER_CODES
 from entrypoints.http.pages.account import CONNECTIONS
 from entrypoints.http.pages.authorization.authorization_pages import FOREIGN_FORM, PROVIDERS, advice, pairs
@@ -59,7 +59,7 @@ ASKED: Final = "yes"
 _FAILED: Final = "provider_failed"
 # In seconds, at most.
 _LAST_WORD_TAKES: Final = 1.0
-_ProviderInPath = Annotated[str, example("codehost")]
+_ProviderInPath = Annotated[Line, example("codehost")]
 
 
 class ProviderPath(msgspec.Struct, frozen=True):
@@ -72,44 +72,44 @@ class ProviderPath(msgspec.Struct, frozen=True):
 class Beginning(msgspec.Struct, frozen=True):
     """The destination of the sign-in; without parameters, the person's own account."""
 
-    org: str = ""
+    org: Parameter = ""
     """The slug of the organization. Beside `flow`: the organization that sends people of its domain to the provider."""
-    service: str = ""
+    service: Parameter = ""
     """The slug of the organization's service."""
-    redirect_uri: str = ""
+    redirect_uri: Parameter = ""
     """The person's destination afterwards: one of the service's redirect URIs, the first by default."""
-    state: str = ""
+    state: Parameter = ""
     """A text that the answer repeats."""
-    code_challenge: str = ""
+    code_challenge: Parameter = ""
     """The PKCE challenge. A service with a client secret may leave it out. Another `web` or `api` service that leaves it out gets the
     tokens in the fragment.
     """
-    code_challenge_method: str = ""
+    code_challenge_method: Parameter = ""
     """`S256`, which is also the default beside a challenge."""
-    user_code: str = ""
+    user_code: Parameter = ""
     """The code that a device shows."""
-    saml_state: str = ""
+    saml_state: Parameter = ""
     """The state of a SAML sign-in that waits."""
-    login_hint: str = ""
+    login_hint: Parameter = ""
     """The address of the person whom the application expects."""
-    flow: str = ""
+    flow: Parameter = ""
     """The flow of a sign-in on our own pages."""
-    to: str = ""
+    to: Parameter = ""
     """The page of ours to go to afterwards."""
-    consent: str = ""
+    consent: Parameter = ""
     """`yes` asks the person again for the service's access at the provider, if the service asks the provider for any."""
 
 
 class Returned(msgspec.Struct, frozen=True):
     """The parameters that the provider sends back."""
 
-    code: str = ""
+    code: Parameter = ""
     """The authorization code, which works once."""
-    state: str = ""
+    state: Parameter = ""
     """The state of the request to the provider."""
-    iss: str | None = None
+    iss: Parameter | None = None
     """The issuer of the answer (RFC 9207). A provider that announces this parameter must send it."""
-    error: str = ""
+    error: Parameter = ""
     """The provider's reason for sending no code. We show nobody any further text of the provider."""
 
 

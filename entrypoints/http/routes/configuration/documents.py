@@ -23,7 +23,7 @@ from entrypoints.http.machinery.callers import PLATFORM_OWNER, able
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.derived import shown
 from entrypoints.http.machinery.endpoints import endpoint
-from entrypoints.http.machinery.fields import OrganizationPath, example
+from entrypoints.http.machinery.fields import OrganizationPath, Word, example
 from entrypoints.http.machinery.limits import DOCUMENTS
 from entrypoints.http.routes.configuration.acting import DocumentCaller
 from entrypoints.http.routes.configuration.applying import Applied, Configuring, Planned, endpoint_of
@@ -42,7 +42,7 @@ _MANAGE: Final = able(Capability.SETTINGS_MANAGE, impersonated=True)
 _APPLY: Final = able(Capability.SETTINGS_MANAGE, impersonated=False)
 _TREE: Final = {"postern": 1, "organizations": {"acme": {"roles": {"support": {"name": "Support", "permissions": ["end_users.view"]}}}}}
 
-_Tree = Annotated[Mapping[str, Any], example(_TREE)]
+_Tree = Annotated[Mapping[Word, Any], example(_TREE)]
 _Pointer = Annotated[str, example("/organizations/acme/roles/support")]
 
 
@@ -51,7 +51,7 @@ class ConfigurationDocumentBody(msgspec.Struct, frozen=True, kw_only=True):
 
     document: _Tree
     """The document: `postern: 1`, and `platform` or `organizations`. The guide on configuration lists what it may have."""
-    secrets: Annotated[Mapping[str, Secret], example({"/organizations/acme/mail_server/password": "correct horse"})] = msgspec.field(
+    secrets: Annotated[Mapping[Word, Secret], example({"/organizations/acme/mail_server/password": "correct horse"})] = msgspec.field(
         default_factory=dict
     )
     """The values of secrets, by the JSON Pointer of their place in the document. References such as `env:NAME` are refused here."""

@@ -22,7 +22,7 @@ from entrypoints.http.machinery.callers import OWNER_IN_PERSON, able
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.derived import shown
 from entrypoints.http.machinery.endpoints import endpoint
-from entrypoints.http.machinery.fields import CreatedAt, Id, OrganizationPath, Total, example
+from entrypoints.http.machinery.fields import CreatedAt, Id, OrganizationPath, Total, Word, bounded, example
 from entrypoints.http.machinery.limits import DOCUMENTS, UNLIMITED
 from entrypoints.http.routes.configuration.acting import DocumentCaller
 from entrypoints.http.routes.configuration.applying import Configuring, Planned
@@ -54,14 +54,14 @@ class ProposalPath(OrganizationPath, frozen=True):
 class NewProposal(msgspec.Struct, frozen=True, kw_only=True):
     """What is proposed."""
 
-    document: Annotated[dict[str, Any], example(_TREE)]
+    document: Annotated[dict[Word, Any], example(_TREE)]
     """The document: `postern: 1`, and `organizations` with this organization alone. It holds no secrets."""
 
 
 class ProposalSeen(msgspec.Struct, frozen=True, kw_only=True):
     """What the owner has seen."""
 
-    digest: Annotated[_PlanDigest, msgspec.Meta(extra_json_schema={"minLength": 64, "maxLength": 64})]
+    digest: Annotated[_PlanDigest, bounded({"minLength": 64, "maxLength": 64})]
     """The digest of the plan, as the proposal has it."""
 
 

@@ -7,6 +7,7 @@ import msgspec
 
 from core.domain.platform.configuration.objects import ORGANIZATION, SERVICE
 from entrypoints.http.description.field_texts import lift, texts_of
+from entrypoints.http.machinery.fields import tell_stored_bounds
 from entrypoints.http.routes.configuration.kinds import ENTRY_SOURCES, ObjectKind, Within
 from entrypoints.http.routes.configuration.reading import VERSION
 from entrypoints.http.routes.configuration.registry import BY_ID, KINDS, within
@@ -22,6 +23,7 @@ _REFERENCE: Final = "#/$defs/{name}"
 
 def schema() -> dict[str, Any]:
     _, components = msgspec.json.schema_components([kind.entry for kind in KINDS], ref_template=_REFERENCE)
+    tell_stored_bounds(components)
     for kind in KINDS:
         _describe(kind, components[kind.entry.__name__])
     defined = {name: one for name, one in components.items() if name != BY_ID[ORGANIZATION].entry.__name__}

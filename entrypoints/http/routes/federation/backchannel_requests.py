@@ -37,7 +37,7 @@ from entrypoints.http.machinery.clients import COUNTS, ClientFields, all_said, a
 from entrypoints.http.machinery.derived import shown
 from entrypoints.http.machinery.endpoints import endpoint
 from entrypoints.http.machinery.errors import OAUTH
-from entrypoints.http.machinery.fields import BackchannelRequestUuid, Id, ServiceUuid, example
+from entrypoints.http.machinery.fields import BackchannelRequestUuid, Id, Line, ServiceUuid, Word, example
 from entrypoints.http.machinery.limits import AUTH, CREDENTIALS, UNLIMITED
 
 _TAGS: Final = ("account",)
@@ -56,7 +56,7 @@ class AfarRequestBody(ClientFields, frozen=True, kw_only=True):
     """The person, by mail address or id: a member of the client's organization who has joined or confirmed the membership."""
     scope: Annotated[str, msgspec.Meta(max_length=LONGEST_SCOPES), example("openid orders:read")] | None = None
     """Some of the scopes of Postern, with `openid`, and scopes of the API. An agent gets none of the first."""
-    resource: Annotated[Sequence[str], msgspec.Meta(max_length=MOST_RESOURCES), example(["https://api.acme.example/orders"])] = ()
+    resource: Annotated[Sequence[Line], msgspec.Meta(max_length=MOST_RESOURCES), example(["https://api.acme.example/orders"])] = ()
     """The identifier of the API that the client wants tokens for (RFC 8707): one, which an agent has to name."""
     binding_message: Annotated[str, msgspec.Meta(max_length=4 * LONGEST_MESSAGE), example("Invoice 4711 for Globex")] | None = None
     """What the person reads as your words: one line of at most 60 characters, without links, addresses and quotation marks."""
@@ -178,7 +178,7 @@ class AfarRequestList(msgspec.Struct, frozen=True):
 class AfarAllowance(msgspec.Struct, frozen=True, kw_only=True):
     """What you allow."""
 
-    scopes: Annotated[Sequence[str], msgspec.Meta(max_length=_MOST_SCOPES), example(["orders:read"])] | None = None
+    scopes: Annotated[Sequence[Word], msgspec.Meta(max_length=_MOST_SCOPES), example(["orders:read"])] | None = None
     """The scopes of the API that you allow; all that it asks for, if you leave them out. Of an agent, the answer replaces earlier ones."""
     days: Literal[1, 7, 30, 90] | None = None
     """How long an agent may act: 30 days unless you say."""

@@ -21,7 +21,7 @@ from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.clients import ClientFields, all_said, credentials, said
 from entrypoints.http.machinery.endpoints import endpoint
 from entrypoints.http.machinery.errors import OAUTH
-from entrypoints.http.machinery.fields import Slug, SlugOfOrganization, SlugOfService, example
+from entrypoints.http.machinery.fields import Line, Slug, SlugOfOrganization, SlugOfService, example
 from entrypoints.http.machinery.limits import AUTH, DEVICE_FLOW
 from entrypoints.http.routes.federation.unplaced_clients import require_registered
 
@@ -38,7 +38,7 @@ class DeviceCodeRequest(ClientFields, frozen=True, kw_only=True):
     """The slug of the service. A device may leave it out."""
     scope: Annotated[str, msgspec.Meta(max_length=LONGEST_SCOPES), example("openid email")] | None = None
     """The scopes that the device asks for, separated by spaces."""
-    resource: Annotated[Sequence[str], msgspec.Meta(max_length=MOST_RESOURCES), example(["https://api.acme.example/orders"])] = ()
+    resource: Annotated[Sequence[Line], msgspec.Meta(max_length=MOST_RESOURCES), example(["https://api.acme.example/orders"])] = ()
     """The identifiers of the APIs that the device wants tokens for (RFC 8707)."""
 
 

@@ -46,7 +46,7 @@ from entrypoints.http.machinery.clients import (
 )
 from entrypoints.http.machinery.endpoints import Statement, endpoint
 from entrypoints.http.machinery.errors import OAUTH
-from entrypoints.http.machinery.fields import AccessTokenText, ExpiresIn, example
+from entrypoints.http.machinery.fields import AccessTokenText, ExpiresIn, Line, example
 from entrypoints.http.machinery.limits import AUTH, DEVICE_FLOW, UNLIMITED
 from entrypoints.http.machinery.limits import CLIENT as OF_CLIENT
 from entrypoints.http.refusals import refused_token_request
@@ -109,7 +109,7 @@ class TokenRequestBody(ClientFields, frozen=True, kw_only=True):
     """With a refresh token: fewer scopes than the granted ones, for the new access token. With `client_credentials` and `resource`, and in
     an exchange: scopes of the API. With `client_credentials` alone: `ssf.manage` or `ssf.read`, for the endpoints of signals.
     """
-    resource: Annotated[Sequence[str], msgspec.Meta(max_length=MOST_RESOURCES), example(["https://api.acme.example/orders"])] = ()
+    resource: Annotated[Sequence[Line], msgspec.Meta(max_length=MOST_RESOURCES), example(["https://api.acme.example/orders"])] = ()
     """The identifier of the API that the access token is for (RFC 8707), once. If one API was granted, it may be left out."""
     subject_token: Token | None = None
     """In an exchange, the access token that your API received, or that your application was given (RFC 8693)."""

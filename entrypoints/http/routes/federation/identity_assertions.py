@@ -18,7 +18,7 @@ from entrypoints.http.machinery.callers import OWNER_IN_PERSON, able
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.derived import taken
 from entrypoints.http.machinery.endpoints import endpoint
-from entrypoints.http.machinery.fields import example
+from entrypoints.http.machinery.fields import Word, bounded, example
 from entrypoints.http.machinery.limits import CREDENTIALS
 from entrypoints.http.routes.tenancy.upstream_providers import (
     PROVIDER,
@@ -37,15 +37,15 @@ class AssertionSettingsBody(msgspec.Struct, frozen=True, kw_only=True):
 
     issues: Annotated[bool, example(True)]
     """Whether the provider's assertions count. Only one that is active, and was tested as it is now, can issue them."""
-    subject: Annotated[str, msgspec.Meta(extra_json_schema={"minLength": 1, "maxLength": LONGEST_CLAIM}), example("sub")] = SUBJECT
+    subject: Annotated[str, bounded({"minLength": 1, "maxLength": LONGEST_CLAIM}), example("sub")] = SUBJECT
     """The claim of the assertion that has the subject by which sign-ins through the provider know the person. The `sub` of OpenID Connect
     may differ from client to client: then name a claim that has the one of our client.
     """
-    issuer: Annotated[str, msgspec.Meta(extra_json_schema={"maxLength": LONGEST_ISSUER}), example("https://login.acme.example")] = ""
+    issuer: Annotated[str, bounded({"maxLength": LONGEST_ISSUER}), example("https://login.acme.example")] = ""
     """For SAML: the issuer (`iss`) of the assertions. One of OpenID Connect has its own."""
-    jwks_uri: Annotated[str, msgspec.Meta(extra_json_schema={"maxLength": LONGEST_URL}), example("https://login.acme.example/jwks")] = ""
+    jwks_uri: Annotated[str, bounded({"maxLength": LONGEST_URL}), example("https://login.acme.example/jwks")] = ""
     """For SAML: the address at which the keys of the assertions are published."""
-    jwks: Annotated[Mapping[str, Any], example(_KEYS)] | None = None
+    jwks: Annotated[Mapping[Word, Any], example(_KEYS)] | None = None
     """For SAML: these keys, in place of an address (RFC 7517)."""
 
 

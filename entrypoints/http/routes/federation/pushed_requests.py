@@ -21,7 +21,7 @@ from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.clients import COUNTS, ClientFields, authenticated_by, credentials
 from entrypoints.http.machinery.endpoints import endpoint
 from entrypoints.http.machinery.errors import OAUTH
-from entrypoints.http.machinery.fields import example
+from entrypoints.http.machinery.fields import Line, example
 from entrypoints.http.machinery.limits import AUTH, UNLIMITED
 from entrypoints.http.refusals import refused_on_arrival
 from entrypoints.http.routes.federation.unplaced_clients import of_request
@@ -38,7 +38,7 @@ class PushedAuthorizationRequest(ClientFields, frozen=True, kw_only=True):
     """Must be `code`."""
     scope: Annotated[str, msgspec.Meta(max_length=LONGEST), example("openid email")] | None = None
     """Some of `openid profile email organization groups offline_access`, and scopes of the named APIs, separated by spaces."""
-    resource: Annotated[Sequence[str], msgspec.Meta(max_length=MOST_RESOURCES), example(["https://api.acme.example/orders"])] = ()
+    resource: Annotated[Sequence[Line], msgspec.Meta(max_length=MOST_RESOURCES), example(["https://api.acme.example/orders"])] = ()
     """The identifiers of the APIs that the application wants tokens for (RFC 8707)."""
     state: _Text = None
     """A text that the answer repeats."""

@@ -20,7 +20,7 @@ from entrypoints.http.machinery.callers import ANYONE, able
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.derived import shown, taken
 from entrypoints.http.machinery.endpoints import endpoint
-from entrypoints.http.machinery.fields import CreatedAt, Id, ServicePath, Success, Uri, example
+from entrypoints.http.machinery.fields import CreatedAt, Id, ServicePath, Success, Uri, Word, bounded, example
 from entrypoints.http.machinery.limits import CREDENTIALS, PAGE_LOADS
 
 _TAGS = ("saml",)
@@ -33,11 +33,11 @@ _DECIDE: Final = able(Capability.SERVICES_MANAGE, impersonated=False)
 _METADATA_TYPE: Final = "application/samlmetadata+xml"
 _EMAIL_FORMAT: Final = "urn:oasis:names:tc:SAML:1.1:nameid-format:emailAddress"
 
-_EntityId = Annotated[str, msgspec.Meta(extra_json_schema={"maxLength": LONGEST_ENTITY_ID}, examples=["https://crm.example.com/saml"])]
+_EntityId = Annotated[str, bounded({"maxLength": LONGEST_ENTITY_ID}, examples=["https://crm.example.com/saml"])]
 _AcsUrl = Annotated[Uri, example("https://crm.example.com/saml/acs")]
 _SloUrl = Annotated[Uri, example("https://crm.example.com/saml/slo")]
-_Format = Annotated[str, msgspec.Meta(extra_json_schema={"maxLength": 100}, examples=[_EMAIL_FORMAT])]
-_Mapping = Annotated[Mapping[str, Any], example({"email": "mail", "id": "uid"})]
+_Format = Annotated[str, bounded({"maxLength": 100}, examples=[_EMAIL_FORMAT])]
+_Mapping = Annotated[Mapping[Word, Any], example({"email": "mail", "id": "uid"})]
 
 
 class SamlConfigurationBody(msgspec.Struct, frozen=True, kw_only=True):

@@ -26,7 +26,7 @@ from entrypoints.http.machinery.callers import DIRECTORY
 from entrypoints.http.machinery.calls import Request
 from entrypoints.http.machinery.endpoints import Statement
 from entrypoints.http.machinery.errors import SCIM
-from entrypoints.http.machinery.fields import example
+from entrypoints.http.machinery.fields import Line, Word, bounded, example
 from entrypoints.http.machinery.limits import SCIM as BY_TOKEN
 from entrypoints.http.machinery.limits import UNLIMITED
 from ports.federation.scim import SORTABLE, Order
@@ -79,16 +79,16 @@ SEARCH_REFUSALS = (InvalidFilter, InvalidPath, InvalidValue)
 
 
 # Limits for the documentation only. The domain checks the texts.
-ScimText = Annotated[str, msgspec.Meta(extra_json_schema={"maxLength": LONGEST_TEXT})]
-FilterText = Annotated[str, msgspec.Meta(extra_json_schema={"maxLength": LONGEST_FILTER})]
+ScimText = Annotated[str, bounded({"maxLength": LONGEST_TEXT})]
+FilterText = Annotated[str, bounded({"maxLength": LONGEST_FILTER})]
 
 
 class ShownAttributes(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """The choice of attributes for the answer."""
 
-    attributes: Annotated[str, example("userName,active")] | None = None
+    attributes: Annotated[Line, example("userName,active")] | None = None
     """Only these attributes, separated by commas, and always `id` and `schemas`."""
-    excluded_attributes: Annotated[str, example("members")] | None = None
+    excluded_attributes: Annotated[Line, example("members")] | None = None
     """All attributes but these, separated by commas."""
 
     @property
@@ -103,20 +103,20 @@ class ScimQuery(ShownAttributes, frozen=True, kw_only=True, rename="camel"):
     """The number of the first resource on the page, counted from 1."""
     count: Annotated[int, example(100)] = DEFAULT_COUNT
     """The most resources to answer with. A number above 1000 counts as 1000 (RFC 7644)."""
-    filter: Annotated[str, example('userName eq "ada@example.org"')] | None = None
+    filter: Annotated[Line, example('userName eq "ada@example.org"')] | None = None
     """The filter. `eq` works for each attribute that can be compared; `co`, `sw` and `ew` for `userName` and `emails`. Combine comparisons
     by `and`, `or` and `not ( )`.
     """
-    sort_by: Annotated[str, example("userName")] | None = None
+    sort_by: Annotated[Line, example("userName")] | None = None
     """The attribute to sort by."""
-    sort_order: Annotated[str, example("ascending")] | None = None
+    sort_order: Annotated[Word, example("ascending")] | None = None
     """`ascending` or `descending`."""
 
 
 class ScimSearchBody(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """The resources to list, as a body."""
 
-    schemas: Annotated[Sequence[str], example([SEARCH_SCHEMA])] = ()
+    schemas: Annotated[Sequence[Line], example([SEARCH_SCHEMA])] = ()
     """The schema of this request."""
     start_index: Annotated[int, example(1)] | None = None
     """The number of the first resource on the page, counted from 1."""
@@ -128,9 +128,9 @@ class ScimSearchBody(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """The attribute to sort by."""
     sort_order: Annotated[ScimText, example("ascending")] | None = None
     """`ascending` or `descending`."""
-    attributes: Annotated[Sequence[str], example(["userName"])] | None = None
+    attributes: Annotated[Sequence[Line], example(["userName"])] | None = None
     """Only these attributes."""
-    excluded_attributes: Annotated[Sequence[str], example(["members"])] | None = None
+    excluded_attributes: Annotated[Sequence[Line], example(["members"])] | None = None
     """All but these attributes."""
 
     @property
@@ -142,9 +142,9 @@ class ScimSearchBody(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 class ScimOperation(msgspec.Struct, frozen=True, kw_only=True):
     """One operation of a change."""
 
-    op: Annotated[str, example("replace")]
+    op: Annotated[Word, example("replace")]
     """`add`, `replace` or `remove`, in upper or lower case."""
-    path: Annotated[str, example("active")] | None = None
+    path: Annotated[Line, example("active")] | None = None
     """The attribute. Without it, the value names the attributes."""
     value: Annotated[Any, example(False)] = None
     """The value to set, add or remove."""
@@ -153,7 +153,7 @@ class ScimOperation(msgspec.Struct, frozen=True, kw_only=True):
 class ScimPatchBody(msgspec.Struct, frozen=True, kw_only=True):
     """Operations that are carried out together, or not at all."""
 
-    schemas: Annotated[Sequence[str], example([PATCH_SCHEMA])] = ()
+    schemas: Annotated[Sequence[Line], example([PATCH_SCHEMA])] = ()
     """The schema of this request."""
     operations: Sequence[ScimOperation] = msgspec.field(name="Operations")
     """The operations, in order."""

@@ -16,7 +16,7 @@ from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import NoBody
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.endpoints import endpoint
-from entrypoints.http.machinery.fields import example
+from entrypoints.http.machinery.fields import Line, example
 from entrypoints.http.routes.federation.scim_bodies import ScimList, declared
 
 _BASE: Final = "https://id.example.org/scim/v2"
@@ -193,17 +193,17 @@ class ScimSchemaList(ScimList, frozen=True, kw_only=True, rename="camel"):
 class DiscoveryQuery(msgspec.Struct, frozen=True, kw_only=True):
     """The query, which must be empty."""
 
-    filter: str | None = None
+    filter: Line | None = None
     """Refused: the answer always lists everything (RFC 7644 section 4)."""
 
 
 class ResourceTypePath(msgspec.Struct, frozen=True):
-    name: Annotated[str, example("User")]
+    name: Annotated[Line, example("User")]
     """`User` or `Group`."""
 
 
 class SchemaPath(msgspec.Struct, frozen=True):
-    urn: Annotated[str, example("urn:ietf:params:scim:schemas:core:2.0:User")]
+    urn: Annotated[Line, example("urn:ietf:params:scim:schemas:core:2.0:User")]
     """The name of the schema."""
 
 

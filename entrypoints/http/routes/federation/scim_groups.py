@@ -29,7 +29,7 @@ from entrypoints.http.machinery.answers import NO_BODY, Answer, AnswerHeader, No
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.decoding import beside_the_loop
 from entrypoints.http.machinery.endpoints import endpoint
-from entrypoints.http.machinery.fields import example
+from entrypoints.http.machinery.fields import Line, example
 from entrypoints.http.routes.federation.scim_bodies import (
     CHANGE_REFUSALS,
     ETAG,
@@ -70,18 +70,18 @@ _encode: Final = msgspec.json.Encoder().encode
 class ScimGroupMemberBody(msgspec.Struct, frozen=True, kw_only=True):
     """A user in the group."""
 
-    value: Annotated[str, example(_USER_ID)]
+    value: Annotated[Line, example(_USER_ID)]
     """The user's id."""
-    ref: str | None = msgspec.field(name="$ref", default=None)
+    ref: Line | None = msgspec.field(name="$ref", default=None)
     """The address of the user."""
-    type: Annotated[str, example("User")] | None = None
+    type: Annotated[Line, example("User")] | None = None
     """Always `User`."""
 
 
 class ScimGroupBody(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """The group as a whole."""
 
-    schemas: Annotated[Sequence[str], example([GROUP_SCHEMA])] = ()
+    schemas: Annotated[Sequence[Line], example([GROUP_SCHEMA])] = ()
     """The schema of this resource."""
     display_name: Annotated[ScimText, example("Support")] | None = None
     """The name of the group. The organization's name is read-only: another name that you send is ignored."""

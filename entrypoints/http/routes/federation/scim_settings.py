@@ -20,14 +20,14 @@ from entrypoints.http.machinery.callers import OWNER_IN_PERSON, able
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.derived import shown
 from entrypoints.http.machinery.endpoints import endpoint
-from entrypoints.http.machinery.fields import SHOWN_ONCE, CreatedAt, Id, Name, OrganizationPath, Total, changed, example
+from entrypoints.http.machinery.fields import SHOWN_ONCE, CreatedAt, Id, Name, OrganizationPath, Total, Word, changed, example
 from entrypoints.http.machinery.limits import CREDENTIALS, UNLIMITED
 
 _SETTINGS = "/api/organizations/{org_slug}/scim/settings"
 _TAGS = ("scim",)
 
 
-_Mapped = Annotated[Mapping[str, str], example({"title": "job_title", "department": "department"})]
+_Mapped = Annotated[Mapping[Word, Word], example({"title": "job_title", "department": "department"})]
 
 
 class ScimSettingsBody(msgspec.Struct, frozen=True, kw_only=True):

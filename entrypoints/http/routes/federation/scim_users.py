@@ -28,7 +28,7 @@ from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import NO_BODY, Answer, AnswerHeader, NoBody
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.endpoints import endpoint
-from entrypoints.http.machinery.fields import EmailText, example
+from entrypoints.http.machinery.fields import EmailText, Line, Word, example
 from entrypoints.http.routes.federation.scim_bodies import (
     CHANGE_REFUSALS,
     ETAG,
@@ -92,7 +92,7 @@ class ScimUserBody(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     fields of the organization.
     """
 
-    schemas: Annotated[Sequence[str], example([USER_SCHEMA])] = ()
+    schemas: Annotated[Sequence[Line], example([USER_SCHEMA])] = ()
     """The schema of this resource."""
     user_name: EmailText
     """The e-mail address that the person signs in with."""
@@ -120,7 +120,7 @@ class ScimUserBody(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """Phone numbers. We keep those of the types `work` and `mobile` where they are mapped."""
     enterprise: Annotated[Any, example(_ENTERPRISE)] = msgspec.field(name=ENTERPRISE_SCHEMA, default=None)
     """The enterprise extension. We keep the attributes that are mapped."""
-    fields: Annotated[Mapping[str, Any], example({"department": "Sales"})] | None = msgspec.field(name=FIELD_SCHEMA, default=None)
+    fields: Annotated[Mapping[Word, Any], example({"department": "Sales"})] | None = msgspec.field(name=FIELD_SCHEMA, default=None)
     """The organization's own fields that its directory may write, by key. Without this extension they stay as they are."""
 
     def stated(self) -> Stated:

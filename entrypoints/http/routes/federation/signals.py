@@ -17,13 +17,13 @@ from entrypoints.http.machinery.answers import NO_BODY, NoBody
 from entrypoints.http.machinery.callers import OWNER_IN_PERSON, able
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.endpoints import endpoint
-from entrypoints.http.machinery.fields import CreatedAt, Id, ServicePath, UpdatedAt, example
+from entrypoints.http.machinery.fields import CreatedAt, Id, ServicePath, UpdatedAt, Word, example
 from entrypoints.http.machinery.limits import UNLIMITED
 
 _TAGS = ("signals",)
 _SIGNALS: Final = "/api/organizations/{org_slug}/services/{service_slug}/signals"
 
-_Event = Annotated[str, example(OFFERED[0].value)]
+_Event = Annotated[Word, example(OFFERED[0].value)]
 _Events = Annotated[Sequence[_Event], example([one.value for one in OFFERED[:2]])]
 _Hosts = Annotated[
     Sequence[Annotated[str, msgspec.Meta(max_length=260)]], msgspec.Meta(max_length=MOST_PUSH_HOSTS), example(["billing.example.org"])

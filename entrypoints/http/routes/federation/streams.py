@@ -28,7 +28,7 @@ from entrypoints.http.machinery.callers import ANYONE, SIGNAL_RECEIVER
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.endpoints import Statement, endpoint
 from entrypoints.http.machinery.errors import OAUTH
-from entrypoints.http.machinery.fields import example
+from entrypoints.http.machinery.fields import Line, Word, example
 from entrypoints.http.machinery.limits import UNLIMITED
 
 _DECLARED: Final[Statement] = {
@@ -41,7 +41,7 @@ _DECLARED: Final[Statement] = {
 _MAKING: Final[Statement] = {**_DECLARED, "status": 201}
 _WITHOUT_ANSWER: Final[Statement] = {**_DECLARED, "status": 204}
 _STREAM: Final = "0199d3a0-0000-7000-8000-000000000008"
-_Uris = Annotated[Sequence[str], msgspec.Meta(max_length=100), example([OFFERED[0].uri])]
+_Uris = Annotated[Sequence[Line], msgspec.Meta(max_length=100), example([OFFERED[0].uri])]
 _Text = Annotated[str, msgspec.Meta(max_length=5_000)]
 
 
@@ -52,7 +52,7 @@ def _by_standard(name: str) -> str:
 class StreamDelivery(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename=_by_standard):
     """How signals reach the application."""
 
-    method: Annotated[str, example("urn:ietf:rfc:8935")]
+    method: Annotated[Word, example("urn:ietf:rfc:8935")]
     """`urn:ietf:rfc:8935`: they are pushed. `urn:ietf:rfc:8936`: the application polls."""
     endpoint: Annotated[_Text, example("https://billing.example.org/signals")] | None = None
     """Where they are pushed to: on a host that an owner has named. For a stream that is polled, leave it out: we give it an address."""

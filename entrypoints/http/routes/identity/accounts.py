@@ -37,7 +37,7 @@ from entrypoints.http.machinery.callers import ANYONE, OWN_USER, USER
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.endpoints import endpoint
 from entrypoints.http.machinery.errors import status_of
-from entrypoints.http.machinery.fields import EmailAddress, EmailText, Id, Slug, changed, email_field, example
+from entrypoints.http.machinery.fields import EmailAddress, EmailText, Id, Slug, Word, bounded, changed, email_field, example
 from entrypoints.http.machinery.limits import AUTH, FORGOT_PASSWORD, REGISTER, RESEND_VERIFICATION, UNLIMITED
 from entrypoints.http.machinery.step_up import require_fresh_proof
 from entrypoints.http.pages import shipped_pages
@@ -78,11 +78,9 @@ class MailedLink(msgspec.Struct, frozen=True):
     """The token in the mailed link. The token works once, within 24 hours."""
 
 
-_ProfileText = Annotated[str, msgspec.Meta(extra_json_schema={"minLength": 1, "maxLength": LONGEST_NAME})]
-_Username = Annotated[
-    str, msgspec.Meta(extra_json_schema={"minLength": 3, "maxLength": 40, "pattern": USERNAME_PATTERN}), example("ada.lovelace")
-]
-_Zone = Annotated[str, msgspec.Meta(extra_json_schema={"minLength": 1, "maxLength": LONGEST_ZONE}), example("Europe/Vienna")]
+_ProfileText = Annotated[str, bounded({"minLength": 1, "maxLength": LONGEST_NAME})]
+_Username = Annotated[str, bounded({"minLength": 3, "maxLength": 40, "pattern": USERNAME_PATTERN}), example("ada.lovelace")]
+_Zone = Annotated[str, bounded({"minLength": 1, "maxLength": LONGEST_ZONE}), example("Europe/Vienna")]
 _Language = Annotated[Language, example("en")]
 
 
@@ -295,7 +293,7 @@ class PasswordReset(msgspec.Struct, frozen=True):
     out or null: the keys that the person made end, and those that applications made stay.
     """
     keep_ways: Annotated[
-        Sequence[str], msgspec.Meta(max_length=MOST_RECENT), example(["passkey:019a2b3c-0000-7000-8000-000000000001"])
+        Sequence[Word], msgspec.Meta(max_length=MOST_RECENT), example(["passkey:019a2b3c-0000-7000-8000-000000000001"])
     ] = ()
     """For a locked account: which passkeys (`passkey:` and its id) and connected accounts (`identity:` and its id) of the last 30 days are
     the person's. All others of that time end.

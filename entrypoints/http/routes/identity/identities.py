@@ -18,7 +18,7 @@ from entrypoints.http.machinery.browser_cookies import flow_secret, is_of_anothe
 from entrypoints.http.machinery.callers import USER, USER_IN_PERSON
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.endpoints import endpoint
-from entrypoints.http.machinery.fields import example
+from entrypoints.http.machinery.fields import Word, example
 from entrypoints.http.machinery.limits import CREDENTIALS
 from entrypoints.http.machinery.step_up import require_fresh_proof
 from entrypoints.http.pages.authorization.interim_pages import address
@@ -32,7 +32,7 @@ _COOKIE: Final = AnswerHeader(
     always=False,
 )
 _IDENTITIES: Final = "/api/user/identities"
-_ProviderName = Annotated[str, example("codehost")]
+_ProviderName = Annotated[Word, example("codehost")]
 
 
 class IdentityPath(msgspec.Struct, frozen=True):

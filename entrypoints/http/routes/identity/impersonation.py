@@ -12,7 +12,7 @@ from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.callers import PLATFORM_OWNER
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.endpoints import endpoint
-from entrypoints.http.machinery.fields import AccessTokenText, EmailAddress, Id, Reason, RefreshTokenText, UserUuid, example
+from entrypoints.http.machinery.fields import AccessTokenText, EmailAddress, Id, Line, Reason, RefreshTokenText, UserUuid, Word, example
 from entrypoints.http.machinery.limits import IMPERSONATION
 
 
@@ -21,9 +21,9 @@ class NewImpersonation(msgspec.Struct, frozen=True):
 
     reason: Annotated[Reason, example("Ticket 4711: cannot see invoices")]
     """Your reason. The audit log keeps it."""
-    org_slug: Annotated[str, example("acme")] | None = None
+    org_slug: Annotated[Word, example("acme")] | None = None
     """Get tokens for this organization. The user must be a member of it."""
-    service_slug: Annotated[str, example("billing")] | None = None
+    service_slug: Annotated[Line, example("billing")] | None = None
     """Get tokens for this service of the organization. The user must have used it."""
 
 

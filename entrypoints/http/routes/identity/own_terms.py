@@ -13,13 +13,13 @@ from entrypoints.http.machinery.callers import OWN_PERSON
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.derived import shown
 from entrypoints.http.machinery.endpoints import endpoint
-from entrypoints.http.machinery.fields import Slug, example
+from entrypoints.http.machinery.fields import Slug, Word, example
 from entrypoints.http.machinery.limits import CREDENTIALS
 
 _TAGS = ("account",)
 _TERMS = "/api/user/terms"
 _VersionText = Annotated[str, msgspec.Meta(min_length=1, max_length=LONGEST_VERSION, examples=["2026-11"])]
-_Version = Annotated[str, example("2026-11")]
+_Version = Annotated[Word, example("2026-11")]
 _Address = Annotated[str, example("https://acme.example/terms")]
 _OrganizationName = Annotated[str, example("Acme")]
 

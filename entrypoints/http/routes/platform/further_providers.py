@@ -36,7 +36,7 @@ from entrypoints.http.machinery.callers import PLATFORM_OWNER
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.decoding import media_type_of
 from entrypoints.http.machinery.endpoints import endpoint
-from entrypoints.http.machinery.fields import SECRET, example
+from entrypoints.http.machinery.fields import SECRET, bounded, example
 from entrypoints.http.machinery.limits import CREDENTIALS
 from entrypoints.http.routes.tenancy.connections import ConfirmedSettings
 
@@ -45,13 +45,13 @@ _PROVIDERS = "/api/platform/providers"
 _ONE = f"{_PROVIDERS}/{{key}}"
 _LOGO = f"{_ONE}/logo"
 
-_Word = msgspec.Meta(extra_json_schema={"maxLength": LONGEST_SHORT_NAME})
-_Label = msgspec.Meta(extra_json_schema={"minLength": 1, "maxLength": LONGEST_NAME})
-_Client = msgspec.Meta(extra_json_schema={"minLength": 1, "maxLength": LONGEST_CLIENT})
-_Secret = msgspec.Meta(extra_json_schema={"minLength": 1, "maxLength": LONGEST_SECRET})
-_Url = msgspec.Meta(extra_json_schema={"maxLength": LONGEST_ADDRESS})
-_Path = msgspec.Meta(extra_json_schema={"maxLength": LONGEST_PATH})
-_Apple = msgspec.Meta(extra_json_schema={"maxLength": 10})
+_Word = bounded({"maxLength": LONGEST_SHORT_NAME})
+_Label = bounded({"minLength": 1, "maxLength": LONGEST_NAME})
+_Client = bounded({"minLength": 1, "maxLength": LONGEST_CLIENT})
+_Secret = bounded({"minLength": 1, "maxLength": LONGEST_SECRET})
+_Url = bounded({"maxLength": LONGEST_ADDRESS})
+_Path = bounded({"maxLength": LONGEST_PATH})
+_Apple = bounded({"maxLength": 10})
 
 _Key = Annotated[str, _Word, example("discord")]
 _Preset = Annotated[str, _Word, example("discord")]
@@ -62,7 +62,7 @@ _Issuer = Annotated[str, _Url, example("https://id.example.org")]
 _AuthorizationUrl = Annotated[str, _Url, example("https://id.example.org/authorize")]
 _TokenUrl = Annotated[str, _Url, example("https://id.example.org/token")]
 _ProfileUrl = Annotated[str, _Url, example("https://id.example.org/profile")]
-_Scope = Annotated[str, msgspec.Meta(extra_json_schema={"maxLength": LONGEST_SCOPE})]
+_Scope = Annotated[str, bounded({"maxLength": LONGEST_SCOPE})]
 _Scopes = Annotated[Sequence[_Scope], msgspec.Meta(extra_json_schema={"maxItems": MOST_SCOPES}), example(["openid", "email"])]
 _Subject = Annotated[str, _Path, example("id")]
 _Email = Annotated[str, _Path, example("email")]
@@ -71,7 +71,7 @@ _FullName = Annotated[str, _Path, example("name")]
 _TeamId = Annotated[str, _Apple, example("A1B2C3D4E5")]
 _KeyId = Annotated[str, _Apple, example("F6G7H8I9J0")]
 _Position = Annotated[int, msgspec.Meta(extra_json_schema={"minimum": 0, "maximum": MOST_OFFERED}), example(1)]
-_Slug = Annotated[str, msgspec.Meta(extra_json_schema={"maxLength": 50})]
+_Slug = Annotated[str, bounded({"maxLength": 50})]
 _Organizations = Annotated[Sequence[_Slug], msgspec.Meta(extra_json_schema={"maxItems": MOST_OFFERED}), example(["acme"])]
 _Flag = Annotated[bool, example(True)]
 _No = Annotated[bool, example(False)]

@@ -22,11 +22,11 @@ from entrypoints.http.machinery.callers import MEMBER, PLATFORM_OWNER, able
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.derived import shown
 from entrypoints.http.machinery.endpoints import endpoint
-from entrypoints.http.machinery.fields import Id, OrganizationPath, PersonName, ServiceUuid, UserUuid, WayIn, example
+from entrypoints.http.machinery.fields import Id, OrganizationPath, PersonName, ServiceUuid, UserUuid, WayIn, Word, example
 
 _TAGS: Final = ("analytics",)
 _ANALYTICS: Final = "/api/organizations/{org_slug}/analytics"
-_Day = Annotated[str, msgspec.Meta(extra_json_schema={"format": "date"}, examples=["2026-03-01"])]
+_Day = Annotated[Word, msgspec.Meta(extra_json_schema={"format": "date"}, examples=["2026-03-01"])]
 _Logins = Annotated[int, msgspec.Meta(description="The number of sign-ins.", examples=[42])]
 
 

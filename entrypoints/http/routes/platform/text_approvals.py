@@ -17,7 +17,7 @@ from entrypoints.http.machinery.callers import PLATFORM_OWNER
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.derived import shown
 from entrypoints.http.machinery.endpoints import endpoint
-from entrypoints.http.machinery.fields import Id, example
+from entrypoints.http.machinery.fields import Id, Word, example
 from entrypoints.http.machinery.limits import UNLIMITED
 from entrypoints.http.routes.platform.governance import GovernedPath
 
@@ -27,7 +27,7 @@ _APPROVALS = "/api/platform/text-approvals"
 _APPROVAL = "/api/platform/organizations/{org_id}/texts/approval"
 
 _Version = Annotated[
-    str,
+    Word,
     msgspec.Meta(
         extra_json_schema={"pattern": "^[0-9a-f]{64}$"}, examples=["9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"]
     ),

@@ -32,6 +32,7 @@ from entrypoints.http.machinery.fields import (
     ServicePath,
     ServiceUuid,
     Uri,
+    Word,
     example,
 )
 from entrypoints.http.machinery.limits import BILLING_WEBHOOK, CHECKOUTS
@@ -60,7 +61,7 @@ class NewPlan(msgspec.Struct, frozen=True, kw_only=True):
     """The price in the smallest unit of the currency; 0 or more."""
     currency: Annotated[Currency, example("eur")]
     """The currency's three letters (ISO 4217), in upper or lower case."""
-    features: Annotated[Sequence[str], example(["export", "priority-support"])] = ()
+    features: Annotated[Sequence[Word], example(["export", "priority-support"])] = ()
     """The features of the plan, each 1 to 100 characters. Every access token for the service has all of them, so keep the list short."""
     billing_price_id: Annotated[PriceId, example("price_1PqR7s")] | None = None
     """The id of the price at the payment provider. Without it, nobody can buy the plan."""
@@ -77,7 +78,7 @@ class PlanPatch(msgspec.Struct, frozen=True, kw_only=True):
     """The price in the smallest unit of the currency; 0 or more."""
     currency: Annotated[Currency, example("eur")] | msgspec.UnsetType = msgspec.UNSET
     """The currency's three letters (ISO 4217), in upper or lower case."""
-    features: Annotated[Sequence[str], example(["export", "priority-support"])] | msgspec.UnsetType = msgspec.UNSET
+    features: Annotated[Sequence[Word], example(["export", "priority-support"])] | msgspec.UnsetType = msgspec.UNSET
     """The new list of features, which replaces the old list."""
     billing_price_id: Annotated[PriceId, example("price_1PqR7s")] | msgspec.UnsetType | None = msgspec.UNSET
     """The id of the price at the payment provider. Null removes it."""

@@ -37,7 +37,18 @@ from entrypoints.http.machinery.callers import able
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.derived import shown, taken, turned
 from entrypoints.http.machinery.endpoints import endpoint
-from entrypoints.http.machinery.fields import CreatedAt, Id, MetadataHosts, OrganizationPath, PermissionKey, ServiceSlug, UpdatedAt, example
+from entrypoints.http.machinery.fields import (
+    CreatedAt,
+    Id,
+    MetadataHosts,
+    OrganizationPath,
+    PermissionKey,
+    ServiceSlug,
+    UpdatedAt,
+    Word,
+    bounded,
+    example,
+)
 from entrypoints.http.machinery.limits import CREDENTIALS, UNLIMITED
 from entrypoints.http.routes.tenancy.domains import DomainVerification, VerificationToken
 
@@ -48,20 +59,16 @@ _VIEW = able(Capability.SERVICES_VIEW, impersonated=True)
 # What tokens are made for outlasts an impersonation.
 _MANAGE = able(Capability.SERVICES_MANAGE, impersonated=False)
 
-_Identifier = Annotated[
-    str, msgspec.Meta(extra_json_schema={"maxLength": LONGEST_IDENTIFIER}, examples=["https://api.acme.example/orders"])
-]
-_Name = Annotated[str, msgspec.Meta(extra_json_schema={"minLength": 1, "maxLength": LONGEST_NAME}, examples=["Orders"])]
+_Identifier = Annotated[str, bounded({"maxLength": LONGEST_IDENTIFIER}, examples=["https://api.acme.example/orders"])]
+_Name = Annotated[str, bounded({"minLength": 1, "maxLength": LONGEST_NAME}, examples=["Orders"])]
 _Lifetime = Annotated[
     int, msgspec.Meta(extra_json_schema={"minimum": SHORTEST_LIFETIME, "maximum": LONGEST_LIFETIME}, examples=[SHORTEST_LIFETIME * 5])
 ]
 _MaxAge = Annotated[
     int, msgspec.Meta(extra_json_schema={"minimum": SHORTEST_MAX_AGE, "maximum": LONGEST_MAX_AGE}, examples=[SHORTEST_MAX_AGE * 5])
 ]
-_ScopeName = Annotated[str, msgspec.Meta(extra_json_schema={"minLength": 1, "maxLength": LONGEST_SCOPE}, examples=["orders:read"])]
-_ScopeText = Annotated[
-    str, msgspec.Meta(extra_json_schema={"minLength": 1, "maxLength": LONGEST_DESCRIPTION}, examples=["See your orders"])
-]
+_ScopeName = Annotated[str, bounded({"minLength": 1, "maxLength": LONGEST_SCOPE}, examples=["orders:read"])]
+_ScopeText = Annotated[str, bounded({"minLength": 1, "maxLength": LONGEST_DESCRIPTION}, examples=["See your orders"])]
 _Slugs = Annotated[Sequence[ServiceSlug], example(["till"])]
 _Service = Annotated[ServiceSlug, example("shop")]
 
@@ -80,7 +87,7 @@ class ResourceScopeBody(msgspec.Struct, frozen=True):
     """1 to 200 characters in plain words, without links and markup. People read it before they allow an application something."""
     permission: Annotated[PermissionKey, example("orders.read")] | None = None
     """A permission of the service that stands for the API: a person must hold it, or the token does not have the scope."""
-    acr_values: Annotated[Sequence[str], example([TWO_FACTORS])] = ()
+    acr_values: Annotated[Sequence[Word], example([TWO_FACTORS])] = ()
     """The sign-in must reach one of these (RFC 9470), or the token does not have the scope. The only value is
     `http://schemas.openid.net/pape/policies/2007/06/multi-factor`, which asks for a second factor. Empty for any sign-in.
     """

@@ -19,7 +19,7 @@ from entrypoints.http.machinery.callers import able
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.derived import shown, taken
 from entrypoints.http.machinery.endpoints import endpoint
-from entrypoints.http.machinery.fields import CreatedAt, Id, ServicePath, example
+from entrypoints.http.machinery.fields import CreatedAt, Id, ServicePath, bounded, example
 from entrypoints.http.machinery.limits import UNLIMITED
 
 _TAGS = ("claims",)
@@ -28,9 +28,7 @@ _CLAIM = f"{_CLAIMS}/{{claim_id}}"
 # A claim may open doors in the application, and outlives every session. So nobody sets one in another person's name.
 _SET: Final = able(Capability.SERVICES_MANAGE, impersonated=False)
 
-_Name = Annotated[
-    str, msgspec.Meta(extra_json_schema={"minLength": 1, "maxLength": LONGEST_CLAIM_NAME}), example("https://wiki.acme.example/cost_center")
-]
+_Name = Annotated[str, bounded({"minLength": 1, "maxLength": LONGEST_CLAIM_NAME}), example("https://wiki.acme.example/cost_center")]
 _Source = Annotated[ClaimSource, example("organization_field")]
 _Argument = Annotated[Any, example("cost_center")]
 _Into = Annotated[tuple[ClaimPlace, ...], example(["id_token", "userinfo"])]

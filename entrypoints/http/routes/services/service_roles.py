@@ -23,6 +23,7 @@ from entrypoints.http.machinery.endpoints import endpoint
 from entrypoints.http.machinery.fields import (
     CreatedAt,
     Id,
+    Line,
     Name,
     PermissionKey,
     RoleDescription,
@@ -31,6 +32,7 @@ from entrypoints.http.machinery.fields import (
     Slug,
     UpdatedAt,
     UserUuid,
+    Word,
     example,
 )
 from entrypoints.http.machinery.limits import UNLIMITED
@@ -42,7 +44,7 @@ _PERMISSION = "/api/organizations/{org_slug}/services/{service_slug}/permissions
 
 
 class ServicePermissionPath(ServicePath, frozen=True):
-    permission_key: Annotated[str, example("invoices:write")]
+    permission_key: Annotated[Line, example("invoices:write")]
     """The permission's key."""
 
 
@@ -140,7 +142,7 @@ _ROLE = "/api/organizations/{org_slug}/services/{service_slug}/roles/{role_slug}
 
 
 class ServiceRolePath(ServicePath, frozen=True):
-    role_slug: Annotated[str, example("editor")]
+    role_slug: Annotated[Line, example("editor")]
     """The slug of a role of the service."""
 
 
@@ -151,7 +153,7 @@ class NewServiceRole(msgspec.Struct, frozen=True):
     """1 to 50 of a-z, 0-9, - and _. The slug never changes, and no other role of the service ever gets it."""
     name: Annotated[Name, example("Editor")]
     """1 to 100 characters."""
-    permissions: Annotated[Sequence[str], example(["invoices:write"])] = ()
+    permissions: Annotated[Sequence[Word], example(["invoices:write"])] = ()
     """The keys of the role's permissions. The service must have them."""
     description: Annotated[RoleDescription, example("Writes invoices")] = ""
     """Up to 500 characters."""
@@ -164,7 +166,7 @@ class ServiceRolePatch(msgspec.Struct, frozen=True):
 
     name: Annotated[Name, example("Editor")] | msgspec.UnsetType = msgspec.UNSET
     """1 to 100 characters."""
-    permissions: Annotated[Sequence[str], example(["invoices:write"])] | msgspec.UnsetType = msgspec.UNSET
+    permissions: Annotated[Sequence[Word], example(["invoices:write"])] | msgspec.UnsetType = msgspec.UNSET
     """The keys of the role's permissions. The list replaces the old one."""
     description: Annotated[RoleDescription, example("Writes invoices")] | msgspec.UnsetType = msgspec.UNSET
     """Up to 500 characters."""

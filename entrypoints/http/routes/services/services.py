@@ -37,12 +37,14 @@ from entrypoints.http.machinery.endpoints import endpoint
 from entrypoints.http.machinery.fields import (
     CreatedAt,
     Id,
+    Line,
     Name,
     OrganizationPath,
     OrganizationUuid,
     ServicePath,
     ServiceSlug,
     Uri,
+    Word,
     example,
 )
 from entrypoints.http.machinery.limits import CREDENTIALS, UNLIMITED
@@ -69,8 +71,8 @@ _KEY: Final = {
 _SessionHours = Annotated[int, msgspec.Meta(ge=1, le=LONGEST_SESSION_HOURS, examples=[12])]
 _IdleMinutes = Annotated[int, msgspec.Meta(ge=SHORTEST_IDLE_MINUTES, le=LONGEST_IDLE_MINUTES, examples=[60])]
 _MostSessions = Annotated[int, msgspec.Meta(ge=1, le=MOST_SESSIONS, examples=[3])]
-Metadata = Annotated[Mapping[str, Any], example({"cost_center": "4711"})]
-ClientKeys = Annotated[Mapping[str, Any], example({"keys": [_KEY]})]
+Metadata = Annotated[Mapping[Word, Any], example({"cost_center": "4711"})]
+ClientKeys = Annotated[Mapping[Word, Any], example({"keys": [_KEY]})]
 
 
 class ServicesQuery(msgspec.Struct, frozen=True, kw_only=True):
@@ -93,13 +95,13 @@ class NewServiceBody(msgspec.Struct, frozen=True, kw_only=True):
     """1 to 100 characters."""
     service_type: Annotated[ServiceType, example("web")]
     """The kind of application."""
-    codehost_scopes: Annotated[Sequence[str], example(["read:user"])] | None = None
+    codehost_scopes: Annotated[Sequence[Word], example(["read:user"])] | None = None
     """The scopes to ask codehost for; its usual ones if you leave this out."""
-    websuite_scopes: Annotated[Sequence[str], example(["openid", "email"])] | None = None
+    websuite_scopes: Annotated[Sequence[Word], example(["openid", "email"])] | None = None
     """The scopes to ask websuite for; its usual ones if you leave this out."""
-    officesuite_scopes: Annotated[Sequence[str], example(["openid", "email"])] | None = None
+    officesuite_scopes: Annotated[Sequence[Word], example(["openid", "email"])] | None = None
     """The scopes to ask officesuite for; its usual ones if you leave this out."""
-    redirect_uris: Annotated[Sequence[str], example(["https://billing.acme.example/callback"])] = ()
+    redirect_uris: Annotated[Sequence[Line], example(["https://billing.acme.example/callback"])] = ()
     """The URIs that browsers may go to after sign-in. Each URI is compared byte for byte."""
     device_activation_uri: Annotated[Uri, example("https://billing.acme.example/activate")] | None = None
     """The page where people enter the code of a device."""
@@ -121,7 +123,7 @@ class NewServiceBody(msgspec.Struct, frozen=True, kw_only=True):
     """The algorithm that signs the application's access tokens. Choose RS256 if what checks them knows nothing else."""
     assertion_audience: AssertionAudience = AssertionAudience.ISSUER
     """The one audience of the application's client assertions: `issuer`, or `endpoint` to allow the address of the endpoint, too."""
-    post_logout_redirect_uris: Annotated[Sequence[str], example(["https://billing.acme.example/signed-out"])] = ()
+    post_logout_redirect_uris: Annotated[Sequence[Line], example(["https://billing.acme.example/signed-out"])] = ()
     """The URIs that browsers may go to after sign-out. If you leave this out, browsers may go to any of the redirect URIs."""
     backchannel_logout_uri: Annotated[Uri, example("https://billing.acme.example/logged-out")] | None = None
     """The application's address for logout notices, which tell it of sessions that end (OpenID Connect Back-Channel Logout)."""
@@ -156,13 +158,13 @@ class ServicePatch(msgspec.Struct, frozen=True, kw_only=True):
     """1 to 100 characters."""
     service_type: Annotated[ServiceType, example("web")] | msgspec.UnsetType = msgspec.UNSET
     """The kind of application."""
-    codehost_scopes: Annotated[Sequence[str], example(["read:user"])] | msgspec.UnsetType | None = msgspec.UNSET
+    codehost_scopes: Annotated[Sequence[Word], example(["read:user"])] | msgspec.UnsetType | None = msgspec.UNSET
     """The scopes to ask codehost for; null for its usual ones."""
-    websuite_scopes: Annotated[Sequence[str], example(["openid", "email"])] | msgspec.UnsetType | None = msgspec.UNSET
+    websuite_scopes: Annotated[Sequence[Word], example(["openid", "email"])] | msgspec.UnsetType | None = msgspec.UNSET
     """The scopes to ask websuite for; null for its usual ones."""
-    officesuite_scopes: Annotated[Sequence[str], example(["openid", "email"])] | msgspec.UnsetType | None = msgspec.UNSET
+    officesuite_scopes: Annotated[Sequence[Word], example(["openid", "email"])] | msgspec.UnsetType | None = msgspec.UNSET
     """The scopes to ask officesuite for; null for its usual ones."""
-    redirect_uris: Annotated[Sequence[str], example(["https://billing.acme.example/callback"])] | msgspec.UnsetType = msgspec.UNSET
+    redirect_uris: Annotated[Sequence[Line], example(["https://billing.acme.example/callback"])] | msgspec.UnsetType = msgspec.UNSET
     """The URIs that browsers may go to after sign-in. Each URI is compared byte for byte."""
     device_activation_uri: Annotated[Uri, example("https://billing.acme.example/activate")] | msgspec.UnsetType | None = msgspec.UNSET
     """The page where people enter the code of a device; null removes it."""
@@ -190,7 +192,7 @@ class ServicePatch(msgspec.Struct, frozen=True, kw_only=True):
     """The algorithm that signs the application's access tokens. Choose RS256 if what checks them knows nothing else."""
     assertion_audience: Annotated[AssertionAudience, example("issuer")] | msgspec.UnsetType = msgspec.UNSET
     """The one audience of the application's client assertions: `issuer`, or `endpoint` to allow the address of the endpoint, too."""
-    post_logout_redirect_uris: Annotated[Sequence[str], example(["https://billing.acme.example/signed-out"])] | msgspec.UnsetType = (
+    post_logout_redirect_uris: Annotated[Sequence[Line], example(["https://billing.acme.example/signed-out"])] | msgspec.UnsetType = (
         msgspec.UNSET
     )
     """The URIs that browsers may go to after sign-out. If empty, browsers may go to any of the redirect URIs."""

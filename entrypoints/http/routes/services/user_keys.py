@@ -34,7 +34,18 @@ from entrypoints.http.machinery.callers import able, admit_key, key, key_with_bo
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.derived import shown, taken
 from entrypoints.http.machinery.endpoints import endpoint
-from entrypoints.http.machinery.fields import SHOWN_ONCE, CreatedAt, EmailAddress, Id, Name, ServicePath, UserUuid, example
+from entrypoints.http.machinery.fields import (
+    SHOWN_ONCE,
+    CreatedAt,
+    EmailAddress,
+    Id,
+    Lines,
+    Name,
+    ServicePath,
+    UserUuid,
+    bounded,
+    example,
+)
 from entrypoints.http.machinery.limits import UNLIMITED
 
 _TAGS = ("service-interface",)
@@ -133,7 +144,7 @@ class ServiceUserKeyList(msgspec.Struct, frozen=True):
 class UserKeyCheck(msgspec.Struct, frozen=True):
     """A key that somebody showed to your API."""
 
-    key: Annotated[str, example("acme_a1b2c3_Zk8vQ1nR5tYw3XcB7mLp0HsDfG6jK9qWe2RtUyIoPa4")]
+    key: Annotated[Lines, example("acme_a1b2c3_Zk8vQ1nR5tYw3XcB7mLp0HsDfG6jK9qWe2RtUyIoPa4")]
     """The key, as it was shown. Any text may be sent."""
     scopes: _Scopes = ()
     """The scopes that the request to your API needs. If the key lacks one of them, it is not valid here."""
@@ -227,12 +238,10 @@ _USER_KEY_KEYS: Final = "/api/organizations/{org_slug}/services/{service_slug}/u
 _USER_KEY_KEY: Final = f"{_USER_KEY_KEYS}/{{user_key_id}}"
 _SETTINGS: Final = "/api/organizations/{org_slug}/services/{service_slug}/user-key-settings"
 
-_Prefix = Annotated[
-    str, msgspec.Meta(extra_json_schema={"minLength": SHORTEST_PREFIX, "maxLength": LONGEST_PREFIX, "pattern": "^[a-z][a-z0-9_]*[a-z0-9]$"})
-]
+_Prefix = Annotated[str, bounded({"minLength": SHORTEST_PREFIX, "maxLength": LONGEST_PREFIX, "pattern": "^[a-z][a-z0-9_]*[a-z0-9]$"})]
 _Most = Annotated[int, msgspec.Meta(extra_json_schema={"minimum": 1, "maximum": MOST_KEYS})]
 _Days = Annotated[int, msgspec.Meta(extra_json_schema={"minimum": 1, "maximum": LONGEST_LIFE})]
-_Resource = Annotated[str, msgspec.Meta(extra_json_schema={"maxLength": LONGEST_IDENTIFIER})]
+_Resource = Annotated[str, bounded({"maxLength": LONGEST_IDENTIFIER})]
 
 
 class UserKeyPath(ServicePath, frozen=True):

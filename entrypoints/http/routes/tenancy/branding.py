@@ -21,7 +21,7 @@ from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.decoding import media_type_of
 from entrypoints.http.machinery.derived import shown, taken
 from entrypoints.http.machinery.endpoints import endpoint
-from entrypoints.http.machinery.fields import OrganizationPath, example
+from entrypoints.http.machinery.fields import OrganizationPath, Word, bounded, example
 from entrypoints.http.machinery.limits import CREDENTIALS
 
 _TAGS = ("settings",)
@@ -32,16 +32,12 @@ _FAVICON = f"{_BRANDING}/favicon"
 _BACKGROUND = f"{_BRANDING}/background"
 _MANAGERS = able(Capability.SETTINGS_MANAGE, impersonated=True)
 
-_Url = Annotated[
-    str, msgspec.Meta(extra_json_schema={"maxLength": LONGEST_URL, "format": "uri"}, examples=["https://acme.example/logo.png"])
-]
+_Url = Annotated[str, bounded({"maxLength": LONGEST_URL, "format": "uri"}, examples=["https://acme.example/logo.png"])]
 _Link = Annotated[
     str,
-    msgspec.Meta(
-        extra_json_schema={"maxLength": LONGEST_URL, "format": "uri", "pattern": "^https://"}, examples=["https://acme.example/privacy"]
-    ),
+    bounded({"maxLength": LONGEST_URL, "format": "uri", "pattern": "^https://"}, examples=["https://acme.example/privacy"]),
 ]
-_Color = Annotated[str, msgspec.Meta(extra_json_schema={"pattern": "^#[0-9A-Fa-f]{6}$"}, examples=["#a01040"])]
+_Color = Annotated[Word, msgspec.Meta(extra_json_schema={"pattern": "^#[0-9A-Fa-f]{6}$"}, examples=["#a01040"])]
 _Corner = Annotated[int, msgspec.Meta(extra_json_schema={"enum": list(CORNERS)}, examples=[4])]
 _Font = Annotated[Font, example("humanist")]
 _Shown = Annotated[str, example("https://id.example.org/logos/9f86d081884c7d65")]
@@ -278,7 +274,7 @@ _SPOKEN_LANGUAGE_TAGS: Final = ("settings",)
 _LANGUAGES: Final = "/api/organizations/{org_slug}/languages"
 
 # Any text is decoded, so that a language that we do not have is refused in words.
-_Code = Annotated[str, msgspec.Meta(extra_json_schema={"enum": [one.value for one in Language]}, examples=["de"])]
+_Code = Annotated[Word, msgspec.Meta(extra_json_schema={"enum": [one.value for one in Language]}, examples=["de"])]
 
 
 class LanguagesPatch(msgspec.Struct, frozen=True, kw_only=True):

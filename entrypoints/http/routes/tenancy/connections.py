@@ -20,7 +20,7 @@ from entrypoints.http.machinery.callers import ANYONE, OWNER_IN_PERSON, able
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.derived import shown
 from entrypoints.http.machinery.endpoints import endpoint
-from entrypoints.http.machinery.fields import CreatedAt, Id, Uri, example
+from entrypoints.http.machinery.fields import CreatedAt, Id, Line, Uri, Word, bounded, example
 from entrypoints.http.machinery.limits import CREDENTIALS, PAGE_LOADS
 from entrypoints.http.routes.tenancy.upstream_providers import (
     PROVIDER,
@@ -99,13 +99,13 @@ class ConnectionExchanges(msgspec.Struct, frozen=True):
 
 
 class DirectoryMetadataQuery(msgspec.Struct, frozen=True):
-    url: Annotated[str, example("https://login.acme.example/saml/metadata")] = ""
+    url: Annotated[Line, example("https://login.acme.example/saml/metadata")] = ""
     """The address of the metadata, over https, in place of a document. We remember the address."""
 
 
 _Certificate = Annotated[
     str,
-    msgspec.Meta(extra_json_schema={"maxLength": LONGEST_CERTIFICATE}),
+    bounded({"maxLength": LONGEST_CERTIFICATE}),
     example("-----BEGIN CERTIFICATE-----\nMIIC…\n-----END CERTIFICATE-----\n"),
 ]
 
@@ -124,7 +124,7 @@ class ConfirmedSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     digest: Annotated[
         str,
-        msgspec.Meta(extra_json_schema={"minLength": 64, "maxLength": 64}),
+        bounded({"minLength": 64, "maxLength": 64}),
         example("9f2c4d4c86a1d0c5f2a0b3b8a3d7e9f1c2b3a4958677869504132231f0e1d2c3"),
     ]
     """The `digest` beside the settings that you have seen. If they are others by now, the answer is 409."""
@@ -289,7 +289,7 @@ _WAITING: Final = f"{PROVIDER}/certificate/waiting/{{fingerprint}}"
 
 
 class WaitingCertificatePath(UpstreamProviderPath, frozen=True):
-    fingerprint: Annotated[str, example("9f2c4d5e6f708192a3b4c5d6e7f8091a2b3c4d5e6f708192a3b4c5d6e7f80912")]
+    fingerprint: Annotated[Word, example("9f2c4d5e6f708192a3b4c5d6e7f8091a2b3c4d5e6f708192a3b4c5d6e7f80912")]
     """The certificate's SHA-256 fingerprint, as `waiting_certificates` has it."""
 
 

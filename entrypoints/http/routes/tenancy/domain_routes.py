@@ -20,7 +20,7 @@ from entrypoints.http.machinery.callers import able
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.derived import shown, taken
 from entrypoints.http.machinery.endpoints import endpoint
-from entrypoints.http.machinery.fields import CreatedAt, Id, OrganizationPath, UpdatedAt, example
+from entrypoints.http.machinery.fields import CreatedAt, Id, OrganizationPath, UpdatedAt, bounded, example
 from entrypoints.http.machinery.limits import CREDENTIALS
 from entrypoints.http.routes.tenancy.domains import PROOF, DomainVerification, VerificationToken
 
@@ -31,7 +31,7 @@ _MANAGE = able(Capability.SETTINGS_MANAGE, impersonated=True)
 # A domain route decides how people sign in, and outlasts an impersonation.
 _IN_PERSON = able(Capability.SETTINGS_MANAGE, impersonated=False)
 
-_Domain = Annotated[str, msgspec.Meta(extra_json_schema={"maxLength": 253}, examples=["acme.example"])]
+_Domain = Annotated[str, bounded({"maxLength": 253}, examples=["acme.example"])]
 _ProviderText = Annotated[str, msgspec.Meta(max_length=64, examples=["websuite"])]
 _Login = Annotated[LoginPolicy, example("upstream_only")]
 _Join = Annotated[JoinPolicy, example("ask")]

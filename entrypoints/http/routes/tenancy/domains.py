@@ -15,7 +15,7 @@ from entrypoints.http.machinery.callers import able
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.derived import shown
 from entrypoints.http.machinery.endpoints import endpoint
-from entrypoints.http.machinery.fields import MessageText, OrganizationPath, example
+from entrypoints.http.machinery.fields import MessageText, OrganizationPath, bounded, example
 from entrypoints.http.machinery.limits import CREDENTIALS
 
 _TAGS = ("settings",)
@@ -30,7 +30,7 @@ VerificationToken = Annotated[str, example("MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ
 class DomainBody(msgspec.Struct, frozen=True):
     """A domain."""
 
-    domain: Annotated[str, msgspec.Meta(extra_json_schema={"maxLength": 253}, examples=["login.acme.example"])]
+    domain: Annotated[str, bounded({"maxLength": 253}, examples=["login.acme.example"])]
     """The domain, in ASCII (`xn--…` for other letters)."""
 
 

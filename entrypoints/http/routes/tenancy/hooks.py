@@ -19,7 +19,7 @@ from entrypoints.http.machinery.answers import NO_BODY, NoBody
 from entrypoints.http.machinery.callers import OWNER_IN_PERSON, PLATFORM_OWNER, able
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.endpoints import Endpoints, endpoint
-from entrypoints.http.machinery.fields import SHOWN_ONCE, OrganizationPath, example
+from entrypoints.http.machinery.fields import SHOWN_ONCE, OrganizationPath, bounded, example
 from entrypoints.http.machinery.limits import CREDENTIALS, UNLIMITED
 
 _TAGS: Final = ("hooks",)
@@ -29,9 +29,7 @@ _SEES: Final = able(Capability.WEBHOOKS_MANAGE, impersonated=True)
 _DIGEST: Final = "9f2c4d4c86a1d0c5f2a0b3b8a3d7e9f1c2b3a4958677869504132231f0e1d2c3"
 _SEEN: Final = f"{_DIGEST}.4f53cda18c2baa0c0354bb5f9a3ecbe5ed12ab4d8e11ba873c2f11161202b945"
 
-_Address = Annotated[
-    str, msgspec.Meta(extra_json_schema={"maxLength": LONGEST_URL, "format": "uri"}, examples=["https://checks.example.org/sign-in"])
-]
+_Address = Annotated[str, bounded({"maxLength": LONGEST_URL, "format": "uri"}, examples=["https://checks.example.org/sign-in"])]
 _Silence = Annotated[HookSilence, example("go_on")]
 _Seconds = Annotated[int, msgspec.Meta(extra_json_schema={"minimum": 1, "maximum": MOST_SECONDS}), example(DEFAULT_SECONDS)]
 _Masked = Annotated[str, example('{"point": "sign_in", "user": {"sub": "***36"}, "way": "password", "factors": ["pwd"]}')]

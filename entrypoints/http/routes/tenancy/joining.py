@@ -34,6 +34,7 @@ from entrypoints.http.machinery.fields import (
     Paging,
     PersonName,
     SlugOfRole,
+    Word,
     email_field,
     example,
     page_of,
@@ -176,7 +177,7 @@ class InvitationAcceptance(InvitationReply, frozen=True, kw_only=True):
 
 
 class InvitationLink(msgspec.Struct, frozen=True):
-    token: Annotated[str, example("b3f1a5c2-7d0e-4d1c-9a53-2f6c1f0f8e11")]
+    token: Annotated[Word, example("b3f1a5c2-7d0e-4d1c-9a53-2f6c1f0f8e11")]
     """The token in the mailed link."""
 
 

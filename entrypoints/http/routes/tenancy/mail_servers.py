@@ -15,7 +15,7 @@ from entrypoints.http.machinery.callers import able
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.derived import shown, taken
 from entrypoints.http.machinery.endpoints import endpoint
-from entrypoints.http.machinery.fields import SECRET, EmailText, MessageText, OrganizationPath, example
+from entrypoints.http.machinery.fields import SECRET, EmailText, MessageText, OrganizationPath, bounded, example
 from entrypoints.http.machinery.limits import CREDENTIALS
 
 _TAGS = ("settings",)
@@ -24,14 +24,12 @@ _MANAGE = able(Capability.SETTINGS_MANAGE, impersonated=True)
 # The mail server reads and sends the organization's mails, and outlasts an impersonation.
 _IN_PERSON = able(Capability.SETTINGS_MANAGE, impersonated=False)
 
-_Username = Annotated[str, msgspec.Meta(extra_json_schema={"minLength": 1, "maxLength": LONGEST_USERNAME}, examples=["acme"])]
-_Password = Annotated[
-    str, SECRET, msgspec.Meta(extra_json_schema={"minLength": 1, "maxLength": LONGEST_PASSWORD}, examples=["correct horse"])
-]
-_FromName = Annotated[str, msgspec.Meta(extra_json_schema={"maxLength": LONGEST_FROM_NAME}, examples=["Acme"])]
+_Username = Annotated[str, bounded({"minLength": 1, "maxLength": LONGEST_USERNAME}, examples=["acme"])]
+_Password = Annotated[str, SECRET, bounded({"minLength": 1, "maxLength": LONGEST_PASSWORD}, examples=["correct horse"])]
+_FromName = Annotated[str, bounded({"maxLength": LONGEST_FROM_NAME}, examples=["Acme"])]
 _Port = Annotated[int, example(587)]
 _Host = Annotated[str, example("smtp.acme.example")]
-_HostText = Annotated[str, msgspec.Meta(extra_json_schema={"minLength": 1, "maxLength": 253}, examples=["smtp.acme.example"])]
+_HostText = Annotated[str, bounded({"minLength": 1, "maxLength": 253}, examples=["smtp.acme.example"])]
 
 
 class SmtpBody(msgspec.Struct, frozen=True, kw_only=True):

@@ -14,7 +14,7 @@ from entrypoints.http.machinery.answers import NO_BODY, NoBody
 from entrypoints.http.machinery.callers import able
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.endpoints import endpoint
-from entrypoints.http.machinery.fields import SECRET, OrganizationPath, example
+from entrypoints.http.machinery.fields import SECRET, OrganizationPath, Word, bounded, example
 from entrypoints.http.machinery.limits import CREDENTIALS
 
 _TAGS = ("settings",)
@@ -23,13 +23,13 @@ _MANAGE = able(Capability.SETTINGS_MANAGE, impersonated=True)
 # People sign in with this client, and it outlasts an impersonation.
 _IN_PERSON = able(Capability.SETTINGS_MANAGE, impersonated=False)
 
-_Length = msgspec.Meta(extra_json_schema={"minLength": 1, "maxLength": LONGEST_OAUTH_CREDENTIAL})
+_Length = bounded({"minLength": 1, "maxLength": LONGEST_OAUTH_CREDENTIAL})
 _ClientId = Annotated[str, _Length, example("Iv1.4f2d9a1b")]
 _ClientSecret = Annotated[str, _Length, SECRET, example("3c6e0b8a9c15224a8228b9a98ca1531d")]
 
 
 class OAuthCredentialsPath(OrganizationPath, frozen=True):
-    provider: Annotated[str, example("codehost")]
+    provider: Annotated[Word, example("codehost")]
     """The provider: `codehost`, `websuite` or `officesuite`."""
 
 

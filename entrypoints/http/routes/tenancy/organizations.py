@@ -32,9 +32,11 @@ from entrypoints.http.machinery.fields import (
     EmailAddress,
     Id,
     IsPlatformOwner,
+    Line,
     OrganizationPath,
     RefreshTokenText,
     UpdatedAt,
+    Word,
     example,
 )
 from entrypoints.http.machinery.limits import UNLIMITED
@@ -107,16 +109,16 @@ class NewOrganization(msgspec.Struct, frozen=True):
 
     slug: Annotated[str, msgspec.Meta(min_length=SHORTEST_SLUG, max_length=LONGEST_SLUG, examples=["acme"])]
     """3 to 50 of a-z, 0-9 and -, with a letter or digit at both ends. The slug never changes."""
-    name: Annotated[str, msgspec.Meta(min_length=SHORTEST_NAME, examples=["Acme Ltd"])]
+    name: Annotated[Line, msgspec.Meta(min_length=SHORTEST_NAME, examples=["Acme Ltd"])]
     """2 to 100 characters; spaces around it are removed."""
 
 
 class OrganizationChange(msgspec.Struct, frozen=True, kw_only=True):
     """A change of an organization. Fields that you leave out stay as they are; send at least one."""
 
-    name: Annotated[str, msgspec.Meta(min_length=SHORTEST_NAME, examples=["Acme Ltd"])] | msgspec.UnsetType = msgspec.UNSET
+    name: Annotated[Line, msgspec.Meta(min_length=SHORTEST_NAME, examples=["Acme Ltd"])] | msgspec.UnsetType = msgspec.UNSET
     """2 to 100 characters; spaces around it are removed."""
-    metadata: Annotated[Mapping[str, Any], example({"contract": "A-17"})] | msgspec.UnsetType = msgspec.UNSET
+    metadata: Annotated[Mapping[Word, Any], example({"contract": "A-17"})] | msgspec.UnsetType = msgspec.UNSET
     """An object that replaces the old one, of at most 4096 bytes and 5 levels. No token has it. The API keys of the organization's services
     read it.
     """

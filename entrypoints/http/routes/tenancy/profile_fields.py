@@ -30,7 +30,7 @@ from entrypoints.http.machinery.callers import MEMBER, MEMBER_IN_PERSON, OWN_USE
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.derived import shown, taken, turned
 from entrypoints.http.machinery.endpoints import endpoint
-from entrypoints.http.machinery.fields import CreatedAt, Id, OrganizationPath, Slug, UpdatedAt, UserUuid, example
+from entrypoints.http.machinery.fields import CreatedAt, Id, Line, OrganizationPath, Slug, UpdatedAt, UserUuid, Word, bounded, example
 from entrypoints.http.machinery.limits import UNLIMITED
 
 Value = TypeVar("Value")
@@ -41,10 +41,10 @@ _FIELDS = "/api/organizations/{org_slug}/profile-fields"
 _MANAGERS = able(Capability.SETTINGS_MANAGE, impersonated=False)
 _FIELD = "/api/organizations/{org_slug}/profile-fields/{key}"
 
-FieldKey = Annotated[str, msgspec.Meta(extra_json_schema={"pattern": "^[a-z][a-z0-9_]{0,49}$"}), example("department")]
-FieldLabel = Annotated[str, msgspec.Meta(extra_json_schema={"minLength": 1, "maxLength": LONGEST_LABEL}), example("Department")]
+FieldKey = Annotated[Word, msgspec.Meta(extra_json_schema={"pattern": "^[a-z][a-z0-9_]{0,49}$"}), example("department")]
+FieldLabel = Annotated[str, bounded({"minLength": 1, "maxLength": LONGEST_LABEL}), example("Department")]
 FieldPosition = Annotated[int, msgspec.Meta(extra_json_schema={"minimum": 0, "maximum": LAST_POSITION}), example(3)]
-FieldScope = Annotated[str, msgspec.Meta(extra_json_schema={"enum": list(FIELD_SCOPES)}), example("profile")]
+FieldScope = Annotated[Word, msgspec.Meta(extra_json_schema={"enum": list(FIELD_SCOPES)}), example("profile")]
 
 
 class FieldPath(OrganizationPath, frozen=True):
@@ -63,11 +63,11 @@ class FieldBounds(msgspec.Struct, frozen=True, kw_only=True):
     """For `number`: the smallest number."""
     maximum: Annotated[float | int, example(100)] | None = None
     """For `number`: the greatest number."""
-    earliest: Annotated[str, example("2020-01-01")] | None = None
+    earliest: Annotated[Word, example("2020-01-01")] | None = None
     """For `date`: the first day."""
-    latest: Annotated[str, example("2030-12-31")] | None = None
+    latest: Annotated[Word, example("2030-12-31")] | None = None
     """For `date`: the last day."""
-    choices: Annotated[Sequence[str], example(["Sales", "Support"])] = ()
+    choices: Annotated[Sequence[Line], example(["Sales", "Support"])] = ()
     """For `choice`, which needs them, and for the entries of a `list`: up to 100 texts of up to 100 characters."""
     max_items: Annotated[int, example(5)] | None = None
     """For `list`: the most entries."""
@@ -202,10 +202,10 @@ async def delete_field(call: Call[None, None, FieldPath, Member], postern: Poste
 _PROFILE = "/api/organizations/{org_slug}/users/{user_id}/profile"
 _OWN = "/api/user/profile"
 
-Values = Annotated[Mapping[str, Any], example({"department": "Sales", "started_on": "2026-03-01"})]
+Values = Annotated[Mapping[Word, Any], example({"department": "Sales", "started_on": "2026-03-01"})]
 
 
-MetadataObject = Annotated[Mapping[str, Any], example({"crm_id": "4711"})]
+MetadataObject = Annotated[Mapping[Word, Any], example({"crm_id": "4711"})]
 
 
 class KeptOfPath(OrganizationPath, frozen=True):

@@ -25,6 +25,7 @@ from entrypoints.http.machinery.fields import (
     RoleDescription,
     RoleSlug,
     UpdatedAt,
+    Word,
     example,
     given,
 )
@@ -50,7 +51,7 @@ class NewRole(msgspec.Struct, frozen=True):
     """1 to 50 of a-z, 0-9, - and _. The slug never changes."""
     name: Annotated[Name, example("Support")]
     """1 to 100 characters."""
-    permissions: Annotated[Sequence[str], example(["end_users.view", "end_users.manage"])]
+    permissions: Annotated[Sequence[Word], example(["end_users.view", "end_users.manage"])]
     """The permissions of the role. You cannot grant permissions that you do not have."""
     description: Annotated[RoleDescription, example("Looks after end users")] = ""
     """Up to 500 characters."""
@@ -63,7 +64,7 @@ class RolePatch(msgspec.Struct, frozen=True):
     """1 to 100 characters."""
     description: Annotated[RoleDescription, example("Looks after end users")] | msgspec.UnsetType = msgspec.UNSET
     """Up to 500 characters."""
-    permissions: Annotated[Sequence[str], example(["end_users.view", "end_users.manage"])] | msgspec.UnsetType = msgspec.UNSET
+    permissions: Annotated[Sequence[Word], example(["end_users.view", "end_users.manage"])] | msgspec.UnsetType = msgspec.UNSET
     """The permissions of the role. The list replaces the old one."""
 
 

@@ -17,7 +17,7 @@ from entrypoints.http.machinery.callers import ANYONE, able
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.derived import shown
 from entrypoints.http.machinery.endpoints import endpoint
-from entrypoints.http.machinery.fields import SECRET, CreatedAt, Id, Name, OrganizationPath, UpdatedAt, changed, example
+from entrypoints.http.machinery.fields import SECRET, CreatedAt, Id, Name, OrganizationPath, UpdatedAt, bounded, changed, example
 from entrypoints.http.machinery.limits import CREDENTIALS, UNLIMITED
 from ports.tenancy.receivers import ShownSiem
 
@@ -27,9 +27,7 @@ _MANAGE = able(Capability.INTEGRATIONS_MANAGE, impersonated=True)
 # The SIEM receives the audit log, and outlasts an impersonation.
 _REDIRECT = able(Capability.INTEGRATIONS_MANAGE, impersonated=False)
 
-_Credential = Annotated[
-    str, SECRET, msgspec.Meta(extra_json_schema={"maxLength": LONGEST_CREDENTIAL}), example("b2b1c5a0-4f1d-4c5e-9d55-0c1f4f9a7e21")
-]
+_Credential = Annotated[str, SECRET, bounded({"maxLength": LONGEST_CREDENTIAL}), example("b2b1c5a0-4f1d-4c5e-9d55-0c1f4f9a7e21")]
 _KEY: Final = {"kty": "EC", "crv": "P-256", "kid": "9f2c1a7e", "use": "sig", "alg": "ES256", "x": "f83OJ3D2xF1B…", "y": "x_FEzRu9m36H…"}
 
 
@@ -38,13 +36,13 @@ class SiemBody(msgspec.Struct, frozen=True):
 
     name: Annotated[Name, example("Our SIEM")]
     """1 to 100 characters."""
-    provider_type: Annotated[str, msgspec.Meta(extra_json_schema={"minLength": 1, "maxLength": 30}), example("splunk_hec")]
+    provider_type: Annotated[str, bounded({"minLength": 1, "maxLength": 30}), example("splunk_hec")]
     """The format of the batches: `splunk_hec`, `datadog`, `elastic`, or `generic` (NDJSON). `hec`, `log_intake`, `bulk` and `ndjson` are
     other names of these formats.
     """
     endpoint_url: Annotated[
         str,
-        msgspec.Meta(extra_json_schema={"maxLength": LONGEST_URL, "format": "uri"}, examples=["https://siem.example.org/intake"]),
+        bounded({"maxLength": LONGEST_URL, "format": "uri"}, examples=["https://siem.example.org/intake"]),
     ]
     """The whole URL that batches are sent to: an `http` or `https` URL."""
     api_key: _Credential | msgspec.UnsetType | None = msgspec.UNSET

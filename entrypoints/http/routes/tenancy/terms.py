@@ -18,15 +18,13 @@ from entrypoints.http.machinery.callers import OWNER_IN_PERSON, able
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.derived import shown, taken
 from entrypoints.http.machinery.endpoints import endpoint
-from entrypoints.http.machinery.fields import OrganizationPath, example
+from entrypoints.http.machinery.fields import OrganizationPath, bounded, example
 from entrypoints.http.machinery.limits import UNLIMITED
 
 _TAGS = ("settings",)
 _TERMS = "/api/organizations/{org_slug}/terms"
-Version = Annotated[str, msgspec.Meta(extra_json_schema={"minLength": 1, "maxLength": LONGEST_VERSION}, examples=["2026-11"])]
-_AddressText = Annotated[
-    str, msgspec.Meta(extra_json_schema={"minLength": 1, "maxLength": LONGEST_ADDRESS}, examples=["https://acme.example/terms"])
-]
+Version = Annotated[str, bounded({"minLength": 1, "maxLength": LONGEST_VERSION}, examples=["2026-11"])]
+_AddressText = Annotated[str, bounded({"minLength": 1, "maxLength": LONGEST_ADDRESS}, examples=["https://acme.example/terms"])]
 
 
 class TermsBody(msgspec.Struct, frozen=True, kw_only=True):

@@ -20,7 +20,7 @@ from entrypoints.http.machinery.callers import MEMBER, able
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.derived import shown
 from entrypoints.http.machinery.endpoints import endpoint
-from entrypoints.http.machinery.fields import EmailAddress, OrganizationPath, example
+from entrypoints.http.machinery.fields import EmailAddress, OrganizationPath, Word, bounded, example
 from entrypoints.http.machinery.limits import CREDENTIALS, OWN_MAILS
 from entrypoints.http.pages import shipped_pages
 
@@ -29,14 +29,14 @@ _TEXTS = "/api/organizations/{org_slug}/texts"
 _MANAGERS = able(Capability.SETTINGS_MANAGE, impersonated=True)
 
 _Key = Annotated[str, example("sign_in.title")]
-_Own = Annotated[str, msgspec.Meta(extra_json_schema={"minLength": 1, "maxLength": LONGEST}, examples=["Welcome to Acme"])]
+_Own = Annotated[str, bounded({"minLength": 1, "maxLength": LONGEST}, examples=["Welcome to Acme"])]
 _Version = Annotated[
-    str,
+    Word,
     msgspec.Meta(
         extra_json_schema={"pattern": "^[0-9a-f]{64}$"}, examples=["9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"]
     ),
 ]
-_LanguageCode = Annotated[str, msgspec.Meta(extra_json_schema={"pattern": "^[a-z]{2,8}$"}, examples=["de"])]
+_LanguageCode = Annotated[Word, msgspec.Meta(extra_json_schema={"pattern": "^[a-z]{2,8}$"}, examples=["de"])]
 
 
 class TextsQuery(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,7 +53,7 @@ class TextsPatch(msgspec.Struct, frozen=True, kw_only=True):
 
     language: _LanguageCode
     """The language of the texts."""
-    texts: Annotated[Mapping[str, _Own | None], example({"sign_in.title": "Willkommen bei Acme", "register.title": None})]
+    texts: Annotated[Mapping[Word, _Own | None], example({"sign_in.title": "Willkommen bei Acme", "register.title": None})]
     """By key, the own text; null takes ours back."""
     version: _Version | msgspec.UnsetType | None = msgspec.UNSET
     """The version that you have read, or null if there was none, so that the change is refused if somebody has made another meanwhile.
@@ -63,7 +63,7 @@ class TextsPatch(msgspec.Struct, frozen=True, kw_only=True):
 
 def _by_language() -> type[msgspec.Struct]:
     """A field for each language that we speak."""
-    kind = Mapping[str, _Own]
+    kind = Mapping[Word, _Own]
     described = [
         (language.value, Annotated[kind, msgspec.Meta(description=f"All own texts of the language {language.value}, by key.")])
         for language in Language
@@ -271,11 +271,11 @@ _IN_PERSON = able(Capability.SETTINGS_MANAGE, impersonated=False)
 class TextPreviewQuery(msgspec.Struct, frozen=True, kw_only=True):
     """What to show: a mail, a page, or the page or mail on which a text stands."""
 
-    mail: Annotated[str, example("invitation")] = ""
+    mail: Annotated[Word, example("invitation")] = ""
     """A mail, by the name that the list of texts has for it."""
-    on_page: Annotated[str, example("sign_in")] = ""
+    on_page: Annotated[Word, example("sign_in")] = ""
     """A page, likewise."""
-    key: Annotated[str, example("sign_in.title")] = ""
+    key: Annotated[Word, example("sign_in.title")] = ""
     """A text."""
     language: Language = DEFAULT
     """In this language."""
@@ -295,7 +295,7 @@ class TextPreview(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class OwnMailPath(OrganizationPath, frozen=True):
-    mail: Annotated[str, example("invitation")]
+    mail: Annotated[Word, example("invitation")]
     """The mail, by the name that the list of texts has for it."""
 
 

@@ -26,7 +26,7 @@ from entrypoints.http.machinery.callers import able
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.derived import shown, taken
 from entrypoints.http.machinery.endpoints import endpoint
-from entrypoints.http.machinery.fields import CreatedAt, Id, OrganizationPath, ServiceSlug, UpdatedAt, Uri, example
+from entrypoints.http.machinery.fields import CreatedAt, Id, OrganizationPath, ServiceSlug, UpdatedAt, Uri, Word, bounded, example
 from entrypoints.http.machinery.limits import CREDENTIALS, UNLIMITED
 from entrypoints.http.machinery.step_up import with_proof_if_needed
 
@@ -38,14 +38,12 @@ _VIEW = able(Capability.SERVICES_VIEW, impersonated=True)
 _MANAGE = able(Capability.SERVICES_MANAGE, impersonated=False)
 _ISSUER: Final = "https://token.actions.githubusercontent.com"
 
-_Name = Annotated[str, msgspec.Meta(extra_json_schema={"minLength": 1, "maxLength": LONGEST_NAME}, examples=["Deploy from main"])]
-_Issuer = Annotated[str, msgspec.Meta(extra_json_schema={"minLength": 1, "maxLength": LONGEST_ISSUER}, examples=[_ISSUER])]
-_Audience = Annotated[
-    str, msgspec.Meta(extra_json_schema={"minLength": 1, "maxLength": LONGEST_AUDIENCE}, examples=["https://id.acme.example"])
-]
+_Name = Annotated[str, bounded({"minLength": 1, "maxLength": LONGEST_NAME}, examples=["Deploy from main"])]
+_Issuer = Annotated[str, bounded({"minLength": 1, "maxLength": LONGEST_ISSUER}, examples=[_ISSUER])]
+_Audience = Annotated[str, bounded({"minLength": 1, "maxLength": LONGEST_AUDIENCE}, examples=["https://id.acme.example"])]
 _Address = Annotated[Uri, example(f"{_ISSUER}/.well-known/jwks")]
 _Keys = Annotated[
-    Mapping[str, Any],
+    Mapping[Word, Any],
     example(
         {
             "keys": [
@@ -63,9 +61,9 @@ _Keys = Annotated[
 ]
 _Pattern = Annotated[
     str,
-    msgspec.Meta(extra_json_schema={"minLength": 1, "maxLength": LONGEST_PATTERN}, examples=["repo:acme/shop:ref:refs/heads/main"]),
+    bounded({"minLength": 1, "maxLength": LONGEST_PATTERN}, examples=["repo:acme/shop:ref:refs/heads/main"]),
 ]
-_Claims = Annotated[Mapping[str, Any], example({"repository_owner_id": "1342004"})]
+_Claims = Annotated[Mapping[Word, Any], example({"repository_owner_id": "1342004"})]
 _Service = Annotated[ServiceSlug, example("shop")]
 
 

@@ -49,7 +49,20 @@ from entrypoints.http.machinery.callers import able
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.derived import shown, taken, turned
 from entrypoints.http.machinery.endpoints import endpoint
-from entrypoints.http.machinery.fields import SECRET, CreatedAt, Id, Name, OrganizationPath, UpdatedAt, example, given
+from entrypoints.http.machinery.fields import (
+    SECRET,
+    CreatedAt,
+    Id,
+    Line,
+    Lines,
+    Name,
+    OrganizationPath,
+    UpdatedAt,
+    Word,
+    bounded,
+    example,
+    given,
+)
 from entrypoints.http.machinery.limits import CREDENTIALS
 
 _TAGS = ("connections",)
@@ -59,49 +72,43 @@ _MANAGE = able(Capability.SETTINGS_MANAGE, impersonated=True)
 # An upstream provider lets people in, and outlasts an impersonation.
 _IN_PERSON = able(Capability.SETTINGS_MANAGE, impersonated=False)
 
-_Length = msgspec.Meta(extra_json_schema={"minLength": 1, "maxLength": LONGEST_OAUTH_CREDENTIAL})
-_Issuer = Annotated[
-    str, msgspec.Meta(extra_json_schema={"maxLength": LONGEST_ISSUER, "format": "uri"}, examples=["https://login.acme.example"])
-]
+_Length = bounded({"minLength": 1, "maxLength": LONGEST_OAUTH_CREDENTIAL})
+_Issuer = Annotated[str, bounded({"maxLength": LONGEST_ISSUER, "format": "uri"}, examples=["https://login.acme.example"])]
 _ProviderName = Annotated[Name, example("Acme login")]
 _ClientId = Annotated[str, _Length, example("postern")]
 _ClientSecret = Annotated[str, _Length, SECRET, example("3c6e0b8a9c15224a8228b9a98ca1531d")]
-_Scopes = Annotated[Sequence[str], example(["groups"])]
+_Scopes = Annotated[Sequence[Word], example(["groups"])]
 _Enabled = Annotated[bool, example(True)]
 _Kind = Annotated[ProviderKind, example("oidc")]
 _Binding = Annotated[SamlBinding, example("redirect")]
-_Url = msgspec.Meta(extra_json_schema={"maxLength": LONGEST_URL})
+_Url = bounded({"maxLength": LONGEST_URL})
 _SsoUrl = Annotated[str, _Url, example("https://login.acme.example/saml/sso")]
 _SloUrl = Annotated[str, _Url, example("https://login.acme.example/saml/slo")]
 _SloResponseUrl = Annotated[str, _Url, example("https://login.acme.example/saml/slo/answers")]
-_Certificates = Annotated[Sequence[str], example(["-----BEGIN CERTIFICATE-----\nMIIC…\n-----END CERTIFICATE-----\n"])]
+_Certificates = Annotated[Sequence[Lines], example(["-----BEGIN CERTIFICATE-----\nMIIC…\n-----END CERTIFICATE-----\n"])]
 _MetadataUrl = Annotated[str, _Url, example("https://login.acme.example/saml/metadata")]
-_SubjectSource = Annotated[
-    str, msgspec.Meta(extra_json_schema={"maxLength": LONGEST_SOURCE}), example("urn:oasis:names:tc:SAML:attribute:subject-id")
-]
-_EmailSources = Annotated[Sequence[str], example(["http://schemas.xmlsoap.org/ws/2005/05/identity/claims/emailaddress"])]
+_SubjectSource = Annotated[str, bounded({"maxLength": LONGEST_SOURCE}), example("urn:oasis:names:tc:SAML:attribute:subject-id")]
+_EmailSources = Annotated[Sequence[Line], example(["http://schemas.xmlsoap.org/ws/2005/05/identity/claims/emailaddress"])]
 _Preset = Annotated[DirectoryPreset, example("entra_id")]
 _WantsEncrypted = Annotated[bool, example(False)]
 _Digest = Annotated[str, example("9f2c4d4c86a1d0c5f2a0b3b8a3d7e9f1c2b3a4958677869504132231f0e1d2c3")]
-_Hosts = Annotated[Sequence[str], example(["ldaps://dc1.acme.example"])]
+_Hosts = Annotated[Sequence[Line], example(["ldaps://dc1.acme.example"])]
 _StartTls = Annotated[bool, example(False)]
 _Authorities = Annotated[
     str,
-    msgspec.Meta(extra_json_schema={"maxLength": LONGEST_AUTHORITIES}),
+    bounded({"maxLength": LONGEST_AUTHORITIES}),
     example("-----BEGIN CERTIFICATE-----\nMIIC…\n-----END CERTIFICATE-----\n"),
 ]
-_Dn = msgspec.Meta(extra_json_schema={"maxLength": LONGEST_DN})
+_Dn = bounded({"maxLength": LONGEST_DN})
 _BindDn = Annotated[str, _Dn, example("cn=postern,ou=services,dc=acme,dc=example")]
 _BaseDn = Annotated[str, _Dn, example("ou=people,dc=acme,dc=example")]
-_BindPassword = Annotated[
-    str, msgspec.Meta(extra_json_schema={"minLength": 1, "maxLength": LONGEST_BIND_PASSWORD}), SECRET, example("correct horse battery")
-]
+_BindPassword = Annotated[str, bounded({"minLength": 1, "maxLength": LONGEST_BIND_PASSWORD}), SECRET, example("correct horse battery")]
 _SearchScope = Annotated[LdapScope, example("subtree")]
 _LdapPreset = Annotated[LdapPreset, example("openldap")]
-_PersonFilter = Annotated[str, msgspec.Meta(extra_json_schema={"maxLength": LONGEST_FILTER}), example("(objectClass=inetOrgPerson)")]
-_SignInAttributes = Annotated[Sequence[str], example(["uid", "mail"])]
+_PersonFilter = Annotated[str, bounded({"maxLength": LONGEST_FILTER}), example("(objectClass=inetOrgPerson)")]
+_SignInAttributes = Annotated[Sequence[Word], example(["uid", "mail"])]
 _IdentityAttribute = Annotated[LdapIdentity, example("entryUUID")]
-_Attribute = msgspec.Meta(extra_json_schema={"maxLength": LONGEST_ATTRIBUTE})
+_Attribute = bounded({"maxLength": LONGEST_ATTRIBUTE})
 _AddressAttribute = Annotated[str, _Attribute, example("mail")]
 _GroupsAttribute = Annotated[str, _Attribute, example("memberOf")]
 _LockoutThreshold = Annotated[int, msgspec.Meta(extra_json_schema={"minimum": 1, "maximum": MOST_LOCKOUT_THRESHOLD}), example(5)]
@@ -109,7 +116,7 @@ _LockoutMinutes = Annotated[int, msgspec.Meta(extra_json_schema={"minimum": 1, "
 _AcceptsLockouts = Annotated[bool, example(False)]
 _KeepsInStep = Annotated[bool, example(False)]
 _StepMinutes = Annotated[int, msgspec.Meta(extra_json_schema={"minimum": LEAST_STEP_MINUTES, "maximum": MOST_STEP_MINUTES}), example(15)]
-_Contexts = Annotated[Sequence[str], example(["urn:oasis:names:tc:SAML:2.0:ac:classes:PasswordProtectedTransport"])]
+_Contexts = Annotated[Sequence[Line], example(["urn:oasis:names:tc:SAML:2.0:ac:classes:PasswordProtectedTransport"])]
 
 
 class UpstreamProviderPath(OrganizationPath, frozen=True):
@@ -117,8 +124,8 @@ class UpstreamProviderPath(OrganizationPath, frozen=True):
     """The provider's id."""
 
 
-_Factors = Annotated[Sequence[str], example(["mfa"])]
-_Mapped = Annotated[Mapping[str, str], example({"https://idp.example.org/department": "department"})]
+_Factors = Annotated[Sequence[Line], example(["mfa"])]
+_Mapped = Annotated[Mapping[Word, Word], example({"https://idp.example.org/department": "department"})]
 
 
 class NewUpstreamProvider(msgspec.Struct, frozen=True, kw_only=True):

@@ -20,7 +20,20 @@ from entrypoints.http.machinery.callers import able
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.derived import shown, taken
 from entrypoints.http.machinery.endpoints import endpoint
-from entrypoints.http.machinery.fields import SHOWN_ONCE, CreatedAt, Id, Name, OrganizationPath, Paging, Total, UpdatedAt, example, page_of
+from entrypoints.http.machinery.fields import (
+    SHOWN_ONCE,
+    CreatedAt,
+    Id,
+    Name,
+    OrganizationPath,
+    Paging,
+    Total,
+    UpdatedAt,
+    Word,
+    bounded,
+    example,
+    page_of,
+)
 from entrypoints.http.machinery.limits import CREDENTIALS
 from entrypoints.http.routes.record.audit import DetailedPagination
 from ports.tenancy.receivers import WantedDeliveries
@@ -32,10 +45,8 @@ _MANAGE = able(Capability.WEBHOOKS_MANAGE, impersonated=True)
 # The receiver gets the organization's events, and outlasts an impersonation.
 _REDIRECT = able(Capability.WEBHOOKS_MANAGE, impersonated=False)
 
-_Url = Annotated[
-    str, msgspec.Meta(extra_json_schema={"maxLength": LONGEST_URL, "format": "uri"}, examples=["https://crm.example.org/hooks"])
-]
-_Events = Annotated[Sequence[str], example(["user.joined", "user.login.success"])]
+_Url = Annotated[str, bounded({"maxLength": LONGEST_URL, "format": "uri"}, examples=["https://crm.example.org/hooks"])]
+_Events = Annotated[Sequence[Word], example(["user.joined", "user.login.success"])]
 
 
 class WebhookPath(OrganizationPath, frozen=True):

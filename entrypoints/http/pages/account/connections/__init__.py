@@ -13,7 +13,7 @@ from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer
 from entrypoints.http.machinery.browsers import BROWSER, BoundForm
 from entrypoints.http.machinery.calls import Call
-from entrypoints.http.machinery.fields import example
+from entrypoints.http.machinery.fields import Line, example
 from entrypoints.http.machinery.limits import PAGE_LOADS, PAGE_STEPS
 from entrypoints.http.pages import shipped_pages
 from entrypoints.http.pages.account import CONNECTIONS, AnyCall, Page, ask, back_to, show
@@ -29,14 +29,14 @@ _REASONS: Final = frozenset({"cancelled", "taken", "other_connected", "not_for_a
 class ConnectionsLink(msgspec.Struct, frozen=True):
     """A provider's callback sets `status`, `action` and `error`."""
 
-    done: str = ""
-    status: str = ""
-    action: str = ""
-    error: str = ""
+    done: Line = ""
+    status: Line = ""
+    action: Line = ""
+    error: Line = ""
 
 
 class ConnectionPath(msgspec.Struct, frozen=True):
-    provider: Annotated[str, example("codehost")]
+    provider: Annotated[Line, example("codehost")]
 
 
 @page.get(CONNECTIONS, caller=BROWSER, limit=PAGE_LOADS, policy=WITH_FORM)

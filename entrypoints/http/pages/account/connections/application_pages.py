@@ -25,7 +25,7 @@ from entrypoints.http.machinery.answers import Answer, redirect
 from entrypoints.http.machinery.browsers import BROWSER, BoundForm, sign_in_again
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.errors import status_of
-from entrypoints.http.machinery.fields import ServicePath
+from entrypoints.http.machinery.fields import Line, ServicePath
 from entrypoints.http.machinery.limits import CREDENTIALS, PAGE_LOADS
 from entrypoints.http.pages.account import (
     APPLICATIONS,
@@ -191,7 +191,7 @@ class BlockedPagePath(msgspec.Struct, frozen=True):
 
 
 class BackchannelAllowForm(BoundForm, frozen=True, kw_only=True):
-    scopes: Annotated[Sequence[str], msgspec.Meta(max_length=_MOST_SCOPES)] = ()
+    scopes: Annotated[Sequence[Line], msgspec.Meta(max_length=_MOST_SCOPES)] = ()
     """The scopes of the API that the person has left ticked, each behind the id of the API and a space."""
     days: Literal["", "1", "7", "30", "90"] = ""
     """How long an agent may act."""
@@ -314,9 +314,9 @@ class UserKeyPagePath(ServicePath, frozen=True):
 
 
 class NewUserKeyForm(BoundForm, frozen=True, kw_only=True):
-    name: str = ""
-    scopes: Sequence[str] = ()
-    expires_in_days: str = ""
+    name: Line = ""
+    scopes: Sequence[Line] = ()
+    expires_in_days: Line = ""
 
     def wanted(self) -> WantedUserKey:
         """Raises `BadRequest`."""

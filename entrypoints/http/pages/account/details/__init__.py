@@ -26,6 +26,7 @@ from entrypoints.http.machinery.accepts import Form
 from entrypoints.http.machinery.answers import Answer
 from entrypoints.http.machinery.browsers import BROWSER, BoundForm, token_for
 from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.fields import Line, Lines
 from entrypoints.http.machinery.limits import PAGE_LOADS, PAGE_STEPS
 from entrypoints.http.pages import shipped_pages
 from entrypoints.http.pages.account import DETAILS, NO_ERRORS, Done, back_to, show
@@ -45,10 +46,10 @@ NO: Final = "no"
 
 
 class ValuesForm(BoundForm, frozen=True, kw_only=True):
-    flow: str = ""
-    fields: Annotated[Sequence[str], msgspec.Meta(max_length=MOST_SHOWN)] = ()
-    values: Annotated[Sequence[str], msgspec.Meta(max_length=MOST_SHOWN)] = ()
-    answer: str = ""
+    flow: Line = ""
+    fields: Annotated[Sequence[Line], msgspec.Meta(max_length=MOST_SHOWN)] = ()
+    values: Annotated[Sequence[Lines], msgspec.Meta(max_length=MOST_SHOWN)] = ()
+    answer: Line = ""
 
     @property
     def typed(self) -> Mapping[str, str]:

@@ -23,6 +23,7 @@ from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer, redirect
 from entrypoints.http.machinery.browsers import BROWSER, HOME, BoundForm
 from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.fields import Line
 from entrypoints.http.machinery.limits import PAGE_LOADS
 from entrypoints.http.pages import device_in, shipped_pages
 from entrypoints.http.pages.account import DEVICES, LOCK, ON_A_PAGE, SESSIONS, SIGN_INS, AnyCall, Done, Listing, Page, ask, back_to, show
@@ -43,7 +44,7 @@ class DevicePagePath(msgspec.Struct, frozen=True):
 
 
 class DeviceNameForm(BoundForm, frozen=True, kw_only=True):
-    name: str = ""
+    name: Line = ""
 
 
 @page.get(DEVICES, caller=BROWSER, limit=PAGE_LOADS, policy=WITH_FORM)

@@ -25,6 +25,7 @@ from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer, redirect
 from entrypoints.http.machinery.browsers import BROWSER, PROVE, SECOND_FACTOR, BoundForm, proof_page, sign_in_again
 from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.fields import Line, Lines
 from entrypoints.http.machinery.limits import (
     FORGOT_PASSWORD,
     MFA_CHANGES,
@@ -45,26 +46,26 @@ _ASKED: Final = {asked.name.lower(): asked for asked in StepUp}
 
 
 class ProofLink(msgspec.Struct, frozen=True):
-    to: str = ""
+    to: Line = ""
     """The page that needs the proof."""
-    need: str = ""
-    flow: str = ""
+    need: Line = ""
+    flow: Line = ""
     """The flow of an application that wants a proof from after its request."""
-    mailed: str = ""
+    mailed: Line = ""
     """Not empty once a code was mailed."""
-    reset: str = ""
+    reset: Line = ""
     """Not empty once a link for a new password was mailed."""
 
 
 class MailProofForm(BoundForm, frozen=True, kw_only=True):
-    to: str = ""
-    need: str = ""
-    flow: str = ""
+    to: Line = ""
+    need: Line = ""
+    flow: Line = ""
 
 
 class ProofForm(MailProofForm, frozen=True, kw_only=True):
     password: Password | None = None
-    code: str | None = None
+    code: Line | None = None
     mailed_code: Annotated[str, msgspec.Meta(max_length=LONGEST_TYPED_CODE)] | None = None
 
 
@@ -74,7 +75,7 @@ _FORGOTTEN: Final = f"{PROVE}/forgotten"
 
 
 class PasskeyProofForm(MailProofForm, frozen=True, kw_only=True):
-    credential: str = ""
+    credential: Lines = ""
     """The browser's credential, as JSON."""
 
 
@@ -256,28 +257,28 @@ _ON: Final = "second_factor_enabled"
 
 
 class SetUpLink(Done, frozen=True):
-    to: str = ""
+    to: Line = ""
     """The page of ours that the person came from. The person goes back there once a second factor is set up."""
 
 
 class CodesLink(msgspec.Struct, frozen=True):
     form: UUID | None = None
-    to: str = ""
+    to: Line = ""
 
 
 class SetUpForm(BoundForm, frozen=True, kw_only=True):
-    to: str = ""
+    to: Line = ""
 
 
 class FirstCodeForm(BoundForm, frozen=True, kw_only=True):
     form: UUID
-    code: str = ""
-    to: str = ""
+    code: Line = ""
+    to: Line = ""
 
 
 class PasskeysForm(BoundForm, frozen=True, kw_only=True):
     form: UUID
-    to: str = ""
+    to: Line = ""
 
 
 class RenewForm(BoundForm, frozen=True, kw_only=True):

@@ -18,6 +18,7 @@ from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer, redirect
 from entrypoints.http.machinery.browsers import BROWSER, BoundForm, token_for
 from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.fields import Line, Lines
 from entrypoints.http.machinery.limits import CREDENTIALS, PAGE_LOADS, PAGE_STEPS
 from entrypoints.http.pages import device_in, shipped_pages
 from entrypoints.http.pages.account import ADD_PASSKEY, PASSKEYS, Done, ask, back_to, details_signals, show
@@ -40,13 +41,13 @@ class PasskeyPagePath(msgspec.Struct, frozen=True):
 
 
 class NewPasskeyForm(BoundForm, frozen=True, kw_only=True):
-    name: str = ""
-    credential: str = ""
+    name: Line = ""
+    credential: Lines = ""
     """The browser's new credential, as JSON."""
 
 
 class PasskeyNameForm(BoundForm, frozen=True, kw_only=True):
-    name: str = ""
+    name: Line = ""
 
 
 @page.get(PASSKEYS, caller=BROWSER, limit=PAGE_LOADS, policy=WITH_FORM)
@@ -209,13 +210,13 @@ _REFUSES: Final = (FlowOver,)
 
 
 class OfferForm(BoundForm, frozen=True, kw_only=True):
-    flow: str = ""
-    answer: Annotated[str, msgspec.Meta(pattern="^(later|never)?$")] = ""
+    flow: Line = ""
+    answer: Annotated[Line, msgspec.Meta(pattern="^(later|never)?$")] = ""
 
 
 class OfferedPasskeyForm(BoundForm, frozen=True, kw_only=True):
-    flow: str = ""
-    credential: str = ""
+    flow: Line = ""
+    credential: Lines = ""
     """The browser's new credential, as JSON."""
 
 

@@ -30,7 +30,7 @@ from entrypoints.http.machinery.answers import Answer, redirect
 from entrypoints.http.machinery.browsers import BROWSER, BROWSER_OR_ACTING, BoundForm
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.errors import Refused, status_of
-from entrypoints.http.machinery.fields import OrganizationPath
+from entrypoints.http.machinery.fields import Line, OrganizationPath
 from entrypoints.http.machinery.limits import INVITATION_ANSWERS, PAGE_LOADS
 from entrypoints.http.pages.account import NO_ERRORS, ON_A_PAGE, ORGANIZATIONS, AnyCall, Done, Listing, Page, back_to, set_up_first, show
 from entrypoints.http.pages.declaring import TO_CONFIRM_ADDRESS, WITH_FORM, Advised, page
@@ -39,8 +39,8 @@ NEW: Final = f"{ORGANIZATIONS}/~new"
 
 
 class FoundingForm(BoundForm, frozen=True, kw_only=True):
-    name: str = ""
-    slug: str = ""
+    name: Line = ""
+    slug: Line = ""
 
 
 @page.get(NEW, caller=BROWSER, limit=PAGE_LOADS, policy=WITH_FORM)

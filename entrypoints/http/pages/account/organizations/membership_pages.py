@@ -21,6 +21,7 @@ from entrypoints.http.machinery.accepts import Form
 from entrypoints.http.machinery.answers import Answer
 from entrypoints.http.machinery.browsers import BROWSER, BoundForm, token_for
 from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.fields import Line
 from entrypoints.http.machinery.limits import PAGE_LOADS, PAGE_STEPS
 from entrypoints.http.pages import account_of, shipped_pages
 from entrypoints.http.pages.account import ORGANIZATIONS
@@ -34,13 +35,13 @@ DISOWN: Final = "disown"
 _REFUSES: Final = (FlowOver, BadRequest, Forbidden, NotFound, OrganizationNotActive)
 MANY_ANSWERS: Final = Form(most_fields=2 * MOST_ASKED)
 """A form with the usual fields, and an answer for each organization."""
-_Answer = Annotated[str, msgspec.Meta(pattern=rf"^(later|({YES}|{LEAVE}|{DISOWN}):[0-9a-f]{{8}}(-[0-9a-f]{{4}}){{3}}-[0-9a-f]{{12}})$")]
+_Answer = Annotated[Line, msgspec.Meta(pattern=rf"^(later|({YES}|{LEAVE}|{DISOWN}):[0-9a-f]{{8}}(-[0-9a-f]{{4}}){{3}}-[0-9a-f]{{12}})$")]
 
 
 class MembershipsForm(BoundForm, frozen=True, kw_only=True):
     """The form is bound to the session, and not to the flow: nobody else can confirm what Ada was shown."""
 
-    flow: str = ""
+    flow: Line = ""
     answers: Annotated[Sequence[_Answer], msgspec.Meta(max_length=MOST_ASKED)] = ()
     """One answer for each organization, by the organization's id. A slug may belong to another organization by now."""
 

@@ -19,6 +19,7 @@ from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer, redirect
 from entrypoints.http.machinery.browsers import BROWSER, HOME, TERMS, BoundForm, token_for
 from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.fields import Line
 from entrypoints.http.machinery.limits import PAGE_LOADS, PAGE_STEPS
 from entrypoints.http.pages import shipped_pages
 from entrypoints.http.pages.account import Done, back_to, show
@@ -53,10 +54,10 @@ _NO_ERRORS: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 class AcceptForm(BoundForm, frozen=True, kw_only=True):
-    flow: str
-    terms: str = ""
+    flow: Line
+    terms: Line = ""
     """The versions that the page has shown."""
-    answer: str = ""
+    answer: Line = ""
 
 
 @page.get(ACCEPT_TERMS, caller=BROWSER, limit=PAGE_LOADS, policy=LEAVING, advice=advice, refuses=(FlowOver,))
@@ -120,17 +121,17 @@ def _page(call: AnyCall, postern: Postern, flow: Flow, pending: Sequence[Pending
 
 
 class TermsLink(Done, frozen=True):
-    to: str = ""
+    to: Line = ""
     """The page of ours that was closed until the person accepts."""
-    organization: str = ""
+    organization: Line = ""
     """The organization that the page belongs to. The person may have no tie to it yet."""
 
 
 class OwnTermsForm(BoundForm, frozen=True, kw_only=True):
-    terms: str = ""
+    terms: Line = ""
     """The versions that the page has shown."""
-    to: str = ""
-    organization: str = ""
+    to: Line = ""
+    organization: Line = ""
 
 
 @page.get(TERMS, caller=BROWSER, limit=PAGE_LOADS, policy=WITH_FORM)

@@ -10,6 +10,7 @@ from core.frozen import Frozen
 from entrypoints.http.machinery.answers import Answer, redirect
 from entrypoints.http.machinery.endpoints import Endpoint
 from entrypoints.http.machinery.errors import status_of
+from entrypoints.http.machinery.fields import Line
 from entrypoints.http.pages.console.forms import WAS, Input, Shape
 from entrypoints.http.pages.console.sent_forms import (
     SeveralFaults,
@@ -32,7 +33,7 @@ _SURE: Final = "yes"
 
 def asking_form(shape: Shape) -> Any:
     """What the form sends. It says whether the person has seen the first answer."""
-    return msgspec.defstruct(f"Asked{shape.form.__name__}", [("sure", str, "")], bases=(shape.form,), frozen=True, kw_only=True)
+    return msgspec.defstruct(f"Asked{shape.form.__name__}", [("sure", Line, "")], bases=(shape.form,), frozen=True, kw_only=True)
 
 
 class AskedChange(Frozen, kw_only=True):

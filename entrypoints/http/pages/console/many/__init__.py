@@ -18,6 +18,7 @@ from entrypoints.http.machinery.answers import Answer, Headers, Streamed
 from entrypoints.http.machinery.browsers import BoundForm
 from entrypoints.http.machinery.endpoints import Endpoint
 from entrypoints.http.machinery.errors import status_of
+from entrypoints.http.machinery.fields import Line, Lines
 from entrypoints.http.machinery.limits import PAGE_LOADS, PRIVACY
 from entrypoints.http.pages.console.cells import Cell, Column, rows_of
 from entrypoints.http.pages.console.declaring import console, stated
@@ -32,11 +33,11 @@ Outcome = tuple[str, bool, str]
 
 
 class BulkForm(BoundForm, frozen=True, kw_only=True):
-    chosen: Sequence[str] = ()
+    chosen: Sequence[Lines] = ()
     """The rows' values of the resource's parameter."""
-    asked: str = ""
+    asked: Lines = ""
     """The query of the list where the rows were chosen, which finds their names again."""
-    sure: str = ""
+    sure: Line = ""
 
 
 def bulk_page(resource: Resource, bulk: Bulk) -> Endpoint:
@@ -135,7 +136,7 @@ _MARK: Final = "\ufeff"
 
 def export_page(resource: Resource) -> Endpoint:
     at = f"{resource.at}/{EXPORT}"
-    query = msgspec.defstruct(f"{resource.name}_export", [(one.name, str, "") for one in resource.filters], frozen=True)
+    query = msgspec.defstruct(f"{resource.name}_export", [(one.name, Line, "") for one in resource.filters], frozen=True)
 
     async def handler(call: AnyCall, postern: Postern) -> Any:
         visit = PageVisit(call, postern)

@@ -13,6 +13,7 @@ from core.frozen import Frozen
 from entrypoints.http.machinery.browsers import BoundForm
 from entrypoints.http.machinery.endpoints import Endpoint
 from entrypoints.http.machinery.errors import status_of
+from entrypoints.http.machinery.fields import Line, Lines
 from entrypoints.http.pages.console.forms import STEP, WAS, Input, InputKind, Shape
 from entrypoints.http.pages.console.navigation import PagePosition
 from entrypoints.http.pages.console.own_texts.names import label_of
@@ -70,7 +71,7 @@ class PlaceTexts(Frozen):
 
 def text_shape(changing: Endpoint) -> Shape:
     inputs = tuple(map(_input, OPEN_TEXTS.values()))
-    fields = [(WAS, str, ""), (BACK, str, ""), *((one.field, str, "") for one in inputs)]
+    fields = [(WAS, Lines, ""), (BACK, Line, ""), *((one.field, Lines, "") for one in inputs)]
     form: Any = msgspec.defstruct("OwnTextsForm", fields, bases=(BoundForm,), frozen=True, kw_only=True)
     return Shape(changing, inputs, form)
 

@@ -18,6 +18,7 @@ from entrypoints.http.machinery.answers import Answer, redirect
 from entrypoints.http.machinery.browsers import BoundForm
 from entrypoints.http.machinery.endpoints import Endpoint
 from entrypoints.http.machinery.errors import status_of
+from entrypoints.http.machinery.fields import Line, Lines
 from entrypoints.http.pages import shipped_pages
 from entrypoints.http.pages.console.cells import linked, number, rows_of, sentence
 from entrypoints.http.pages.console.declaring import console, stated
@@ -52,7 +53,7 @@ _MOST_NAMED: Final = 3
 class SavedTexts(DoneLink, frozen=True):
     """The query of a page of texts."""
 
-    texts: str = ""
+    texts: Lines = ""
     """The keys of the texts that the form before has saved, with spaces between them."""
 
 
@@ -245,11 +246,11 @@ _REMOVED: Final = button("console.own_texts.remove")
 class ComparedForm(BoundForm, frozen=True, kw_only=True):
     """What somebody says of a text that needs a look."""
 
-    key: str = ""
-    language: str = ""
-    version: str = ""
+    key: Line = ""
+    language: Line = ""
+    version: Line = ""
     """Of the texts that the page showed."""
-    step: str = ""
+    step: Line = ""
 
 
 class OutdatedText(Frozen):

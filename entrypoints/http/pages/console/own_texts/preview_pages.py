@@ -20,6 +20,7 @@ from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer, PagePolicy, redirect
 from entrypoints.http.machinery.browsers import BoundForm
 from entrypoints.http.machinery.endpoints import Endpoint
+from entrypoints.http.machinery.fields import Line
 from entrypoints.http.pages.console.declaring import console, stated
 from entrypoints.http.pages.console.own_texts import TextPages, language_named, name_of, place_name
 from entrypoints.http.pages.console.sent_forms import explained
@@ -57,7 +58,7 @@ _SCRIPT: Final = re.compile(r"<script\b[^>]*></script>")
 class PreviewedText(msgspec.Struct, frozen=True, kw_only=True):
     """The query of the preview of a page."""
 
-    key: str = ""
+    key: Line = ""
     """The text that it must show. Not each form of a page has each of its texts."""
 
 

@@ -18,6 +18,7 @@ from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer, redirect
 from entrypoints.http.machinery.browsers import BoundForm
 from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.fields import Line
 from entrypoints.http.pages.console.cells import Cell
 from entrypoints.http.pages.console.declaring import console, stated
 from entrypoints.http.pages.console.forms import Asked, Input, InputKind, Shape, shape
@@ -81,32 +82,32 @@ _OF_KIND: Final = {
 class NewProviderForm(BoundForm, frozen=True, kw_only=True):
     """What a browser sends, of whichever form."""
 
-    preset: str = ""
-    kind: str = ""
-    client_id: str = ""
-    client_secret: str = ""
-    name: str = ""
-    key: str = ""
-    issuer: str = ""
-    authorization_url: str = ""
-    token_url: str = ""
-    profile_url: str = ""
-    scopes: str = ""
-    subject: str = ""
-    email: str = ""
-    verified: str = ""
-    full_name: str = ""
-    team_id: str = ""
-    key_id: str = ""
+    preset: Line = ""
+    kind: Line = ""
+    client_id: Line = ""
+    client_secret: Line = ""
+    name: Line = ""
+    key: Line = ""
+    issuer: Line = ""
+    authorization_url: Line = ""
+    token_url: Line = ""
+    profile_url: Line = ""
+    scopes: Line = ""
+    subject: Line = ""
+    email: Line = ""
+    verified: Line = ""
+    full_name: Line = ""
+    team_id: Line = ""
+    key_id: Line = ""
 
 
 class TileLink(msgspec.Struct, frozen=True):
     """What stands on the tile that was pressed. Without anything, the page has the tiles."""
 
-    preset: str = ""
-    kind: str = ""
-    issuer: str = ""
-    authorization_url: str = ""
+    preset: Line = ""
+    kind: Line = ""
+    issuer: Line = ""
+    authorization_url: Line = ""
 
 
 class _Chosen(msgspec.Struct, frozen=True):

@@ -20,6 +20,7 @@ from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer, redirect
 from entrypoints.http.machinery.browsers import BoundForm
 from entrypoints.http.machinery.endpoints import Endpoint
+from entrypoints.http.machinery.fields import Lines
 from entrypoints.http.pages.console.declaring import console, stated
 from entrypoints.http.pages.console.forms import Input, InputKind, Shape
 from entrypoints.http.pages.console.navigation import PagePosition
@@ -79,7 +80,7 @@ class OfferedUndo(Frozen):
 
 
 class UndoForm(BoundForm, frozen=True, kw_only=True):
-    change: str = ""
+    change: Lines = ""
     """The id of the change to put back."""
 
 

@@ -16,7 +16,7 @@ from core.domain.services.services import ServiceType
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer
 from entrypoints.http.machinery.calls import Call
-from entrypoints.http.machinery.fields import ServicePath
+from entrypoints.http.machinery.fields import Line, ServicePath
 from entrypoints.http.pages.console.cells import (
     Cell,
     Column,
@@ -91,8 +91,8 @@ def _facts_of(service: ServiceWithMetadata) -> Sequence[Column]:
 
 
 class ApplicationLink(msgspec.Struct, frozen=True):
-    done: str = ""
-    built_with: str = ""
+    done: Line = ""
+    built_with: Line = ""
     """The framework, or the proxy, whose lines the page shows."""
 
 

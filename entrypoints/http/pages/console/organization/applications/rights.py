@@ -12,7 +12,7 @@ from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer, redirect
 from entrypoints.http.machinery.browsers import BoundForm, proof_page
 from entrypoints.http.machinery.calls import Call
-from entrypoints.http.machinery.fields import ServicePath
+from entrypoints.http.machinery.fields import Line, ServicePath
 from entrypoints.http.pages.console.cells import Tone, code, copied, listed, plain, role_in_words, sentence, state, when, yes_or_no
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.forms import Asked, Choice, ShortName, shape
@@ -148,11 +148,11 @@ _FIELDS: Final = {"role": "role", "user_id": "person", "organization_role": "org
 
 
 class AssignmentForm(BoundForm, frozen=True, kw_only=True):
-    role: str = ""
-    person: str = ""
+    role: Line = ""
+    person: Line = ""
     """An address or an id."""
-    organization_role: str = ""
-    team: str = ""
+    organization_role: Line = ""
+    team: Line = ""
 
 
 @console.get(_AT, of=create_assignment, also=(list_service_roles, list_roles, list_teams))

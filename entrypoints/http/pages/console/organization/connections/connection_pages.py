@@ -11,6 +11,7 @@ from entrypoints.http.machinery.accepts import FormWithFile
 from entrypoints.http.machinery.answers import Answer, redirect
 from entrypoints.http.machinery.browsers import BoundForm
 from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.fields import Line, Lines
 from entrypoints.http.pages.console.cells import Cell, code, listed
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.organization.organization_tabs import DIRECTORIES, DIRECTORIES_ENTRY, DIRECTORIES_TAB, position
@@ -49,19 +50,19 @@ _POSITION: Final = position(DIRECTORIES_ENTRY, DIRECTORIES_TAB)
 class DirectoryMetadataForm(BoundForm, frozen=True, kw_only=True):
     """The metadata by address, as a file, or pasted."""
 
-    url: str = ""
+    url: Line = ""
     file: bytes = b""
-    text: str = ""
+    text: Lines = ""
 
 
 class ConnectionCertificateForm(BoundForm, frozen=True, kw_only=True):
-    certificate: str = ""
-    activate: str = ""
+    certificate: Lines = ""
+    activate: Line = ""
     """Not empty: our next key pair signs from now on."""
 
 
 class SucceededProviderForm(BoundForm, frozen=True, kw_only=True):
-    provider_id: str = ""
+    provider_id: Line = ""
     """The former provider, which may be deleted."""
 
 

@@ -22,6 +22,7 @@ from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer, redirect
 from entrypoints.http.machinery.browsers import BoundForm
 from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.fields import Line, Lines
 from entrypoints.http.pages.console.cells import Cell, Tone, code, copied, in_words, listed, number, plain, sentence, state, when, words
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.forms import Asked, Choice, InputKind, shape
@@ -321,16 +322,16 @@ _CHECK: Final = f"{ASSERTIONS}/check"
 
 
 class AssertionSettingsForm(BoundForm, frozen=True, kw_only=True):
-    issues: str = ""
-    subject: str = ""
-    issuer: str = ""
-    jwks_uri: str = ""
-    jwks: str = ""
+    issues: Line = ""
+    subject: Line = ""
+    issuer: Line = ""
+    jwks_uri: Line = ""
+    jwks: Lines = ""
     """As JSON."""
 
 
 class PresentedAssertionForm(BoundForm, frozen=True, kw_only=True):
-    assertion: str = ""
+    assertion: Lines = ""
 
 
 async def _shown(

@@ -16,7 +16,7 @@ from entrypoints.http.machinery.answers import Answer, redirect
 from entrypoints.http.machinery.browsers import BoundForm
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.errors import status_of
-from entrypoints.http.machinery.fields import OrganizationPath
+from entrypoints.http.machinery.fields import Line, OrganizationPath
 from entrypoints.http.pages.console.cells import Tone, code, number, plain, state, when
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.forms import Asked, Choice, shape
@@ -114,7 +114,7 @@ GROUPS: Final = Resource(
 )
 
 
-_Rows = Annotated[Sequence[str], msgspec.Meta(max_length=MOST_FIELDS)]
+_Rows = Annotated[Sequence[Line], msgspec.Meta(max_length=MOST_FIELDS)]
 
 
 class MappingForm(BoundForm, frozen=True, kw_only=True):

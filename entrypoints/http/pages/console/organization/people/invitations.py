@@ -17,7 +17,7 @@ from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer
 from entrypoints.http.machinery.browsers import BoundForm
 from entrypoints.http.machinery.calls import Call
-from entrypoints.http.machinery.fields import OrganizationPath
+from entrypoints.http.machinery.fields import Lines, OrganizationPath
 from entrypoints.http.pages.console.cells import Tone, in_words, plain, role, role_in_words, sentence, state, when
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.forms import Choice, OnlyFill
@@ -157,7 +157,7 @@ class InvitingQuery(msgspec.Struct, frozen=True):
 
 
 class InvitingForm(BoundForm, frozen=True, kw_only=True):
-    emails: str = ""
+    emails: Lines = ""
     """An address on each line."""
     role: Annotated[str, msgspec.Meta(max_length=100)] = "member"
     application: ComesFrom = ""

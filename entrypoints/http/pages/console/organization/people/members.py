@@ -18,6 +18,7 @@ from entrypoints.http.machinery.answers import Answer, redirect
 from entrypoints.http.machinery.browsers import BoundForm
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.errors import status_of
+from entrypoints.http.machinery.fields import Line
 from entrypoints.http.pages.console.cells import (
     Cell,
     Tone,
@@ -373,8 +374,8 @@ class ReasonForm(BoundForm, frozen=True, kw_only=True):
 class ValueForm(BoundForm, frozen=True, kw_only=True):
     """One value. Each field of a person is a form of its own, so nobody overwrites what somebody else has written beside it."""
 
-    key: str
-    value: str = ""
+    key: Line
+    value: Line = ""
 
 
 @console.get(_VALUES, of=get_person_values, also=(list_fields,))

@@ -20,6 +20,7 @@ from entrypoints.http.machinery.answers import Answer, redirect
 from entrypoints.http.machinery.browsers import BoundForm
 from entrypoints.http.machinery.endpoints import Endpoint
 from entrypoints.http.machinery.errors import status_of
+from entrypoints.http.machinery.fields import Line
 from entrypoints.http.pages.console.declaring import console, stated
 from entrypoints.http.pages.console.forms import Choice
 from entrypoints.http.pages.console.navigation import PagePosition
@@ -75,8 +76,8 @@ _ACTED: Final = {act: button(f"console.risk.{act}") for act in ("count", "shadow
 class ShownRules(msgspec.Struct, frozen=True, kw_only=True):
     """The query of the page of all rules."""
 
-    done: str = ""
-    policy: str = ""
+    done: Line = ""
+    policy: Line = ""
     """The rule that the form before was about."""
 
 
@@ -86,13 +87,13 @@ NOTHING_DONE: Final = ShownRules()
 class AskedRule(msgspec.Struct, frozen=True, kw_only=True):
     """The query of the page of one rule."""
 
-    policy: str = ""
+    policy: Line = ""
     """Empty for a new rule."""
 
 
 class RiskPolicyAct(BoundForm, frozen=True, kw_only=True):
     policy: UUID
-    seen: str = ""
+    seen: Line = ""
     """The digest of the rules that the page has shown."""
     act: Literal["count", "shadow", "first", "remove"]
 
@@ -133,7 +134,7 @@ class RulesPage(Frozen, kw_only=True):
         """See the rules and whom they would have met; add a rule in shadow, or change one; act on one; and set whom the rules leave out."""
         seen, read = (self.report, self.events, *self.asked), self.rules
         excepting: Any = msgspec.defstruct(
-            f"{self.name}_exceptions_form", [("seen", str, "")], bases=(self.exceptions.shape.form,), frozen=True, kw_only=True
+            f"{self.name}_exceptions_form", [("seen", Line, "")], bases=(self.exceptions.shape.form,), frozen=True, kw_only=True
         )
 
         async def show(call: AnyCall, postern: Postern) -> Page:

@@ -19,6 +19,7 @@ from entrypoints.http.machinery.browsers import BoundForm
 from entrypoints.http.machinery.decoding import convert
 from entrypoints.http.machinery.endpoints import Endpoint
 from entrypoints.http.machinery.errors import NotAsDeclared
+from entrypoints.http.machinery.fields import Line, Lines
 from entrypoints.http.pages.console.forms import Asked, Shape, shape
 from entrypoints.http.pages.console.rows import Row, RowField, Rows, place_of
 from entrypoints.http.pages.console.visit import PageVisit
@@ -36,24 +37,24 @@ _DECLARED: Final = re.compile(r"[a-z_]+")
 
 
 class RiskPolicyForm(BoundForm, frozen=True, kw_only=True):
-    policy: str = ""
+    policy: Line = ""
     """The rule to change; empty for a new one."""
-    seen: str = ""
+    seen: Line = ""
     """The digest of the rules that the page has shown, where one is changed."""
-    name: str = ""
+    name: Line = ""
     action: RiskAction = RiskAction.SECOND_FACTOR
-    least_score: str = ""
-    ways: Sequence[str] = ()
-    countries: str = ""
-    except_countries: str = ""
-    networks: str = ""
-    except_networks: str = ""
+    least_score: Line = ""
+    ways: Sequence[Line] = ()
+    countries: Lines = ""
+    except_countries: Lines = ""
+    networks: Lines = ""
+    except_networks: Lines = ""
     new_device: Asks = ""
     impossible_travel: Asks = ""
-    from_hour: str = ""
-    until_hour: str = ""
-    services: Sequence[str] = ()
-    roles: Sequence[str] = ()
+    from_hour: Line = ""
+    until_hour: Line = ""
+    services: Sequence[Line] = ()
+    roles: Sequence[Line] = ()
 
 
 class ConditionMisfit(Exception):

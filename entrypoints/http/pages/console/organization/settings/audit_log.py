@@ -19,7 +19,7 @@ from entrypoints.http.machinery.answers import Answer, Streamed
 from entrypoints.http.machinery.browsers import BoundForm
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.decoding import convert
-from entrypoints.http.machinery.fields import OrganizationPath
+from entrypoints.http.machinery.fields import Line, OrganizationPath
 from entrypoints.http.machinery.limits import PAGE_LOADS, PAGE_STEPS, PRIVACY
 from entrypoints.http.pages.console.actors import actor_of_organization, program_in_words
 from entrypoints.http.pages.console.cells import Tone, code, copied, linked, plain, sentence, state, when
@@ -169,7 +169,7 @@ AUDIT: Final = Resource(
     ),
 )
 
-_ExportQuery: Any = msgspec.defstruct("AuditExportQuery", [(one.name, str, "") for one in AUDIT.filters], frozen=True)
+_ExportQuery: Any = msgspec.defstruct("AuditExportQuery", [(one.name, Line, "") for one in AUDIT.filters], frozen=True)
 _COLUMNS: Final = (
     "created_at",
     "action",

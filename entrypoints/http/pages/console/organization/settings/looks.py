@@ -32,7 +32,7 @@ from entrypoints.http.machinery.browsers import BoundForm
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.endpoints import Endpoint
 from entrypoints.http.machinery.errors import status_of
-from entrypoints.http.machinery.fields import OrganizationPath
+from entrypoints.http.machinery.fields import Line, OrganizationPath
 from entrypoints.http.pages import shipped_pages
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.forms import WAS, Asked, Choice, InputKind, shape
@@ -118,7 +118,9 @@ _UNDOABLE: Final = Undoable(
     find=lambda visit: visit.ask(get_branding),
     position=_POSITION,
 )
-_LooksForm: Any = msgspec.defstruct("LooksForm", [("step", str, ""), ("nearest", str, "")], bases=(_SHAPE.form,), frozen=True, kw_only=True)
+_LooksForm: Any = msgspec.defstruct(
+    "LooksForm", [("step", Line, ""), ("nearest", Line, "")], bases=(_SHAPE.form,), frozen=True, kw_only=True
+)
 
 
 @console.get(_AT, of=change_branding, also=(get_branding,))

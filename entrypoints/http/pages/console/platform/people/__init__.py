@@ -27,6 +27,7 @@ from entrypoints.http.machinery.browsers import HOME as START
 from entrypoints.http.machinery.browsers import STOPS_ACTING, BoundForm
 from entrypoints.http.machinery.callers import PLATFORM_OWNER
 from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.fields import Line
 from entrypoints.http.machinery.limits import UNLIMITED
 from entrypoints.http.pages.console.cells import Tone, linked, plain, rows_of, state, when, words, yes_or_no
 from entrypoints.http.pages.console.declaring import console, stated
@@ -96,7 +97,7 @@ _SHOWN: Final = min(50, MOST_FOUND)
 
 
 class SoughtPeople(DoneLink, frozen=True):
-    search: str = ""
+    search: Line = ""
 
 
 def _to_person(name: str) -> Any:

@@ -16,6 +16,7 @@ from core.domain.record.events import TargetType
 from core.domain.requests import MOST_ROWS_COUNTED
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer
+from entrypoints.http.machinery.fields import Line
 from entrypoints.http.pages.console.actors import actor_of_installation, program_in_words
 from entrypoints.http.pages.console.cells import code, linked, plain, rows_of, sentence, state, when
 from entrypoints.http.pages.console.declaring import console, stated
@@ -54,13 +55,13 @@ _ACTIONS: Final = tuple(one for one in EVENT_TYPES if one.audited and one.audien
 
 
 class AuditQuery(msgspec.Struct, frozen=True):
-    action: str = ""
-    target_type: str = ""
-    target_id: str = ""
-    actor: str = ""
-    since: str = ""
-    until: str = ""
-    page: str = "1"
+    action: Line = ""
+    target_type: Line = ""
+    target_id: Line = ""
+    actor: Line = ""
+    since: Line = ""
+    until: Line = ""
+    page: Line = "1"
 
 
 def _by(row: PlatformAuditEntryRecord) -> str:
@@ -187,7 +188,7 @@ _UNITS: Final = (("days", 86_400), ("hours", 3_600), ("minutes", 60), ("seconds"
 
 
 class SoughtSetting(msgspec.Struct, frozen=True):
-    q: str = ""
+    q: Line = ""
     """A part of the name or of the sentence."""
 
 

@@ -22,7 +22,7 @@ from entrypoints.http.machinery.answers import Answer
 from entrypoints.http.machinery.browsers import BoundForm
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.errors import status_of
-from entrypoints.http.machinery.fields import ServicePath
+from entrypoints.http.machinery.fields import Line, ServicePath
 from entrypoints.http.pages.console.cells import Tone, code, in_words, plain, state, when, words
 from entrypoints.http.pages.console.declaring import console, stated
 from entrypoints.http.pages.console.forms import Asked, Choice, InputKind, shape
@@ -175,7 +175,7 @@ CLAIMS: Final = Resource(
 _TICK: Final = "scope_"
 # A query has each name once, so each scope has a name of its own. `person` is an address or an id.
 PreviewQuery: Final[Any] = msgspec.defstruct(
-    "PreviewQuery", [("person", str, ""), *((f"{_TICK}{one}", str, "") for one in SCOPES)], frozen=True
+    "PreviewQuery", [("person", Line, ""), *((f"{_TICK}{one}", Line, "") for one in SCOPES)], frozen=True
 )
 
 

@@ -21,7 +21,7 @@ from entrypoints.http.machinery.answers import Answer, Headers, redirect
 from entrypoints.http.machinery.browser_cookies import keep_awaiting
 from entrypoints.http.machinery.browsers import BROWSER, BoundForm, token_for
 from entrypoints.http.machinery.calls import Call
-from entrypoints.http.machinery.fields import ServicePath
+from entrypoints.http.machinery.fields import Line, ServicePath
 from entrypoints.http.pages import shipped_pages
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.organization import applications
@@ -41,7 +41,7 @@ _ADDRESS: Final = f"{_AT}/address"
 
 class WaitingLink(msgspec.Struct, frozen=True):
     page: UUID | None = None
-    done: str = ""
+    done: Line = ""
 
 
 class ReceivedAddressForm(BoundForm, frozen=True, kw_only=True):

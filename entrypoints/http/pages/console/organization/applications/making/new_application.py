@@ -19,7 +19,7 @@ from entrypoints.checks import is_loopback
 from entrypoints.http.machinery.answers import Answer, redirect
 from entrypoints.http.machinery.browsers import BoundForm
 from entrypoints.http.machinery.calls import Call
-from entrypoints.http.machinery.fields import OrganizationPath
+from entrypoints.http.machinery.fields import Line, Lines, OrganizationPath
 from entrypoints.http.machinery.limits import PAGE_STEPS
 from entrypoints.http.pages.console.creation_pages import is_taken, slug_from
 from entrypoints.http.pages.console.declaring import console
@@ -74,21 +74,21 @@ _FIELDS: Final = {
 
 
 class NewApplicationForm(BoundForm, frozen=True, kw_only=True):
-    name: str = ""
-    kind: str = ""
+    name: Line = ""
+    kind: Line = ""
     """What the application is, or the framework that it is built with."""
-    addresses: str = ""
+    addresses: Lines = ""
     """One on a line. Behind a proxy, a host is enough."""
-    elsewhere: Annotated[str, msgspec.Meta(pattern="^(yes)?$")] = ""
+    elsewhere: Annotated[Line, msgspec.Meta(pattern="^(yes)?$")] = ""
     """Whether the addresses count where we know the address ourselves."""
-    policy: str = ""
-    trusted: Annotated[str, msgspec.Meta(pattern="^(yes)?$")] = ""
+    policy: Line = ""
+    trusted: Annotated[Line, msgspec.Meta(pattern="^(yes)?$")] = ""
     """Whether members are to be signed in without the question for consent: see `_spares_consent`."""
-    slug: str = ""
+    slug: Line = ""
 
 
 class NewApplicationLink(msgspec.Struct, frozen=True):
-    kind: str = ApplicationKind.WEB
+    kind: Line = ApplicationKind.WEB
 
 
 @console.get(_AT, of=create_service)

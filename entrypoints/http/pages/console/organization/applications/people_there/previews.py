@@ -9,6 +9,7 @@ from core.domain.errors import NotFound
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer
 from entrypoints.http.machinery.errors import status_of
+from entrypoints.http.machinery.fields import Line
 from entrypoints.http.pages.console.declaring import console, stated
 from entrypoints.http.pages.console.organization import applications
 from entrypoints.http.pages.console.visit import NO_ERRORS, AnyCall, Head, Page, PageVisit
@@ -17,7 +18,7 @@ from entrypoints.http.routes.tenancy.members import list_members
 
 PREVIEW: Final = f"{applications.PEOPLE_THERE}/preview"
 # `person` is an address or an id.
-PersonQuery: Final[Any] = msgspec.defstruct("PersonQuery", [("person", str, "")], frozen=True)
+PersonQuery: Final[Any] = msgspec.defstruct("PersonQuery", [("person", Line, "")], frozen=True)
 
 
 async def _user(visit: PageVisit, person: str) -> UUID:

@@ -8,7 +8,7 @@ from core.domain.errors import Refusal
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer
 from entrypoints.http.machinery.calls import Call
-from entrypoints.http.machinery.fields import ServicePath
+from entrypoints.http.machinery.fields import Line, ServicePath
 from entrypoints.http.pages.console.cells import listed, listed_in_words, number
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.forms import Asked, shape
@@ -44,7 +44,7 @@ _IDLE: Final = Asked("idle_minutes", label="console.proxy.idle_minutes", hint="c
 
 
 class ProxyPreviewLink(msgspec.Struct, frozen=True):
-    path: str = ""
+    path: Line = ""
     """The path to try."""
 
 

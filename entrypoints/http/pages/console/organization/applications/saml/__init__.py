@@ -15,7 +15,7 @@ from entrypoints.http.machinery.browsers import BoundForm
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.endpoints import Endpoint
 from entrypoints.http.machinery.errors import status_of
-from entrypoints.http.machinery.fields import ServicePath
+from entrypoints.http.machinery.fields import Line, Lines, ServicePath
 from entrypoints.http.pages.console.cells import Cell, Tone, code, plain, state, when, words
 from entrypoints.http.pages.console.declaring import console, stated
 from entrypoints.http.pages.console.forms import WAS, Asked, Choice, InputKind, shape
@@ -95,11 +95,11 @@ class MetadataForm(BoundForm, frozen=True, kw_only=True):
     """The metadata as a file, or pasted."""
 
     file: bytes = b""
-    text: str = ""
+    text: Lines = ""
 
 
 class CertificateForm(BoundForm, frozen=True, kw_only=True):
-    following: str = ""
+    following: Line = ""
     """Not empty: the certificate follows the active one, and does not sign yet."""
 
 
