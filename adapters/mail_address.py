@@ -13,7 +13,7 @@ from typing import Final, Self
 import email_validator
 
 from core.domain.errors import BadRequest
-from core.domain.mail import Email
+from core.domain.mail import LONGEST_LABEL, Email
 from core.domain.normal_forms import LONGEST_NORMALIZED, NotNormalized, normalized
 from core.frozen import Frozen
 
@@ -79,6 +79,9 @@ class MailAddress(Frozen):
 
 def ascii_domain(domain: str) -> str:
     """Raises UnicodeError."""
+    if any(len(label) > LONGEST_LABEL for label in domain.split(".")):
+        # To encode a label takes time that grows with the square of its length.
+        raise UnicodeError("a label is too long")
     return domain.encode("idna").decode("ascii").lower()
 
 

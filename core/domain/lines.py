@@ -14,6 +14,8 @@ from core.domain.normal_forms import NotNormalized, normalized
 
 # Longer than any accepted text, with plenty of space around it. Checking a megabyte letter by letter would hold up all other requests.
 LONGEST_TYPED: Final = 2000
+# Of the short texts that are quoted beside ours. The longest of them has a few hundred characters.
+_LONGEST_JUDGED: Final = 1000
 _JOINER: Final = "\u2060"
 # What mail programs make links of: `https://`, `www.`, and words with a dot between letters.
 _LINKING: Final = re.compile(r"(?<=:)(?=//)|(?<=[^\W_])(?=\.[^\W\d_])")
@@ -110,7 +112,11 @@ def folded(text: str) -> str:
     """The text with one form of each letter, and with the full stops, slashes and colons of all scripts as the usual ones. Raises
     `NotNormalized`.
     """
-    return "".join(map(_usual, normalized(text, "NFKC", LONGEST_TYPED)))
+    plain = normalized(text, "NFKC", _LONGEST_JUDGED)
+    # One letter can come apart into eighteen, and each is looked up by its name.
+    if len(plain) > _LONGEST_JUDGED:
+        raise NotNormalized(f"more than {_LONGEST_JUDGED} characters")
+    return "".join(map(_usual, plain))
 
 
 def has_link(text: str) -> bool:

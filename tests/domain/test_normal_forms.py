@@ -7,7 +7,9 @@ from typing import Final
 
 import pytest
 
+from adapters.mail_address import MailAddress, MalformedAddress
 from core.domain.federation.backchannel_requests import InvalidBindingMessage, read_message
+from core.domain.federation.scim.tokens import shown_reason
 from core.domain.identity.passwords import require_acceptable
 from core.domain.identity.upstream.ldap.answers import usable_name
 from core.domain.languages import Language
@@ -126,6 +128,10 @@ def test_no_text_holds_the_thread(text: str) -> None:
         lambda: slug_stem(text),
         lambda: usable_name(text),
         lambda: has_link(text),
+        lambda: has_link(text[:2000]),
+        lambda: has_host(text[:2000]),
+        lambda: shown_reason(text),
+        lambda: _refused(lambda: MailAddress.parse(f"a@{text[:250]}"), MalformedAddress),
         lambda: has_host(text),
         lambda: canonical(OwnText(key, Language.ENGLISH, text)),
         lambda: _refused(lambda: read_message(text), InvalidBindingMessage),

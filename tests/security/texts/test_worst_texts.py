@@ -4,7 +4,8 @@ What a text costs is the processor time of the thread that serves everybody, the
 text of one letter.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from math import ceil
 from time import process_time, thread_time
 from typing import Any, Final
 from urllib.parse import quote, urlencode
@@ -30,6 +31,7 @@ database_url, postern, people = http.database_url, http.postern, http.people
 
 MOST_MS: Final = 5.0
 TRIES: Final = 5
+_LARGE: Final = 16 << 10
 SHARES: Final = 8
 """The walk's parts, for processes beside each other."""
 
@@ -48,16 +50,22 @@ REPEATED: Final[Mapping[str, str]] = {
     "braces": "{a}",
     "digits": "1.1:0/",
     "invisible": "\u202e\u200d",
+    "mixed": "\ufdfa\u0390 a@a.[({<\"'\\https://www.=?%25&# \t\u3000{a}1.1:0/a-b_c,\u202e",
 }
 
 
-def worst(size: int) -> Iterator[tuple[str, str]]:
-    """Texts of this many characters, by what makes them slow."""
-    if size < 1:
-        return
-    yield "marks", f"a{MARKS[0] * (size * 3 // 5)}{MARKS[1] * size}"[:size]
-    for name, one in REPEATED.items():
-        yield name, (one * (size // len(one) + 1))[:size]
+def kinds(longest: int | None) -> Sequence[str]:
+    """What a text of a bound is tried with. A short one has no room for what takes long."""
+    if longest is not None and longest <= 200:
+        return "marks", "mixed"
+    return ("marks", "ligatures", "folding", "addresses", "mixed") if longest is not None and longest <= 2048 else ("marks", *REPEATED)
+
+
+def worst(kind: str, size: int) -> str:
+    """A text of this many characters."""
+    if kind == "marks":
+        return f"a{MARKS[0] * (size * 3 // 5)}{MARKS[1] * size}"[:size]
+    return (REPEATED[kind] * (size // len(REPEATED[kind]) + 1))[:size]
 
 
 class Cost(msgspec.Struct, frozen=True):
@@ -138,12 +146,15 @@ class Walk:
         return msgspec.json.encode(body)
 
     async def cost(self, request: tuple[str, str, Pairs, bytes]) -> float:
-        """In milliseconds: of this thread, or of all threads where a large body is read by another one."""
+        """In milliseconds: of this thread. One of a few threads reads a large body, in slices between which others work, and may take 5 ms
+        for each 100 KB; what it takes beyond counts, too.
+        """
         method, target, headers, body = request
-        clock = process_time if len(body) >= 16 << 10 else thread_time
-        began = clock()
+        here, everywhere = thread_time(), process_time()
         sent = await self._client._speak(method, target, headers, [body], leaves=False)
-        took = (clock() - began) * 1000
+        took, in_all = (thread_time() - here) * 1000, (process_time() - everywhere) * 1000
+        if len(body) >= _LARGE:
+            took = max(took, in_all - MOST_MS * len(body) / 100_000)
         status = sent[0]["status"]
         assert status < 500 or status == 501, (method, target[:200], status)
         self.statuses[status] = self.statuses.get(status, 0) + 1
@@ -174,7 +185,9 @@ _FORM_ROOM: Final = 1 << 10
 def size_of(text: DeclaredText, one: str) -> int:
     """How many such characters the field takes: those of its bound, as far as the body or the head has room for them."""
     endpoint = text.endpoint
-    width = len(quote(one, safe="")) if text.part != "body" or isinstance(endpoint.accepts, Form | FormOrJson) else len(one.encode())
+    # Of a sample, whose characters are of several widths.
+    is_quoted = text.part != "body" or isinstance(endpoint.accepts, Form | FormOrJson)
+    width = ceil(len(quote(one, safe="") if is_quoted else one.encode()) / len(one))
     room = 15 << 10
     if text.part == "body":
         limit = getattr(endpoint.accepts, "limit", None)
@@ -211,9 +224,8 @@ async def test_the_worst_text_in_every_field(walk: Walk, share: int, capsys: pyt
     sent = 0
     texts = WALKED[share::SHARES]
     for one in texts:
-        for name, _ in worst(1):
-            sample = {"marks": MARKS[0], **REPEATED}[name][0]
-            text = dict(worst(size_of(one, sample)))[name]
+        for name in kinds(one.longest):
+            text = worst(name, size_of(one, MARKS[0] if name == "marks" else REPEATED[name]))
             request = walk.request(one.endpoint, one, text)
             took = await walk.beyond(request, walk.request(one.endpoint, one, "x"))
             sent += 1
@@ -223,7 +235,7 @@ async def test_the_worst_text_in_every_field(walk: Walk, share: int, capsys: pyt
         print(  # noqa: T201 - the figures of the walk
             f"\n{len(texts)} of {len(WALKED)} texts, {sent} requests, by status {dict(sorted(walk.statuses.items()))}"
         )
-    assert slow == []
+    assert not slow, "\n".join(slow)
 
 
 # Read of every request, whatever it asks for.
@@ -242,9 +254,9 @@ async def test_the_worst_text_in_every_header_and_cookie(walk: Walk) -> None:
     tried += [(one, f"cookie __Host-{name}") for one in pages for name in cookies]
     for one, header in tried:
         name, _, cookie = header.partition(" ")
-        for kind, text in worst(15 << 10):
+        for kind in ("marks", *REPEATED):
             # Latin-1 carries the bytes of UTF-8, as many as a head has room for.
-            raw = text.encode()[: 15 << 10].decode("latin-1")
+            raw = worst(kind, 15 << 10).encode()[: 15 << 10].decode("latin-1")
             value = f"{cookie}={raw}" if cookie else f"Bearer {raw}" if name == "authorization" else raw
 
             def with_header(value: str, one: Endpoint = one, name: str = name) -> tuple[str, str, Pairs, bytes]:
@@ -255,7 +267,7 @@ async def test_the_worst_text_in_every_header_and_cookie(walk: Walk) -> None:
             if took > MOST_MS:
                 slow.append(f"{one} {header}: {kind}: {took:.1f} ms")
     assert len(tried) > 100
-    assert slow == []
+    assert not slow, "\n".join(slow)
 
 
 def test_the_walk_reaches_what_it_walks() -> None:

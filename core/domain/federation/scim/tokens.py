@@ -160,6 +160,9 @@ def shown_body(value: Json, name: str = "", depth: int = 0) -> Json:
 
 def shown_reason(reason: str) -> str:
     """The reason without addresses: a reason may quote a directory's text."""
+    # To look for addresses takes time that grows with the square of a word's length. The cut may leave half of an address, which goes.
+    if len(reason) > 2 * _LONGEST_REASON:
+        reason = reason[: 2 * _LONGEST_REASON].rpartition(" ")[0]
     return _WITH_ADDRESS.sub(REDACTED, reason)[:_LONGEST_REASON]
 
 
