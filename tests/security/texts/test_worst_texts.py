@@ -73,7 +73,7 @@ class Cost(msgspec.Struct, frozen=True):
     what: str
 
 
-class Walk:
+class TextWalk:
     """Sends requests with the credentials of whoever may send them."""
 
     def __init__(self, client: Client, credentials: Mapping[str, Pairs]) -> None:
@@ -198,7 +198,7 @@ def size_of(text: DeclaredText, one: str) -> int:
 
 
 @pytest.fixture
-async def walk(postern: Postern, people: People) -> Walk:
+async def walk(postern: Postern, people: People) -> TextWalk:
     wallet = Wallet(postern, people)
     owner = Kind("owner in the platform", "o", "p")
     credentials = {
@@ -212,14 +212,14 @@ async def walk(postern: Postern, people: People) -> Walk:
     }
     # One person for all doors: the owner of the organization also governs the platform.
     people.change("update users set is_platform_owner = true where id = (select user_id from memberships where role = 'owner' limit 1)")
-    return Walk(unlimited(postern), credentials)
+    return TextWalk(unlimited(postern), credentials)
 
 
 WALKED: Final = [one for one in declared_texts() if one.longest is None or one.longest > 0]
 
 
 @pytest.mark.parametrize("share", range(SHARES))
-async def test_the_worst_text_in_every_field(walk: Walk, share: int, capsys: pytest.CaptureFixture[str]) -> None:
+async def test_the_worst_text_in_every_field(walk: TextWalk, share: int, capsys: pytest.CaptureFixture[str]) -> None:
     slow: list[str] = []
     sent = 0
     texts = WALKED[share::SHARES]
@@ -245,7 +245,7 @@ READ_ALWAYS: Final = (
 )
 
 
-async def test_the_worst_text_in_every_header_and_cookie(walk: Walk) -> None:
+async def test_the_worst_text_in_every_header_and_cookie(walk: TextWalk) -> None:
     slow = []
     pages = [one for one in ALL if one.path in {"/api/user", "/ui", "/ui/sign-in", "/api/auth/login", "/scim/v2/Users", "/oauth/par"}]
     declared = [(one, header.name.lower()) for one in ALL for header in one.reads]
