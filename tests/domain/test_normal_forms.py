@@ -7,11 +7,16 @@ from typing import Final
 
 import pytest
 
-from adapters.mail_address import MailAddress, MalformedAddress
+from adapters.mail_address import LibraryEmailSyntax, MailAddress, MalformedAddress
+from core.domain.errors import BadRequest
 from core.domain.federation.backchannel_requests import InvalidBindingMessage, read_message
+from core.domain.federation.scim.filters import OF_USERS, parse_filter
+from core.domain.federation.scim.protocol import USER_SCHEMA, parse_path, text_of
 from core.domain.federation.scim.tokens import shown_reason
 from core.domain.identity.passwords import require_acceptable
+from core.domain.identity.upstream.claims import stated_address
 from core.domain.identity.upstream.ldap.answers import usable_name
+from core.domain.identity.upstream.ldap.entries import folded_dn
 from core.domain.languages import Language
 from core.domain.lines import has_host, has_link
 from core.domain.mail import Email
@@ -24,6 +29,7 @@ from core.domain.normal_forms import (
     has_long_run,
     normalized,
 )
+from core.domain.platform.imports.clients import slug_of
 from core.domain.secrets import Password
 from core.domain.services.proxy_paths import place_of
 from core.domain.tenancy.mail_servers import require_name_of
@@ -140,6 +146,22 @@ def test_no_text_holds_the_thread(text: str) -> None:
         lambda: _refused(lambda: require_acceptable(Password(text[:128]), address, 8, [text]), Exception),
         lambda: place_of("/" + "%EF%B7%BA" * 900),
         lambda: place_of("/" + "%CD%84" * 1300),
+    ):
+        assert milliseconds(work) <= MOST_MS
+
+
+@pytest.mark.parametrize("text", WORST.values(), ids=WORST)
+def test_no_text_of_another_system_holds_the_thread(text: str) -> None:
+    """What directories, providers and files of other systems say, before anybody has cut it."""
+    for work in (
+        lambda: Email(stated_address(text)).key,
+        lambda: _refused(lambda: parse_filter(f'userName eq "{text}"', OF_USERS), Exception),
+        lambda: _refused(lambda: parse_path(text, USER_SCHEMA), Exception),
+        lambda: _refused(lambda: text_of("displayName", text), Exception),
+        lambda: folded_dn(f"cn={text}"[:20_000]),
+        lambda: slug_of(text),
+        lambda: _refused(lambda: LibraryEmailSyntax().parse(f"a@{text}.example"), BadRequest),
+        lambda: _refused(lambda: LibraryEmailSyntax().parse(f"a@{text[:240]}.example"), BadRequest),
     ):
         assert milliseconds(work) <= MOST_MS
 
