@@ -105,7 +105,7 @@ def _built(kind: inspect.Type, steps: Steps, text: str) -> Any:  # noqa: C901, P
         case inspect.StructType():
             wanted = steps[0] if steps else None
             return {
-                field.encode_name: _built(field.type, steps[1:] if field.encode_name == wanted else (), text)
+                field.encode_name: _built(field.type, steps[1:], text) if field.encode_name == wanted else _built(field.type, (), "x")
                 for field in kind.fields
                 if field.encode_name == wanted or (field.default is NODEFAULT and field.default_factory is NODEFAULT)
             }
