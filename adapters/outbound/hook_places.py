@@ -4,7 +4,7 @@ from collections import Counter, deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Hashable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, TypeVar
 
 import trio
 
@@ -21,6 +21,7 @@ MOST_OF_PERSON: Final = 8
 RETRY_AFTER: Final = 1.0
 
 _Kind = tuple[OrganizationId, HookPeople]
+_Key = TypeVar("_Key", bound=Hashable)
 
 
 @dataclass(slots=True, eq=False)
@@ -139,7 +140,7 @@ class FairHookPlaces:
             del self._line[kind]
 
 
-def _less(counter: Counter[Hashable] | Counter[OrganizationId], key: Hashable) -> None:
-    counter[key] -= 1  # type: ignore[index]
-    if not counter[key]:  # type: ignore[index]
-        del counter[key]  # type: ignore[arg-type]
+def _less(counter: Counter[_Key], key: _Key) -> None:
+    counter[key] -= 1
+    if not counter[key]:
+        del counter[key]

@@ -8,7 +8,7 @@ and lets nobody in: it would be the choice of the person who is asked about.
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Final
+from typing import Final, TypeVar
 from uuid import UUID
 
 import structlog
@@ -82,6 +82,8 @@ _PLACEHOLDER: Final = "made data"
 _Name = tuple[HookId, datetime, UUID | None]
 _Kind = tuple[_Name, OrganizationId, HookPeople]
 _Person = tuple[_Name, OrganizationId, UserId]
+_Of = TypeVar("_Of")
+_Remembered = TypeVar("_Remembered")
 
 
 class _Failing(Frozen):
@@ -139,9 +141,9 @@ class HookBreakers:
         self._of_person[of] = (*lately, now)[-FAILURES_OF_PERSON:]
 
 
-def _make_room(known: dict[_Kind, _Failing] | dict[_Person, tuple[datetime, ...]]) -> None:
+def _make_room(known: dict[_Of, _Remembered]) -> None:
     while len(known) >= _MOST_KNOWN:
-        known.pop(next(iter(known)))  # type: ignore[call-overload]
+        del known[next(iter(known))]
 
 
 def _name(hook: Hook) -> _Name:
