@@ -453,13 +453,9 @@ REDEEM_CODE: Final = Function(
     end if;
 
     -- Right before the redemption, so that nothing that a hook says meanwhile is missed. Where no hook counts, it is one look.
-    if would_do and fits and exists (select from hooks where counts_as is not null)
-       and hooks_keep_out(parent.id, code.user_id, its_organization, code.service_id, true) is not null
-    then
-        would_do := false;
-    end if;
-    -- What a silence lets in ends after twelve hours.
     if would_do and fits and exists (select from hooks where counts_as is not null) then
+        would_do := hooks_keep_out(parent.id, code.user_id, its_organization, code.service_id, true) is null;
+        -- What a silence lets in ends after twelve hours.
         silent_until := hooks_silent_since(parent.id, code.user_id, its_organization, code.service_id) + interval '12 hours';
     end if;
     if would_do and fits then

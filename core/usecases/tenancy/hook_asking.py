@@ -346,8 +346,7 @@ class HookAsking(Frozen):
         """What is kept of an answer, and what the door does now. An owner gets in, but gives a factor that the owner has."""
         answer, is_no, said = heard.answer, False, _said(hook, heard, door)
         if answer is None:
-            silence = HookVerdict(said=(replace(said, word=HookWord.SILENCE),))
-            return silence if to_ask.is_owner else await self._under_silence(hook, silence, door, to_ask)
+            return await self._under_silence(hook, replace(said, word=HookWord.SILENCE), door, to_ask)
         if answer.owes is not None and not answer.owes.is_shown(door.authenticated_by):
             can_show = _can_show(answer.owes, to_ask)
             if can_show or not to_ask.is_owner:
@@ -359,16 +358,23 @@ class HookAsking(Frozen):
             said = replace(said, word=HookWord.NO, reason=answer.no)
         return HookVerdict(said=(said,), no=None if to_ask.is_owner else answer.no)
 
-    async def _under_silence(self, hook: Hook, silence: HookVerdict, door: AskingDoor, to_ask: AskedHooks) -> HookVerdict:
-        """Whoever the hook has refused, in this browser or in another one, does not come in because it is silent now."""
-        if hook.silence is HookSilence.REFUSE:
+    async def _under_silence(self, hook: Hook, silence: HookSaid, door: AskingDoor, to_ask: AskedHooks) -> HookVerdict:
+        """Whoever the hook has refused, in this browser or in another one, does not come in because it is silent now. An owner does, but
+        still gives a factor that the hook has asked for and that the owner has.
+        """
+        if hook.silence is HookSilence.REFUSE and not to_ask.is_owner:
             return HookVerdict(is_silent=True)
-        (said,) = silence.said
-        refusal = refusal_under_silence(await self.lookup.said_of(door, said.counts_as), door, said.at)
+        goes_on = HookVerdict(said=(silence,))
+        kept = await self.lookup.said_of(door, silence.counts_as)
+        if to_ask.is_owner:
+            # A no keeps no owner out, so it hides no demand either.
+            kept = [one for one in kept if one.word is not HookWord.NO]
+        refusal = refusal_under_silence(kept, door, silence.at)
         if refusal is None:
-            return silence
+            return goes_on
         if refusal.word is HookWord.OWED and refusal.owes is not None:
-            return HookVerdict(owes=refusal.owes, can_show=_can_show(refusal.owes, to_ask))
+            can_show = _can_show(refusal.owes, to_ask)
+            return HookVerdict(owes=refusal.owes, can_show=can_show) if can_show or not to_ask.is_owner else goes_on
         return HookVerdict(no=refusal.reason or HookReason.ADMINISTRATOR)
 
     async def _record(self, exchanges: Sequence[HookExchange], door: AskingDoor | None = None, verdict: HookVerdict = NO_HOOKS) -> None:

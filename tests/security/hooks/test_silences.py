@@ -320,6 +320,7 @@ async def test_a_yes_in_another_session_after_the_no_takes_it_back_there(arrivin
         third = arriving.people.session_of(scene.refused)
         assert await scene.select(third) == 200
         # What the first session keeps itself stands until the hook says something else of it.
+        assert await scene.select(scene.refused) == 403
         assert (await arriving.request("GET", "/api/organizations/acme", by=scene.refused)).status == 403
         # The yes was about the console.
         assert await scene.login(scene.refused) == 403
@@ -347,6 +348,24 @@ async def test_owners_meet_no_refusal_under_a_silence(arriving: Arriving, hooks:
         scene.receiving.is_out = True
         assert await scene.select(arriving.people.session_of(boss)) == 200
         assert await scene.login(boss) == 200
+
+
+@pytest.mark.parametrize("silence", SILENCES)
+async def test_an_owner_shows_what_was_asked_for_under_a_silence_too(arriving: Arriving, hooks: Hooks, silence: str) -> None:
+    """Or whoever knows the password of an owner alone would make the hook silent."""
+    boss = await arriving.people.with_password(PASSWORD, "boss@acme.example")
+    boss = arriving.people.session_of(arriving.tenants.join(boss, arriving.acme, "owner"))
+    arriving.people.give_passkey(boss)
+    scene = await staged(arriving, "fails")
+    async with hooks.of(arriving.acme, {"decision": "passkey"}, silence=silence) as hooked:
+        assert await scene.select(boss) == 403
+        assert await scene.login(boss) == 403
+        hooked.receiver.answer = answering(500)
+        assert await scene.select(boss) == 403
+        assert await scene.select(arriving.people.session_of(boss)) == 403
+        # Whoever has lost it gets in, as under a demand.
+        arriving.people.change("delete from passkeys where user_id = %s", boss.user)
+        assert await scene.select(boss) == 200
 
 
 async def test_what_one_organization_refuses_says_nothing_at_another(arriving: Arriving, hooks: Hooks) -> None:

@@ -147,11 +147,19 @@ class HookSaid(Frozen, kw_only=True):
 def refusal_under_silence(kept: Sequence[HookSaid], door: AskingDoor, now: datetime) -> HookSaid | None:
     """The no, or the unmet demand, that stands although the hook is silent now. `kept` is what the hook has said of the person in this
     organization. In other sessions and in the log of sign-ins it counts for twelve hours; what this session keeps itself stands until the
-    hook says something else. A later yes about the same application, or about the console, takes it back there.
+    hook says something else of it. A later yes about the same application, or about the console, takes it back there.
     """
     counted = [one for one in kept if one.is_own or one.at > now - VERDICT_LIFETIME]
-    opened_at = max((one.at for one in counted if one.word is HookWord.YES and one.service == door.service), default=None)
-    refusals = [one for one in counted if one.refuses(door.authenticated_by) and (opened_at is None or one.at >= opened_at)]
+    yeses = [one for one in counted if one.word is HookWord.YES and one.service == door.service]
+    opened_at = max((one.at for one in yeses), default=None)
+    # A yes of another session does not take back what this one keeps: every other door would go on to close.
+    own_opened_at = max((one.at for one in yeses if one.is_own), default=None)
+    refusals = [
+        one
+        for one in counted
+        if one.refuses(door.authenticated_by)
+        and ((taken_back_at := own_opened_at if one.is_own else opened_at) is None or one.at >= taken_back_at)
+    ]
     # A no is said before a demand: nothing that the person shows would meet it.
     return max(refusals, key=lambda one: (one.word is HookWord.NO, one.at), default=None)
 
