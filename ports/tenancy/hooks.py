@@ -41,8 +41,8 @@ class AskedHooks(Frozen):
 
 class HookStore(Protocol):
     """`None` for an organization means the installation. Outside a unit of work, `find`, `report`, `exchanges`, `listed_members`, `sealed`,
-    `to_ask` and `against` may be called, each as one statement and one round trip. The other methods need a unit of work, and those that
-    change a hook one in which the caller holds the organization, or has called `hold_installation`. Only PostgreSQL does it.
+    `to_ask`, `said_of` and `against` may be called, each as one statement and one round trip. The other methods need a unit of work, and
+    those that change a hook one in which the caller holds the organization, or has called `hold_installation`. Only PostgreSQL does it.
     """
 
     async def find(self, organization: OrganizationId | None) -> Hook | None: ...

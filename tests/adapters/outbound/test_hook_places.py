@@ -23,7 +23,7 @@ def question(person: int, people: HookPeople = HookPeople.MEMBERS, organization:
     return WaitingQuestion(organization=organization, people=people, person=UserId(UUID(int=1000 + person)), seconds=PATIENCE)
 
 
-class Scene:
+class Questions:
     """Questions that hold their place until they are told to end, in the order in which they got it."""
 
     def __init__(self, nursery: trio.Nursery) -> None:
@@ -55,9 +55,9 @@ class Scene:
 
 
 @asynccontextmanager
-async def staged() -> AsyncIterator[Scene]:
+async def staged() -> AsyncIterator[Questions]:
     async with trio.open_nursery() as nursery:
-        yield Scene(nursery)
+        yield Questions(nursery)
         nursery.cancel_scope.cancel()
 
 

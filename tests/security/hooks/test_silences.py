@@ -30,7 +30,7 @@ SILENCES: Final = ("go_on", "refuse")
 
 
 @dataclass
-class Receiving:
+class Judging:
     """Says no to those whom it refuses, and fails in one way about some people, or about everybody."""
 
     fails: Answer
@@ -46,9 +46,9 @@ class Receiving:
 
 
 @dataclass
-class Scene:
+class Refusal:
     arriving: Arriving
-    receiving: Receiving
+    receiving: Judging
     refused: Person
     member: Person
     other_member: Person
@@ -83,7 +83,7 @@ class Scene:
         assert await self.console(arriving.people.session_of(person)) != 200
 
 
-async def staged(arriving: Arriving, kind: str) -> Scene:
+async def staged(arriving: Arriving, kind: str) -> Refusal:
     people, tenants = arriving.people, arriving.tenants
 
     async def member(name: str) -> Person:
@@ -93,9 +93,9 @@ async def staged(arriving: Arriving, kind: str) -> Scene:
     known = await people.with_password(PASSWORD, "known@elsewhere.example")
     tenants.uses(known, arriving.app)
     people.change("update service_users set own_since = now() - interval '2 days' where user_id = %s", known.user)
-    scene = Scene(
+    scene = Refusal(
         arriving=arriving,
-        receiving=Receiving(KINDS[kind]),
+        receiving=Judging(KINDS[kind]),
         refused=await member("grace"),
         member=await member("member"),
         other_member=await member("other"),
@@ -106,21 +106,21 @@ async def staged(arriving: Arriving, kind: str) -> Scene:
     return scene
 
 
-async def _by_refused(scene: Scene) -> None:
+async def _by_refused(scene: Refusal) -> None:
     scene.receiving.fails_about.add(str(scene.refused.user))
 
 
-async def _by_stranger(scene: Scene) -> None:
+async def _by_stranger(scene: Refusal) -> None:
     scene.receiving.fails_about.add(str(scene.stranger.user))
     await scene.press(scene.stranger, scene.login)
 
 
-async def _by_member(scene: Scene) -> None:
+async def _by_member(scene: Refusal) -> None:
     scene.receiving.fails_about.add(str(scene.member.user))
     await scene.press(scene.member, scene.select)
 
 
-async def _by_outage(scene: Scene) -> None:
+async def _by_outage(scene: Refusal) -> None:
     scene.receiving.is_out = True
     # Enough people for a rest.
     for person in (scene.member, scene.other_member):
@@ -128,7 +128,7 @@ async def _by_outage(scene: Scene) -> None:
             await scene.select(person)
 
 
-CAUSES: Final[Mapping[str, Callable[[Scene], Awaitable[None]]]] = {
+CAUSES: Final[Mapping[str, Callable[[Refusal], Awaitable[None]]]] = {
     "the refused person": _by_refused,
     "a stranger": _by_stranger,
     "a member": _by_member,
@@ -373,7 +373,7 @@ async def test_what_one_organization_refuses_says_nothing_at_another(arriving: A
     scene = await staged(arriving, "fails")
     globex, grace = arriving.tenants.add("globex"), scene.refused
     arriving.tenants.join(grace, globex)
-    theirs = Receiving(KINDS["fails"], is_out=True)
+    theirs = Judging(KINDS["fails"], is_out=True)
 
     async def at_globex(session: Person) -> int:
         return (await arriving.request("POST", "/api/organizations/globex/select", by=session)).status
