@@ -66,6 +66,7 @@ _KNOWN_WRITE_FAILURES = ("disk_full", "read_only", "input_or_output_error", "no_
 _KNOWN_HOST_STATES = ("takes_writes", "takes_no_writes", "refuses_the_connection", "no_answer")
 _KNOWN_SAML = ("authn_request", "response", "logout_request", "logout_response", "our_logout_request", "our_logout_response")
 _KNOWN_HOOK_OUTCOMES = ("go_on", "second_factor", "passkey", "no", "silent")
+_KNOWN_NOT_ASKED = ("busy", "flow_over")
 _KNOWN_DELIVERIES = ("delivered", "failed", "given_up")
 _KNOWN_ORGANIZATION_MAILS = ("own", "installation", "failed", "refused")
 _KNOWN_EXPORTS = ("received", "failed")
@@ -174,6 +175,12 @@ class PrometheusMetrics:
     _hooks = _histogram("sso_hook_latency_seconds", "Time that a sign-in waited for a hook", _JOB_BUCKETS)
     _hooks_asked = _counter(
         "sso_hooks_asked_total", "Questions to hooks before sign-ins, by outcome", "outcome", known=_KNOWN_HOOK_OUTCOMES
+    )
+    _hooks_not_asked = _counter(
+        "sso_hooks_not_asked_total",
+        "Sign-ins turned away because no hook could be asked about them, by reason",
+        "reason",
+        known=_KNOWN_NOT_ASKED,
     )
     _logout_notices = _histogram("sso_logout_notice_latency_seconds", "Time for a logout notice attempt", _JOB_BUCKETS)
     _logout_attempts = _counter("sso_logout_notices_total", "Logout notice attempts, by outcome", "outcome", known=_KNOWN_DELIVERIES)
@@ -490,6 +497,9 @@ class PrometheusMetrics:
     def hook_asked(self, outcome: str, seconds: float) -> None:
         self._hooks.observe(seconds)
         self._hooks_asked.labels(outcome).inc()
+
+    def hook_not_asked(self, why: str) -> None:
+        self._hooks_not_asked.labels(why).inc()
 
     def logout_notice_attempted(self, outcome: str, seconds: float) -> None:
         self._logout_notices.observe(seconds)

@@ -69,6 +69,9 @@ class Metrics(Protocol):
     def hook_asked(self, outcome: str, seconds: float) -> None:
         """`outcome` is the word of an answer, or `silent`."""
 
+    def hook_not_asked(self, why: str) -> None:
+        """`busy`: too many questions, or failures about one person; `flow_over`: the flow had asked as often as it may."""
+
     def logout_notice_attempted(self, outcome: str, seconds: float) -> None: ...
     def signal_attempted(self, outcome: str, seconds: float, waited: float) -> None: ...
     def signals_polled(self, outcome: str, number: int) -> None: ...

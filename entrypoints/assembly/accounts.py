@@ -5,12 +5,14 @@ from urllib.parse import urlsplit
 
 import trio
 
+from actors.hooks_beside import HookBesideAsker
 from actors.recorders import ConnectionExchangeWriter
 from adapters.crypto.common_passwords import ShippedCommonPasswords
 from adapters.crypto.factors import Fido2Authenticators, HmacBackupCodes, PyotpTotp
 from adapters.crypto.known_passwords.filters import FilterUnusable, NoBreachedPasswords, WatchedFilter, filter_head
 from adapters.crypto.known_passwords.ranges import PasswordRanges
 from adapters.mail_domains import ListedThrowawayDomains, ListUnusable
+from adapters.outbound.hook_places import FairHookPlaces
 from adapters.postgres.federation.facts import PostgresFacts
 from adapters.postgres.identity.factors.mfa import MfaRows
 from adapters.postgres.identity.proofs.account_passwords import PostgresPasswordStandings, PostgresPuzzles
@@ -54,7 +56,7 @@ from core.usecases.identity.upstream.identities import LinkedIdentities
 from core.usecases.identity.upstream.journeys import Journeys
 from core.usecases.identity.upstream.provider_tokens import IdentityGrants
 from core.usecases.identity.upstream.providers import FurtherOffers, ProviderLooks, ProviderOutages, UpstreamProviders
-from core.usecases.tenancy.hook_asking import HookAsking, HookBreakers, HookCrowd
+from core.usecases.tenancy.hook_asking import HookAsking, HookBreakers
 from core.usecases.tenancy.join_requests import JoinByDomain
 from core.usecases.tenancy.profile_fields import ProfileValues, ProviderValues
 from entrypoints.assembly.configured import installed_providers, listed_proxies, location_database, widget_keys, with_client
@@ -157,6 +159,7 @@ class SignIns(Frozen, kw_only=True):
     joining: JoinByDomain
     admission: Admission
     hook_asking: HookAsking
+    hooks_beside: HookBesideAsker
     reauthentication: Reauthentication
     mailed_proofs: MailedProofs
 
@@ -276,6 +279,7 @@ def assemble_sign_ins(
         clock=clock,
         window=settings.reauthentication_window,
     )
+    hooks_beside = HookBesideAsker(foundation.metrics)
     hook_asking = HookAsking(
         new_unit_of_work,
         stores.hooks,
@@ -285,7 +289,8 @@ def assemble_sign_ins(
         traces.login_events,
         PostgresFacts(pool),
         HookBreakers(clock),
-        HookCrowd(),
+        FairHookPlaces(),
+        hooks_beside,
         foundation.metrics,
         system,
         settings.public_url,
@@ -322,6 +327,7 @@ def assemble_sign_ins(
             system=system,
         ),
         hook_asking=hook_asking,
+        hooks_beside=hooks_beside,
         reauthentication=reauthentication,
         mailed_proofs=MailedProofs(
             new_unit_of_work,

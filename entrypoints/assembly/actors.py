@@ -118,6 +118,7 @@ def assemble_actors(
         federation.trusted_issuer_presence,
         federation.refusal_recorder,
         identity.connection_recorder,
+        identity.hooks_beside,
         federation.scim_recorder,
         subscription_expirer(services.subscriptions, rung_by(SUBSCRIPTION_TOPIC), doubt=doubt, spread=spread),
         purger(organizations_domain.PURGE_JOB, PostgresDeletedOrganizations(pool), organizations_domain.purge_job),

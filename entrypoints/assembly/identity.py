@@ -5,6 +5,7 @@ from contextlib import ExitStack, contextmanager
 
 import trio
 
+from actors.hooks_beside import HookBesideAsker
 from actors.recorders import ConnectionExchangeWriter, PresenceWriter
 from adapters.crypto.known_passwords.filters import WatchedFilter
 from adapters.postgres.federation.facts import PostgresFacts
@@ -97,6 +98,7 @@ class Identity(Frozen, kw_only=True):
     joining: JoinByDomain
     admission: Admission
     hook_asking: HookAsking
+    hooks_beside: HookBesideAsker
     installation_way_back: InstallationWayBack
     sign_in: SignIn
     flows: Flows
@@ -190,6 +192,7 @@ def _assembled(settings: Settings, foundation: Foundation, decline: Declining, p
         joining=sign_ins.joining,
         admission=sign_ins.admission,
         hook_asking=sign_ins.hook_asking,
+        hooks_beside=sign_ins.hooks_beside,
         installation_way_back=sign_ins.admission.way_back,
         sign_in=SignIn(
             passwords=sign_ins.password_proofs,

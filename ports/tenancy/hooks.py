@@ -1,14 +1,16 @@
 """The store of hooks, of what they said, and of whom they are asked about."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from datetime import datetime
 from typing import Protocol
+from uuid import UUID
 
 from core.domain.claims import DescribedPerson
 from core.domain.formats import Json
-from core.domain.identifiers import FlowId, HookId, OrganizationId, ServiceId, SessionId, UserId
-from core.domain.identity.guards.hook_verdicts import AskingDoor, HookSaid
-from core.domain.tenancy.hooks import Hook, HookExchange, HookReport
+from core.domain.identifiers import FlowId, HookId, LoginEventId, OrganizationId, ServiceId, SessionId, UserId
+from core.domain.identity.guards.hook_verdicts import AskingDoor, HookSaid, HookVerdict
+from core.domain.tenancy.hooks import Hook, HookExchange, HookPeople, HookReport
 from core.frozen import Frozen
 
 
@@ -34,12 +36,13 @@ class AskedHooks(Frozen):
     """The organization has seen no sign-in of the person from the device."""
     is_owner: bool
     """Of the organization or of the platform: an owner gets in whatever a hook says."""
+    people: HookPeople
 
 
 class HookStore(Protocol):
     """`None` for an organization means the installation. Outside a unit of work, `find`, `report`, `exchanges`, `listed_members`, `sealed`,
-    `to_ask` and `against` may be called, each as one statement and one round trip. The other methods need a unit of work, and those that
-    change a hook one in which the caller holds the organization, or has called `hold_installation`. Only PostgreSQL does it.
+    `to_ask`, `said_of` and `against` may be called, each as one statement and one round trip. The other methods need a unit of work, and
+    those that change a hook one in which the caller holds the organization, or has called `hold_installation`. Only PostgreSQL does it.
     """
 
     async def find(self, organization: OrganizationId | None) -> Hook | None: ...
@@ -88,10 +91,56 @@ class HookStore(Protocol):
         meanwhile, or that was changed since `exchange.at`, counts nowhere.
         """
 
-    async def keep_verdicts(self, session: SessionId, said: Sequence[HookSaid], withdrawn: Sequence[HookSaid] = ()) -> None:
+    async def keep_verdicts(self, session: SessionId, said: Sequence[HookSaid]) -> None:
         """The verdicts about this session, and about those of the same device of the person in the organization, so that a refresh token
-        meets a no. `withdrawn` are hooks that have asked for more meanwhile: their yes no longer stands, and they have said no no.
+        meets a no. A silence is about this session alone. What is older than what is kept changes nothing.
+        """
+
+    async def keep_refusals(self, refused: LoginEventId, said: Sequence[HookSaid]) -> None:
+        """What the hooks said of a sign-in that has no session, beside its row in the log of sign-ins."""
+
+    async def said_of(self, door: AskingDoor, counts_as: UUID) -> Sequence[HookSaid]:
+        """What the hook has said of the person in this organization: in every session of theirs, and in the log of sign-ins of the last
+        twelve hours. It is read where the hook is silent, and nowhere else.
+        """
+
+    async def end_with_silence(
+        self, session: SessionId, opened_by: SessionId, person: UserId, organization: OrganizationId, service: ServiceId | None
+    ) -> None:
+        """A session that only a silence lets in ends twelve hours after it. `opened_by` keeps what the hooks said. Nothing happens where
+        none was silent.
         """
 
     async def ask_in_flow(self, flow: FlowId, most: int) -> bool:
         """Counts a question of this flow. False after `most`."""
+
+
+class WaitingQuestion(Frozen, kw_only=True):
+    """A question on its way, as far as the places for questions look at it."""
+
+    organization: OrganizationId
+    people: HookPeople
+    person: UserId
+    seconds: float
+    """How long it waits for a place."""
+
+
+class HookPlaces(Protocol):
+    """Who may ask now, in the memory of one process. The outbound client's neighbour implements it."""
+
+    async def join(self, thing: Hashable | None, question: WaitingQuestion, ask: Callable[[], Awaitable[HookVerdict]]) -> HookVerdict:
+        """Questions about one thing are one: whoever comes later waits for its answer. `thing`: None for a question of its own. Raises
+        `HooksBusy` at once when too many requests of one person in this organization wait, and what `ask` raises.
+        """
+
+    def place(self, question: WaitingQuestion) -> AbstractAsyncContextManager[None]:
+        """A place for one question. A free place goes to the organization, kind and person with the fewest, in turn. Raises `HooksBusy`
+        where none is free in time.
+        """
+
+
+class HooksBeside(Protocol):
+    """Questions that no sign-in waits for. An actor implements it."""
+
+    def post(self, organization: OrganizationId, ask: Callable[[], Awaitable[None]]) -> None:
+        """Never waits and never fails. What finds no place is not asked."""

@@ -349,7 +349,7 @@ _LET_HOLD: Final[LiteralString] = holding_by_use(
 #
 # A code that another client shows, or without its proof, locks nothing: otherwise a stranger could hold up an account.
 REDEEM_CODE: Final = Function(
-    "redeem_code_11",
+    "redeem_code_13",
     "Redeems an authorization code: for an authenticated service, or for a client that shows a secret.",
     _ARGUMENTS,
     {**_OF_CLIENT_BY_NAME, **{name: kind for name, (kind, _, _) in _PRESENTED.items()}},
@@ -371,6 +371,7 @@ REDEEM_CODE: Final = Function(
         "would_do": "boolean := false",
         "fits": "boolean",
         "apis": "jsonb",
+        "silent_until": "timestamptz",
         "exports": "boolean",
         "has_webhooks": "boolean",
         "has_subscription": "boolean",
@@ -452,10 +453,10 @@ REDEEM_CODE: Final = Function(
     end if;
 
     -- Right before the redemption, so that nothing that a hook says meanwhile is missed. Where no hook counts, it is one look.
-    if would_do and fits and exists (select from hooks where counts_as is not null)
-       and hooks_keep_out(parent.id, code.user_id, its_organization, code.service_id, true) is not null
-    then
-        would_do := false;
+    if would_do and fits and exists (select from hooks where counts_as is not null) then
+        would_do := hooks_keep_out(parent.id, code.user_id, its_organization, code.service_id, true) is null;
+        -- What a silence lets in ends after twelve hours.
+        silent_until := hooks_silent_since(parent.id, code.user_id, its_organization, code.service_id) + interval '12 hours';
     end if;
     if would_do and fits then
         update authorization_codes
@@ -489,8 +490,8 @@ REDEEM_CODE: Final = Function(
     if not client_is_agent and %(root)s <> all (code.scopes) then
         bounds := parent;
     end if;
-    expires_at := least(%(at)s + %(idle)s, %(at)s + %(lifetime)s, bounds.expires_at, bounds.ends_at, acts_until);
-    ends_at := least(%(at)s + %(lifetime)s, bounds.ends_at, acts_until);
+    expires_at := least(%(at)s + %(idle)s, %(at)s + %(lifetime)s, bounds.expires_at, bounds.ends_at, acts_until, silent_until);
+    ends_at := least(%(at)s + %(lifetime)s, bounds.ends_at, acts_until, silent_until);
     insert into sessions (id, user_id, device_id, organization_id, service_id, created_at, last_seen_at, expires_at, ends_at,
                           authenticated_by, parent_id, depth, proved_at, second_factor_at, stated_at, scopes, audiences,
                           expires_day, minutes_idle, most, most_in_service, key_thumbprint, factor_through, factor_stated)

@@ -1,8 +1,9 @@
 """Hooks in PostgreSQL: their settings and reports, whom they are asked about, and what they said of a session."""
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, Final, LiteralString
+from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
@@ -12,10 +13,10 @@ from adapters.postgres.identity.factors.mfa import has_second_factor
 from adapters.postgres.identity.sessions.parts import PROFILE, profile
 from adapters.postgres.statements import OnStatements, first, only
 from core.domain.claims import DescribedPerson
-from core.domain.identifiers import FlowId, HookId, OrganizationId, ServiceId, SessionId, UserId
-from core.domain.identity.guards.hook_verdicts import VERDICT_LIFETIME, AskingDoor, HookSaid
+from core.domain.identifiers import FlowId, HookId, LoginEventId, OrganizationId, ServiceId, SessionId, UserId
+from core.domain.identity.guards.hook_verdicts import VERDICT_LIFETIME, AskingDoor, HookFactor, HookReason, HookSaid, HookWord
 from core.domain.mail import Email
-from core.domain.tenancy.hooks import MOST_EXCHANGES, Hook, HookExchange, HookReport
+from core.domain.tenancy.hooks import KNOWN_AFTER, MOST_EXCHANGES, Hook, HookExchange, HookPeople, HookReport
 from core.frozen import Frozen, names_of
 from ports.tenancy.hooks import AskedHooks, SealedHook
 
@@ -39,6 +40,7 @@ class _Standing(Frozen, kw_only=True):
     role: str
     profile: Mapping[str, Any] | None
     is_owner: bool
+    is_known: bool
     has_second_factor: bool
     has_passkey: bool
     is_new_device: bool
@@ -97,6 +99,7 @@ class HookRows(OnStatements):
             "consents": door.consents,
             "device": None if token is None else token.digest(),
             "before": door.came_after,
+            "known_after": KNOWN_AFTER,
         }
         rows = await self._statements.ask(_to_ask, _TO_ASK, parameters)
         if not rows:
@@ -119,6 +122,7 @@ class HookRows(OnStatements):
             has_passkey=standing.has_passkey,
             is_new_device=standing.is_new_device,
             is_owner=standing.is_owner,
+            people=_people(standing),
         )
 
     async def against(self, session: SessionId, person: UserId, organization: OrganizationId, service: ServiceId | None) -> bool:
@@ -128,29 +132,103 @@ class HookRows(OnStatements):
     async def record(self, exchange: HookExchange) -> None:
         await self._statements.tell(_RECORD, {**EXCHANGE.values(exchange), "most": MOST_EXCHANGES})
 
-    async def keep_verdicts(self, session: SessionId, said: Sequence[HookSaid], withdrawn: Sequence[HookSaid] = ()) -> None:
-        if not said and not withdrawn:
+    async def keep_verdicts(self, session: SessionId, said: Sequence[HookSaid]) -> None:
+        if not said:
             return
         parameters = {
             "session": session,
-            "organization": (*said, *withdrawn)[0].organization,
-            "said": Jsonb(kept_verdicts(said)),
-            "withdrawn": [_key(one) for one in withdrawn],
+            "organization": said[0].organization,
+            "said": Jsonb(kept_verdicts([one for one in said if one.word is not HookWord.SILENCE])),
+            "silences": Jsonb(kept_verdicts([one for one in said if one.word is HookWord.SILENCE])),
             "lifetime": VERDICT_LIFETIME,
         }
         await self._statements.tell(_KEEP, parameters)
+
+    async def keep_refusals(self, refused: LoginEventId, said: Sequence[HookSaid]) -> None:
+        await self._statements.tell(_KEEP_REFUSALS, {"id": refused, "said": Jsonb(kept_verdicts(said))})
+
+    async def said_of(self, door: AskingDoor, counts_as: UUID) -> Sequence[HookSaid]:
+        parameters = {
+            "session": door.session,
+            "person": door.person,
+            "name": f"{counts_as}/{door.organization}",
+            "lifetime": VERDICT_LIFETIME,
+        }
+        rows = await self._statements.ask(_Kept, _SAID_OF, parameters)
+        return [row.said(counts_as, door) for row in rows]
+
+    async def end_with_silence(
+        self, session: SessionId, opened_by: SessionId, person: UserId, organization: OrganizationId, service: ServiceId | None
+    ) -> None:
+        parameters = {
+            "session": session,
+            "opened_by": opened_by,
+            "person": person,
+            "organization": organization,
+            "service": service,
+            "lifetime": VERDICT_LIFETIME,
+        }
+        await self._statements.tell(_END_WITH_SILENCE, parameters)
 
     async def ask_in_flow(self, flow: FlowId, most: int) -> bool:
         return bool(await self._statements.ask(IdRow, _ASK_IN_FLOW, {"flow": flow, "most": most}))
 
 
+def _people(standing: _Standing) -> HookPeople:
+    if standing.role:
+        return HookPeople.MEMBERS
+    return HookPeople.KNOWN if standing.is_known else HookPeople.OTHERS
+
+
+CONSOLE: Final = "console"
+"""Stands in a key where a verdict is about no application. `hooks_said` says it, too."""
+
+
 def kept_verdicts(said: Sequence[HookSaid]) -> dict[str, Any]:
-    """The document of the column `hook_verdicts`."""
-    return {_key(one): {"hook": str(one.hook), "at": one.at.timestamp(), "no": one.is_no} for one in said}
+    """The document of the columns `hook_verdicts`. A no has the name of the hook and the organization for its key, as it closes all of it;
+    a yes or a demand the application, too; and a silence stands beside them. `no` is for a process of the release before.
+    """
+    return {_key(one): _kept(one) for one in said}
+
+
+def _kept(one: HookSaid) -> dict[str, Any]:
+    kept = {"hook": str(one.hook), "at": one.at.timestamp(), "no": one.word is HookWord.NO, "said": one.word.value}
+    if one.reason is not None:
+        kept["reason"] = one.reason.value
+    if one.owes is not None:
+        kept["owes"] = one.owes.value
+    return kept
 
 
 def _key(one: HookSaid) -> str:
-    return f"{one.counts_as}/{one.organization}"
+    organization = f"{one.counts_as}/{one.organization}"
+    if one.word is HookWord.NO:
+        return organization
+    about = f"{organization}/{CONSOLE if one.service is None else one.service}"
+    return f"{about}/silence" if one.word is HookWord.SILENCE else about
+
+
+class _Kept(Frozen, kw_only=True):
+    key: str
+    value: Mapping[str, Any]
+    is_own: bool
+
+    def said(self, counts_as: UUID, door: AskingDoor) -> HookSaid:
+        kept, about = self.value, self.key.split("/")[2:3]
+        # A release before kept one verdict for an organization: its yes was about every application.
+        word = HookWord(kept.get("said", HookWord.NO if kept.get("no") else HookWord.YES))
+        service = door.service if not about else None if about[0] == CONSOLE else ServiceId(UUID(about[0]))
+        return HookSaid(
+            hook=HookId(UUID(kept["hook"])),
+            counts_as=counts_as,
+            organization=door.organization,
+            service=service,
+            at=datetime.fromtimestamp(kept["at"], UTC),
+            word=word,
+            reason=None if "reason" not in kept else HookReason(kept["reason"]),
+            owes=None if "owes" not in kept else HookFactor(kept["owes"]),
+            is_own=self.is_own,
+        )
 
 
 _OF: Final[dict[bool, LiteralString]] = {True: "org_id is null", False: "org_id = %(organization)s"}
@@ -216,6 +294,12 @@ _TO_ASK: Final[LiteralString] = f"""
            coalesce((select role from memberships where org_id = organizations.id and user_id = users.id), '') as role,
            {PROFILE} as profile,
            hooks_let_in_owner(%(person)s, %(organization)s) as is_owner,
+           exists (
+               select from service_users
+                where service_users.user_id = users.id and service_users.org_id = organizations.id
+                  and service_users.own_since < now() - %(known_after)s::interval
+               offset 0
+           ) as is_known,
            {has_second_factor("%(person)s::uuid")} as has_second_factor,
            exists (select from passkeys where passkeys.user_id = %(person)s) as has_passkey,
            not exists (
@@ -260,20 +344,64 @@ _RECORD: Final[LiteralString] = f"""
      and id in (select id from hook_exchanges where hook_id = %(hook)s order by at desc, id desc offset %(most)s - 1)
 """
 
-# A session of the same device in the organization was opened from a sign-in in this browser, perhaps without an end in common.
-# What is older than its life opens nothing more, and a no stands until the hook says something else.
+# A session of the same device in the organization was opened from a sign-in in this browser, perhaps without an end in common. What is
+# older than its life opens nothing more, and a no stands until the hook says something else: so does the yes that has taken it back
+# somewhere. Of two about one thing the later stands, in whatever order the hook has answered.
 _KEEP: Final = """
     update sessions
        set hook_verdicts = nullif((
                select coalesce(jsonb_object_agg(kept.key, kept.value), '{}')
-                 from jsonb_each(coalesce(sessions.hook_verdicts, '{}') - %(withdrawn)s::text[] || %(said)s::jsonb) as kept
+                 from (
+                          select distinct on (every.key) every.key, every.value
+                            from (
+                                     select key, value, false as is_new from jsonb_each(coalesce(sessions.hook_verdicts, '{}'))
+                                      union all
+                                     select key, value, true
+                                       from jsonb_each(
+                                                %(said)s::jsonb || case when sessions.id = asked.id then %(silences)s::jsonb else '{}' end
+                                            )
+                                 ) as every
+                           order by every.key, (every.value ->> 'at')::double precision desc, every.is_new desc
+                      ) as kept
                 where (kept.value ->> 'no')::boolean
                    or to_timestamp((kept.value ->> 'at')::double precision) > now() - %(lifetime)s
+                   or kept.value ->> 'said' = 'yes'
+                  and coalesce(sessions.hook_verdicts, '{}') || %(said)s::jsonb
+                      ? (split_part(kept.key, '/', 1) || '/' || split_part(kept.key, '/', 2))
            ), '{}')
       from sessions as asked
      where asked.id = %(session)s and sessions.user_id = asked.user_id and sessions.revoked_at is null
        and (sessions.id = asked.id
             or sessions.organization_id = %(organization)s and sessions.device_id = asked.device_id and sessions.impersonator_id is null)
+"""
+
+_KEEP_REFUSALS: Final = "update login_events set hook_verdicts = %(said)s where id = %(id)s"
+
+_SAID_OF: Final = """
+    with recursive line as (
+             select id, parent_id from sessions where id = %(session)s
+              union all
+             select above.id, above.parent_id from line join sessions as above on above.id = line.parent_id
+         )
+    select kept.key, kept.value, sessions.id in (select id from line) as is_own
+      from sessions
+     cross join lateral jsonb_each(sessions.hook_verdicts) as kept
+     where sessions.user_id = %(person)s and sessions.hook_verdicts is not null and starts_with(kept.key, %(name)s)
+     union all
+    select kept.key, kept.value, false
+      from login_events
+     cross join lateral jsonb_each(login_events.hook_verdicts) as kept
+     where login_events.user_id = %(person)s and login_events.id >= first_id_of(now() - %(lifetime)s::interval)
+       and login_events.hook_verdicts is not null and starts_with(kept.key, %(name)s)
+"""
+
+_END_WITH_SILENCE: Final = """
+    update sessions
+       set ends_at = least(sessions.ends_at, silence.ends_at),
+           expires_at = least(sessions.expires_at, silence.ends_at),
+           expires_day = (least(sessions.expires_at, silence.ends_at) at time zone 'UTC')::date
+      from (select hooks_silent_since(%(opened_by)s, %(person)s, %(organization)s, %(service)s) + %(lifetime)s as ends_at) as silence
+     where sessions.id = %(session)s and silence.ends_at is not null
 """
 
 _ASK_IN_FLOW: Final = """

@@ -51,6 +51,20 @@ class HookStands(StrEnum):
     COUNTS = "counts"
 
 
+class HookPeople(StrEnum):
+    """How an organization knows the person. Each kind has places and rests of its own, so that whoever comes from outside makes no hook
+    silent, or full, for those who are here.
+    """
+
+    MEMBERS = "members"
+    KNOWN = "known"
+    """People who are no members, and whose own tie to the organization is older than `KNOWN_AFTER`."""
+    OTHERS = "others"
+
+
+KNOWN_AFTER: Final = timedelta(days=1)
+
+
 class HookDraft(Frozen, kw_only=True):
     """What an owner says of a hook."""
 
@@ -257,8 +271,6 @@ INVALID: Final = "invalid_answer"
 REFUSED_STATUS: Final = "status"
 TOO_LONG: Final = "answer_too_long"
 RESTING: Final = "resting"
-CROWDED: Final = "crowded"
-ASKED_ENOUGH: Final = "asked_enough"
 UNREADABLE: Final = "secret_unreadable"
 
 
@@ -273,7 +285,8 @@ def answer_of(status: int, content_type: str, body: bytes) -> HookAnswer:
     if content_type.partition(";")[0].strip().lower() != "application/json":
         raise HookSilent(INVALID)
     try:
-        said = json.loads(body, object_pairs_hook=_each_once, parse_constant=_no_constant)
+        # Of bytes, `json.loads` would guess the encoding. A text with a byte order mark is no JSON (RFC 8259, section 8.1).
+        said = json.loads(body.decode(), object_pairs_hook=_each_once, parse_constant=_no_constant)
     except (ValueError, RecursionError):
         raise HookSilent(INVALID) from None
     if not isinstance(said, dict) or not isinstance(said.get("decision"), str):

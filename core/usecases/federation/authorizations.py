@@ -28,6 +28,7 @@ from core.domain.federation.oauth.authorization_steps import (
     require_open,
     require_redeemable,
     step_after,
+    unasked_in_hiding,
 )
 from core.domain.federation.oauth.authorizations import (
     Answered,
@@ -60,7 +61,7 @@ from core.domain.identifiers import AgentGrantId, ClientId, PushedRequestId
 from core.domain.identity.callers import Caller
 from core.domain.identity.devices import Client
 from core.domain.identity.flows import Flow
-from core.domain.identity.guards.hook_verdicts import AskingDoor
+from core.domain.identity.guards.hook_verdicts import AskingDoor, FlowAskedEnough, HooksBusy
 from core.domain.key_proofs import KeyThumbprint
 from core.domain.record.events import Actor
 from core.domain.secrets import Token
@@ -284,7 +285,7 @@ class Authorizations(Frozen):
             scopes, consents = request.granted_scopes, allowed.consent is not None
             hidden = AuthorizationPrompt.NONE in request.prompts
             door = door_of(application, signed_in, told_by(scopes), scopes, flow=flow, sender=sender, consents=consents, is_hidden=hidden)
-            step = await self._after_hooks(step, door, request, signed_in, progress)
+            step = await self._after_hooks(step, door, request, signed_in, progress, flow=flow)
             if step is not AuthorizationStep.DONE:
                 await self.answers.keep(application, allowed)
                 agreed = progress.consented
@@ -306,12 +307,27 @@ class Authorizations(Frozen):
             return FinishedAuthorization(self.answers.refused(request.recipient, refusal), application)
 
     async def _after_hooks(
-        self, step: AuthorizationStep, door: AskingDoor, request: AuthorizationRequest, signed_in: SignedInPerson, progress: Progress
+        self,
+        step: AuthorizationStep,
+        door: AskingDoor,
+        request: AuthorizationRequest,
+        signed_in: SignedInPerson,
+        progress: Progress,
+        *,
+        flow: Flow | None,
     ) -> AuthorizationStep:
-        """Hooks come last of all: they hear of nobody who has still something to do."""
+        """Hooks come last of all: they hear of nobody who has still something to do. A flow that has asked enough ends."""
         if step is not AuthorizationStep.DONE or not signed_in.has_hooks:
             return step
-        return step_after(await self.hooks.ask(door), request, signed_in, progress)
+        try:
+            heard = await self.hooks.ask(door)
+        except (HooksBusy, FlowAskedEnough) as refusal:
+            if door.is_hidden:
+                raise unasked_in_hiding(refusal) from None
+            if flow is not None and isinstance(refusal, FlowAskedEnough):
+                await self.answers.complete(flow, refused=True)
+            raise
+        return step_after(heard, request, signed_in, progress)
 
     def _allowance(
         self,

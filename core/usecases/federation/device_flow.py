@@ -338,6 +338,9 @@ class DeviceFlow(Frozen):
             # The session has no parent: signing out in the browser leaves the device signed in.
             landing = WithTokens(self.sessions, client.registered.application(approval.scopes), key=key)
             admitted = await self.admission.let_in(uow, arrived, landing)
+            if confirmed.has_hooks and approval.session is not None and context.organization is not None:
+                opened = admitted.kept.session.id
+                await uow.hooks.end_with_silence(opened, approval.session, user, context.organization, context.service)
             if approval.granted:
                 await uow.sessions.grant(admitted.kept.session.id, approval.granted)
             await uow.commit()

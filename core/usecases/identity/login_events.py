@@ -6,6 +6,7 @@ from core.domain.identifiers import LoginEventId, UserId
 from core.domain.identity.accounts import Account
 from core.domain.identity.devices import Client, Remembered
 from core.domain.identity.guards.guesses import FailedGuess
+from core.domain.identity.guards.hook_verdicts import HookSaid
 from core.domain.identity.login_events import LoginEvent, LoginFailure, OwnLogin, login_event, login_tried
 from core.domain.identity.risk import Approach, Knowledge, Sighting
 from core.domain.identity.risk_policies.policies import Decided
@@ -127,17 +128,26 @@ class LoginEvents(Frozen):
         self.metrics.login_failed(failure.value)
 
     async def log_refused_visit(
-        self, failure: LoginFailure, user: UserId, provider: str, client: Client | None, application: Context
+        self,
+        failure: LoginFailure,
+        user: UserId,
+        provider: str,
+        client: Client | None,
+        application: Context,
+        *,
+        refusals: Sequence[HookSaid] = (),
     ) -> None:
         """Logs that the application, or a hook, did not admit somebody who has signed in. The log of its organization gets the visits of
         the people whose failures it may know of; the person's own log gets each. No `client`: what goes on from a session has neither
-        address nor device there.
+        address nor device there. `refusals`: what hooks said of it, where no session keeps that. Nobody reads it in the log.
         """
         actor, now = Actor(user) if client is None else client.actor(user), self.system.clock.now()
         async with self.unit_of_work() as uow:
             told = audience(application, may_know_of_failures=await uow.sign_ins.is_known_to(user, application))
             id_ = LoginEventId(self.system.ids.new())
             await uow.login_events.add(login_event(id_, actor, now, user=user, provider=provider, context=told, failure=failure))
+            if refusals:
+                await uow.hooks.keep_refusals(id_, refusals)
             await uow.commit()
 
     async def warn_owner(

@@ -1,12 +1,14 @@
 """Asking hooks before a sign-in. No connection, lock or transaction is held meanwhile, and no outage of theirs reaches anybody else: a hook
 that fails rests, and the calls at once are bounded, for each organization and for the process.
+
+A silence is what a hook does. That nobody could be asked (no place, too many requests of one person, a flow that has asked enough) is none,
+and lets nobody in: it would be the choice of the person who is asked about.
 """
 
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Final
+from functools import partial
+from typing import Final, TypeVar
 from uuid import UUID
 
 import structlog
@@ -15,14 +17,24 @@ from core.domain.claims import NO_FACTS, DescribedPerson
 from core.domain.formats import Json
 from core.domain.identifiers import HookId, OrganizationId, UserId
 from core.domain.identity.callers import Caller
-from core.domain.identity.guards.hook_verdicts import NO_HOOKS, AskingDoor, HookFactor, HookSaid, HookVerdict, stricter
-from core.domain.identity.login_events import refused_by_hook
+from core.domain.identity.guards.hook_verdicts import (
+    NO_HOOKS,
+    AskingDoor,
+    FlowAskedEnough,
+    HookFactor,
+    HookReason,
+    HookSaid,
+    HooksBusy,
+    HookVerdict,
+    HookWord,
+    refusal_under_silence,
+    stricter,
+)
+from core.domain.identity.login_events import LoginFailure, refused_by_hook
 from core.domain.identity.sessions import Context
 from core.domain.identity.sign_in import SESSION_PROVIDER
 from core.domain.secrets import Secret
 from core.domain.tenancy.hooks import (
-    ASKED_ENOUGH,
-    CROWDED,
     LONGEST_ANSWER,
     MOST_ASKED_IN_FLOW,
     RESTING,
@@ -30,6 +42,7 @@ from core.domain.tenancy.hooks import (
     Hook,
     HookAnswer,
     HookExchange,
+    HookPeople,
     HookQuestion,
     HookSilence,
     HookSilent,
@@ -48,73 +61,93 @@ from ports.identity.accounts import FactLookup
 from ports.metrics import Metrics
 from ports.outbound import Outbound, OutboundFailed, OutboundRequest
 from ports.system import Clock, System
-from ports.tenancy.hooks import AskedHooks, HookStore, SealedHook
+from ports.tenancy.hooks import AskedHooks, HookPlaces, HooksBeside, HookStore, SealedHook, WaitingQuestion
 from ports.unit_of_work import UnitOfWorkFactory
 
 log = structlog.get_logger()
 
-# So many failures in a row, and the hook rests; one question in this time tries it again.
+# So many failures in a row, about so many people, and the hook rests; one question in this time tries it again.
 FAILURES: Final = 5
+FAILED_ABOUT: Final = 3
 REST: Final = timedelta(minutes=1)
-MOST_OF_ORGANIZATION: Final = 20
-MOST_OF_PROCESS: Final = 200
-# The hooks whose failures a process remembers. Whoever is forgotten is asked again.
+# So many failures about one person in this time, and nobody is asked about them for as long.
+FAILURES_OF_PERSON: Final = 5
+PAUSE_OF_PERSON: Final = timedelta(minutes=1)
+# Whoever waits longer than a hook may take gets the place of a question that it does not answer.
+_LONGER: Final = 1.0
+# The rests and the people that a process remembers. Whoever is forgotten is asked again.
 _MOST_KNOWN: Final = 10_000
 _PLACEHOLDER: Final = "made data"
 
+_Name = tuple[HookId, datetime, UUID | None]
+_Kind = tuple[_Name, OrganizationId, HookPeople]
+_Person = tuple[_Name, OrganizationId, UserId]
+_Of = TypeVar("_Of")
+_Remembered = TypeVar("_Remembered")
+
+
+class _Failing(Frozen):
+    times: int
+    about: frozenset[UserId]
+    tried_at: datetime
+
 
 class HookBreakers:
-    """Which hooks rest, in the memory of one process. The name of a hook is its settings of now, so that a change begins anew."""
+    """Which hooks rest, and about whom nobody is asked, in the memory of one process. The name of a hook is its settings of now, so that a
+    change begins anew. A rest is of one organization and one kind of people: what strangers do to a hook keeps no member out, or lets them
+    in. One person alone makes none.
+    """
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._failures: dict[tuple[HookId, datetime], tuple[int, datetime]] = {}
+        self._failing: dict[_Kind, _Failing] = {}
+        self._of_person: dict[_Person, tuple[datetime, ...]] = {}
 
-    def admit(self, hook: Hook) -> None:
-        """Raises `HookSilent` while the hook rests. After the rest one question goes through, and its own rest begins."""
-        failures, tried_at = self._failures.get(_name(hook), (0, self._clock.now()))
-        now = self._clock.now()
-        if failures < FAILURES:
+    def require_patience(self, hook: Hook, organization: OrganizationId, person: UserId) -> None:
+        """Raises `HooksBusy` after too many failures about the person."""
+        failed = self._of_person.get((_name(hook), organization, person), ())
+        if len(failed) < FAILURES_OF_PERSON:
             return
-        if now - tried_at < REST:
+        left = failed[-1] + PAUSE_OF_PERSON - self._clock.now()
+        if left > timedelta(0):
+            raise HooksBusy(retry_after=left.total_seconds(), detail="a hook has failed too often about one person")
+
+    def admit(self, hook: Hook, organization: OrganizationId, people: HookPeople) -> None:
+        """Raises `HookSilent` while the hook rests. After the rest one question goes through, and its own rest begins."""
+        key, now = (_name(hook), organization, people), self._clock.now()
+        failing = self._failing.get(key)
+        if failing is None or failing.times < FAILURES or len(failing.about) < FAILED_ABOUT:
+            return
+        if now - failing.tried_at < REST:
             raise HookSilent(RESTING)
-        self._failures[_name(hook)] = (failures, now)
+        self._failing[key] = replace(failing, tried_at=now)
 
-    def answered(self, hook: Hook) -> None:
-        self._failures.pop(_name(hook), None)
+    def answered(self, hook: Hook, organization: OrganizationId, people: HookPeople) -> None:
+        self._failing.pop((_name(hook), organization, people), None)
 
-    def failed(self, hook: Hook) -> None:
-        failures, _ = self._failures.pop(_name(hook), (0, None))
-        while len(self._failures) >= _MOST_KNOWN:
-            del self._failures[next(iter(self._failures))]
-        self._failures[_name(hook)] = (failures + 1, self._clock.now())
+    def failed(self, hook: Hook, organization: OrganizationId, people: HookPeople, person: UserId) -> None:
+        key, now = (_name(hook), organization, people), self._clock.now()
+        before = self._failing.pop(key, _Failing(0, frozenset(), now))
+        _make_room(self._failing)
+        # More people than count say nothing more.
+        about = before.about if len(before.about) >= FAILED_ABOUT else before.about | {person}
+        self._failing[key] = _Failing(before.times + 1, about, now)
+
+    def failed_about(self, hook: Hook, organization: OrganizationId, person: UserId) -> None:
+        """Counts for the person alone. Questions of a hook that decides nothing do not count."""
+        of, now = (_name(hook), organization, person), self._clock.now()
+        lately = [one for one in self._of_person.pop(of, ()) if one > now - PAUSE_OF_PERSON]
+        _make_room(self._of_person)
+        self._of_person[of] = (*lately, now)[-FAILURES_OF_PERSON:]
 
 
-def _name(hook: Hook) -> tuple[HookId, datetime]:
-    return hook.id, hook.since
+def _make_room(known: dict[_Of, _Remembered]) -> None:
+    while len(known) >= _MOST_KNOWN:
+        del known[next(iter(known))]
 
 
-class HookCrowd:
-    """How many questions are on their way, in the memory of one process."""
-
-    def __init__(self) -> None:
-        self._of_organization: Counter[OrganizationId | None] = Counter()
-        self._all = 0
-
-    @contextmanager
-    def one_more(self, organization: OrganizationId | None) -> Iterator[None]:
-        """Raises `HookSilent` when there is no room."""
-        if self._all >= MOST_OF_PROCESS or self._of_organization[organization] >= MOST_OF_ORGANIZATION:
-            raise HookSilent(CROWDED)
-        self._all += 1
-        self._of_organization[organization] += 1
-        try:
-            yield
-        finally:
-            self._all -= 1
-            self._of_organization[organization] -= 1
-            if not self._of_organization[organization]:
-                del self._of_organization[organization]
+def _name(hook: Hook) -> _Name:
+    return hook.id, hook.since, hook.counts_as
 
 
 class _Heard(Frozen, kw_only=True):
@@ -136,33 +169,65 @@ class HookAsking(Frozen):
     login_events: LoginEvents
     facts: FactLookup
     breakers: HookBreakers
-    crowd: HookCrowd
+    places: HookPlaces
+    beside: HooksBeside
     metrics: Metrics
     system: System
     issuer: str
 
     async def ask(self, door: AskingDoor) -> HookVerdict:
-        """What the hooks at this door say. The installation's comes first, and its no asks nobody else. Nothing that a hook does raises."""
+        """What the hooks at this door say. The installation's comes first, and its no asks nobody else. Nothing that a hook does raises.
+        Hooks in shadow are asked beside, and nobody waits for them. Raises `HooksBusy`, and `FlowAskedEnough` when the flow has asked as
+        often as it may: whoever asks ends it.
+        """
         asked_at = self.system.clock.now()
         to_ask = await self.lookup.to_ask(door)
         if to_ask is None:
             return NO_HOOKS
-        question = await self._question(door, to_ask)
-        may_ask = await self._counted(door)
-        verdict, exchanges = NO_HOOKS, []
-        for sealed in to_ask.hooks:
-            heard = await self._heard(sealed, question, asked_at, silent=None if may_ask else ASKED_ENOUGH)
-            exchanges.append(heard.exchange)
-            if sealed.hook.counts_as is not None:
-                verdict = stricter(verdict, _verdict(sealed.hook, sealed.hook.counts_as, heard, door, to_ask))
-            if verdict.no is not None:
-                break
+        beside = [one for one in to_ask.hooks if one.hook.counts_as is None]
+        if beside:
+            self.beside.post(door.organization, partial(self._ask_beside, beside, door, to_ask, asked_at))
+        counting = [one for one in to_ask.hooks if one.hook.counts_as is not None]
+        if not counting:
+            return NO_HOOKS
+        waiting = WaitingQuestion(
+            organization=door.organization,
+            people=to_ask.people,
+            person=door.person,
+            seconds=sum(one.hook.seconds for one in counting) + _LONGER,
+        )
+        try:
+            for sealed in counting:
+                self.breakers.require_patience(sealed.hook, door.organization, door.person)
+            return await self.places.join(_thing(door), waiting, partial(self._asked, counting, door, to_ask, asked_at, waiting))
+        except (HooksBusy, FlowAskedEnough) as refusal:
+            self.metrics.hook_not_asked("flow_over" if isinstance(refusal, FlowAskedEnough) else "busy")
+            log.warning("hook_not_asked", organization=str(door.organization), people=to_ask.people.value, why=refusal.detail)
+            raise
+
+    async def _asked(
+        self, counting: Sequence[SealedHook], door: AskingDoor, to_ask: AskedHooks, asked_at: datetime, waiting: WaitingQuestion
+    ) -> HookVerdict:
+        verdict, exchanges = NO_HOOKS, list[HookExchange]()
+        async with self.places.place(waiting):
+            await self._count(door)
+            question = await self._question(door, to_ask)
+            for sealed in counting:
+                heard = await self._heard(sealed, question, asked_at, people=to_ask.people)
+                exchanges.append(heard.exchange)
+                verdict = stricter(verdict, await self._verdict(sealed.hook, heard, door, to_ask))
+                if verdict.no is not None:
+                    break
         await self._record(exchanges, door, verdict)
         await self._log_refused(door, to_ask, verdict)
         return verdict
 
+    async def _ask_beside(self, hooks: Sequence[SealedHook], door: AskingDoor, to_ask: AskedHooks, asked_at: datetime) -> None:
+        question = await self._question(door, to_ask)
+        await self._record([(await self._heard(one, question, asked_at, people=to_ask.people)).exchange for one in hooks])
+
     async def try_out(self, sealed: SealedHook) -> HookExchange:
-        """Asks with made data, for its owner to see. It counts nowhere."""
+        """Asks with made data, for its owner to see. It counts nowhere. Raises `HooksBusy`."""
         organization = sealed.hook.organization or OrganizationId(UUID(int=0))
         door = AskingDoor(
             person=UserId(UUID(int=0)),
@@ -180,7 +245,9 @@ class HookAsking(Frozen):
             country="DE",
             new_device=True,
         )
-        heard = await self._heard(sealed, question, self.system.clock.now(), is_test=True)
+        nobody = WaitingQuestion(organization=organization, people=HookPeople.MEMBERS, person=door.person, seconds=_LONGER)
+        async with self.places.place(nobody):
+            heard = await self._heard(sealed, question, self.system.clock.now(), people=None)
         await self._record([heard.exchange])
         return heard.exchange
 
@@ -209,36 +276,37 @@ class HookAsking(Frozen):
         facts = NO_FACTS if door.service is None else await self.facts.find(door.service, door.person)
         return door.tells(replace(person, facts=facts), self.issuer)
 
-    async def _counted(self, door: AskingDoor) -> bool:
-        """Whether the flow may ask once more."""
+    async def _count(self, door: AskingDoor) -> None:
+        """Raises `FlowAskedEnough` where the flow may not ask once more."""
         if door.flow is None:
-            return True
+            return
         async with self.unit_of_work() as uow:
             may_ask = await uow.hooks.ask_in_flow(door.flow, MOST_ASKED_IN_FLOW)
             await uow.commit()
-        return may_ask
+        if not may_ask:
+            raise FlowAskedEnough
 
-    async def _heard(
-        self, sealed: SealedHook, question: HookQuestion, at: datetime, *, silent: str | None = None, is_test: bool = False
-    ) -> _Heard:
+    async def _heard(self, sealed: SealedHook, question: HookQuestion, at: datetime, *, people: HookPeople | None) -> _Heard:
+        """Without `people` it is a test, about nobody."""
         hook, began, asked = sealed.hook, self.system.clock.now(), self.system.ids.new()
+        organization, person = question.door.organization, question.door.person
         body = question.body(hook, asked, at)
         answer, why, answered = None, "", b""
         try:
-            _require_asked(silent)
-            with self.crowd.one_more(question.door.organization):
-                if not is_test:
-                    self.breakers.admit(hook)
-                answered, answer = await self._called(sealed, asked, body)
-            if not is_test:
-                self.breakers.answered(hook)
+            if people is not None:
+                self.breakers.admit(hook, organization, people)
+            answered, answer = await self._called(sealed, asked, body)
+            if people is not None:
+                self.breakers.answered(hook, organization, people)
         except HookSilent as silence:
             why = silence.why
-            if not is_test and why not in {RESTING, CROWDED, ASKED_ENOUGH}:
-                self.breakers.failed(hook)
+            if people is not None and why != RESTING:
+                self.breakers.failed(hook, organization, people, person)
+                if hook.counts_as is not None:
+                    self.breakers.failed_about(hook, organization, person)
         seconds = (self.system.clock.now() - began).total_seconds()
         outcome = "silent" if answer is None else answer.word
-        if not is_test:
+        if people is not None:
             self.metrics.hook_asked(outcome, seconds)
             if answer is None:
                 log.warning("hook_silent", hook=str(hook.id), organization=str(hook.organization), why=why)
@@ -250,8 +318,8 @@ class HookAsking(Frozen):
             milliseconds=int(seconds * 1000),
             outcome=outcome,
             why=reason,
-            counted=hook.counts_as is not None and not is_test,
-            is_test=is_test,
+            counted=hook.counts_as is not None and people is not None,
+            is_test=people is None,
             sent=masked(body),
             answered=masked(answered) if answered else "",
         )
@@ -274,54 +342,88 @@ class HookAsking(Frozen):
             raise HookSilent(failed.failure.value) from None
         return received.body, answer_of(received.status, received.headers.get("content-type", ""), received.body)
 
+    async def _verdict(self, hook: Hook, heard: _Heard, door: AskingDoor, to_ask: AskedHooks) -> HookVerdict:
+        """What is kept of an answer, and what the door does now. An owner gets in, but gives a factor that the owner has."""
+        answer, is_no, said = heard.answer, False, _said(hook, heard, door)
+        if answer is None:
+            return await self._under_silence(hook, replace(said, word=HookWord.SILENCE), door, to_ask)
+        if answer.owes is not None and not answer.owes.is_shown(door.authenticated_by):
+            can_show = _can_show(answer.owes, to_ask)
+            if can_show or not to_ask.is_owner:
+                owed = replace(said, word=HookWord.OWED, owes=answer.owes)
+                return HookVerdict(said=(owed,), owes=answer.owes, can_show=can_show)
+            # Nobody else gets in with what an owner lacks, should the person not be one any more.
+            is_no = True
+        if is_no or answer.no is not None:
+            said = replace(said, word=HookWord.NO, reason=answer.no)
+        return HookVerdict(said=(said,), no=None if to_ask.is_owner else answer.no)
+
+    async def _under_silence(self, hook: Hook, silence: HookSaid, door: AskingDoor, to_ask: AskedHooks) -> HookVerdict:
+        """Whoever the hook has refused, in this browser or in another one, does not come in because it is silent now. An owner does, but
+        still gives a factor that the hook has asked for and that the owner has.
+        """
+        if hook.silence is HookSilence.REFUSE and not to_ask.is_owner:
+            return HookVerdict(is_silent=True)
+        goes_on = HookVerdict(said=(silence,))
+        kept = await self.lookup.said_of(door, silence.counts_as)
+        if to_ask.is_owner:
+            # A no keeps no owner out, so it hides no demand either.
+            kept = [one for one in kept if one.word is not HookWord.NO]
+        refusal = refusal_under_silence(kept, door, silence.at)
+        if refusal is None:
+            return goes_on
+        if refusal.word is HookWord.OWED and refusal.owes is not None:
+            can_show = _can_show(refusal.owes, to_ask)
+            return HookVerdict(owes=refusal.owes, can_show=can_show) if can_show or not to_ask.is_owner else goes_on
+        return HookVerdict(no=refusal.reason or HookReason.ADMINISTRATOR)
+
     async def _record(self, exchanges: Sequence[HookExchange], door: AskingDoor | None = None, verdict: HookVerdict = NO_HOOKS) -> None:
         async with self.unit_of_work() as uow:
             if door is not None and door.session is not None:
-                await uow.hooks.keep_verdicts(door.session, verdict.said, verdict.withdrawn)
+                await uow.hooks.keep_verdicts(door.session, verdict.said)
             for exchange in exchanges:
                 await uow.hooks.record(exchange)
             await uow.commit()
 
     async def _log_refused(self, door: AskingDoor, to_ask: AskedHooks, verdict: HookVerdict) -> None:
-        """In the log of sign-ins, for whoever reads of this person there. Which hook it was, the log does not say."""
+        """In the log of sign-ins, for whoever reads of this person there. Which hook it was, the log does not say to them."""
         failure = refused_by_hook(verdict)
+        if failure is None and verdict.owes is not None and door.session is None:
+            # No session keeps the demand, and the sign-in may never come back with the factor.
+            failure = LoginFailure.HOOK_WANTS_FACTOR
         if failure is None or door.is_hidden:
             return
         service_slug = "" if to_ask.application is None else str(to_ask.application["slug"])
         # A client that nobody has placed yet has no service that a row may name.
         service = None if door.unplaced is not None else door.service
         place = Context(door.organization, to_ask.organization_slug, service, service_slug)
-        await self.login_events.log_refused_visit(failure, door.person, door.way, door.came, place)
+        refusals = [one for one in verdict.said if one.word in {HookWord.NO, HookWord.OWED}] if door.session is None else []
+        await self.login_events.log_refused_visit(failure, door.person, door.way, door.came, place, refusals=refusals)
 
 
-def _require_asked(silent: str | None) -> None:
-    """Raises `HookSilent` for a question that is not put."""
-    if silent is not None:
-        raise HookSilent(silent)
-
-
-def _verdict(hook: Hook, counts_as: UUID, heard: _Heard, door: AskingDoor, to_ask: AskedHooks) -> HookVerdict:
-    """What the session keeps of an answer, and what the door does now. An owner gets in, but gives a factor that the owner has."""
-    answer, is_no = heard.answer, False
-    if answer is None:
-        if hook.silence is HookSilence.REFUSE and not to_ask.is_owner:
-            return HookVerdict(is_silent=True)
-        answer = HookAnswer()
-    if answer.owes is not None and not answer.owes.is_shown(door.authenticated_by):
-        can_show = to_ask.has_passkey if answer.owes is HookFactor.PASSKEY else to_ask.has_second_factor
-        if can_show or not to_ask.is_owner:
-            withdrawn = HookSaid(hook=hook.id, counts_as=counts_as, organization=door.organization, at=heard.exchange.at)
-            return HookVerdict(withdrawn=(withdrawn,), owes=answer.owes, can_show=can_show)
-        # Nobody else gets in with what an owner lacks, should the person not be one any more.
-        is_no = True
-    said = HookSaid(
+def _said(hook: Hook, heard: _Heard, door: AskingDoor) -> HookSaid:
+    assert hook.counts_as is not None  # noqa: S101 - for the type checker: a hook in shadow is asked beside
+    return HookSaid(
         hook=hook.id,
-        counts_as=counts_as,
+        counts_as=hook.counts_as,
         organization=door.organization,
+        service=door.service,
         at=heard.exchange.at,
-        is_no=is_no or answer.no is not None,
+        word=HookWord.YES,
     )
-    return HookVerdict(said=(said,), no=None if to_ask.is_owner else answer.no)
+
+
+def _can_show(factor: HookFactor, to_ask: AskedHooks) -> bool:
+    return to_ask.has_passkey if factor is HookFactor.PASSKEY else to_ask.has_second_factor
+
+
+def _thing(door: AskingDoor) -> tuple[object, ...] | None:
+    """Questions of one session about one thing are one, where the hook hears the same. None where no session asks."""
+    if door.session is None:
+        return None
+    address = None if door.came is None else door.came.address
+    heard = door.scopes, door.way, door.authenticated_by, address, door.consents, door.is_hidden
+    return door.session, door.organization, door.service, door.unplaced is None, *heard
 
 
 def door_of_member(caller: Caller, organization: OrganizationId) -> AskingDoor:

@@ -222,7 +222,7 @@ class Members(Frozen):
     async def select(self, caller: Caller, slug: str, actor: Actor) -> Selected:
         """Open a new session for the caller in this organization. Raises `NotFound`, `Forbidden` when the caller is not a member,
         `OrganizationNotActive`, `ReauthenticationRequired` and `SecondFactorRequired` by the organization's sign-in rules, `TermsRequired`,
-        `RefusedByHook`, and `Unauthorized` when the session has ended since the request came in.
+        `RefusedByHook`, `HooksBusy`, and `Unauthorized` when the session has ended since the request came in.
         """
         try:
             return await self._select(caller, slug, actor)
@@ -262,6 +262,8 @@ class Members(Frozen):
                 parent=opener.session,
                 proved=opener.session.proved,
             )
+            if entry.has_hooks and asked:
+                await uow.hooks.end_with_silence(opened.session.id, caller.session, caller.user, entry.organization, None)
             await uow.record(session_opened(entry.membership, opened.session.id, actor))
             await uow.commit()
         return Selected(opener.account, entry.membership, await self.sessions.tokens(opened))

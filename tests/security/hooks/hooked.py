@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID, uuid4
 
-from core.domain.identifiers import HookId, OrganizationId, SessionId
+import trio
+
+from core.domain.identifiers import HookId, OrganizationId, ServiceId, SessionId
 from core.domain.identity.guards.hook_verdicts import HookSaid
 from core.domain.tenancy.hooks import Hook, HookExchange, HookSilence, hook_context
 from core.domain.tenancy.webhooks import SECRET_BYTES, secret_of
@@ -56,15 +58,21 @@ class Hooked:
             await uow.hooks.save(self.hook)
             await uow.commit()
 
-    async def let_in(self, session: UUID) -> None:
-        """As if it had been asked about this session, and had said yes."""
+    async def let_in(self, session: UUID, service: UUID | None = None) -> None:
+        """As if it had been asked about this session there, in the console or in an application, and had said yes."""
         hook, now = self.hook, self.postern.foundation.clock.now()
         assert hook.counts_as is not None
         assert hook.organization is not None
-        said = HookSaid(hook=hook.id, counts_as=hook.counts_as, organization=hook.organization, at=now)
+        there = None if service is None else ServiceId(service)
+        said = HookSaid(hook=hook.id, counts_as=hook.counts_as, organization=hook.organization, service=there, at=now)
         async with self.postern.foundation.unit_of_work() as uow:
             await uow.hooks.keep_verdicts(SessionId(session), (said,))
             await uow.commit()
+
+    async def until_asked(self, times: int) -> None:
+        """A hook in shadow is asked beside the sign-in."""
+        while len(await self.exchanges()) < times:
+            await trio.sleep(0.01)
 
     async def exchanges(self) -> list[HookExchange]:
         return list(await self.postern.foundation.stores.hooks.exchanges(self.hook.id))
@@ -81,7 +89,8 @@ class Hooks:
     async def of(
         self, tenant: Tenant | None, said: Any = GO_ON, *, counts: bool = True, silence: str = "refuse", seconds: int = 1, port: int = 0
     ) -> AsyncIterator[Hooked]:
-        async with receiving(saying(said) if isinstance(said, dict) else said) as receiver:
+        async with receiving(saying(said) if isinstance(said, dict) else said) as receiver, trio.open_nursery() as nursery:
+            await nursery.start(self.postern.identity.hooks_beside.run)
             now = self.postern.foundation.clock.now()
             hook = Hook(
                 id=HookId(uuid4()),
@@ -101,3 +110,4 @@ class Hooks:
                 assert await uow.hooks.add(hook, sealed)
                 await uow.commit()
             yield Hooked(self.postern, receiver, hook)
+            nursery.cancel_scope.cancel()

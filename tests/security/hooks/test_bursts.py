@@ -8,10 +8,11 @@ sign-ins do to a machine. Bursts come in pairs, and what slows one pair alone is
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from statistics import quantiles
-from typing import Final
+from typing import Final, cast
 
 import trio
 
+from adapters.outbound.hook_places import FairHookPlaces
 from tests.http.federation.arriving import CALLBACK, Arriving
 from tests.http.people import Person
 from tests.http.signing_in import PASSWORD, Browser
@@ -65,7 +66,7 @@ async def test_fifty_bad_hooks_and_two_hundred_sign_ins_slow_nobody_else(arrivin
     crowd = [(tenant.slug, member(arriving, tenant)) for tenant in tenants for _ in range(EACH)]
     silences = ["go_on" if number % 2 else "refuse" for number in range(ORGANIZATIONS)]
     bad = [answer for answer, _ in BAD_DAYS.values()]
-    under_way = arriving.postern.identity.hook_asking.crowd
+    under_way = cast("FairHookPlaces", arriving.postern.identity.hook_asking.places)
     ratios: list[float] = []
     async with AsyncExitStack() as stack:
         hooked: list[Hooked] = [

@@ -136,6 +136,7 @@ async def test_a_hook_in_shadow_closes_nothing_and_is_recorded(arriving: Arrivin
     async with hooks.of(arriving.acme, no(), counts=False) as hooked:
         assert (await arriving.request("POST", "/api/organizations/acme/select", by=grace)).status == 200
         assert (await arriving.request("GET", "/api/organizations/acme", by=grace)).status == 200
+        await hooked.until_asked(1)
         (exchange,) = await hooked.exchanges()
         assert (exchange.outcome, exchange.why, exchange.counted) == ("no", "place", False)
         assert grace.email not in exchange.sent
@@ -247,7 +248,7 @@ async def test_another_organization_hears_nothing_and_closes_nothing(arriving: A
 
 async def test_a_flow_asks_three_times_at_most(arriving: Arriving, hooks: Hooks) -> None:
     grace = member(arriving)
-    async with hooks.of(arriving.acme) as hooked:
+    async with hooks.of(arriving.acme, silence="go_on") as hooked:
         flows = arriving.postern.foundation.unit_of_work
         tab = await arriving.signed_in(grace).tab().open(arriving.asking())
         (flow,) = arriving.people.rows("select id from flows")
@@ -255,7 +256,10 @@ async def test_a_flow_asks_three_times_at_most(arriving: Arriving, hooks: Hooks)
             async with flows() as uow:
                 assert await uow.hooks.ask_in_flow(flow["id"], 3) is expected
                 await uow.commit()
-        # The person allows the application only now: the question is silence, which refuses.
+        # The person allows the application only now. The flow is over, whatever the hook's owner has chosen for a silence.
         await tab.send(answer="allow")
+        assert "Start again from the application" in tab.page.text
         assert arriving.codes() == []
         assert hooked.heard == []
+        (flow,) = arriving.people.rows("select completed_at from flows")
+        assert flow["completed_at"] is not None

@@ -93,15 +93,18 @@ async def test_a_no_in_the_browser_closes_the_refresh_of_what_went_on_from_it(
     scene = Relying(postern, people, unlimited(postern), log)
     scene.tenants.join(scene.ada, scene.acme)
     async with hooks.of(scene.acme) as hooked:
-        assert (await scene.request("POST", "/api/organizations/acme/select", by=scene.ada)).status == 200
+        await hooked.let_in(scene.ada.session, scene.shop.service.id)
         tokens = await scene.signed_in(scene.shop)
         refreshed = scene.kept((await scene.refresh(scene.shop, tokens["refresh_token"])).ok())
         hooked.say(no("account"))
         assert (await scene.request("POST", "/api/organizations/acme/select", by=scene.ada)).status == 403
         assert (await scene.refresh(scene.shop, refreshed["refresh_token"])).status in {400, 403}
-        # The no stands until the hook says something else, and the refresh token is as good as before then.
+        # A yes elsewhere takes nothing back here.
         hooked.say(GO_ON)
         assert (await scene.request("POST", "/api/organizations/acme/select", by=scene.ada)).status == 200
+        assert (await scene.refresh(scene.shop, refreshed["refresh_token"])).status in {400, 403}
+        # The no stands until the hook says something else of this application, and the refresh token is as good as before then.
+        await hooked.let_in(scene.ada.session, scene.shop.service.id)
         scene.kept((await scene.refresh(scene.shop, refreshed["refresh_token"])).ok())
 
 
@@ -110,7 +113,7 @@ async def test_a_no_ends_what_introspection_and_userinfo_say(postern: Postern, p
     scene = Relying(postern, people, unlimited(postern), log)
     scene.tenants.join(scene.ada, scene.acme)
     async with hooks.of(scene.acme) as hooked:
-        assert (await scene.request("POST", "/api/organizations/acme/select", by=scene.ada)).status == 200
+        await hooked.let_in(scene.ada.session, scene.shop.service.id)
         tokens = await scene.signed_in(scene.shop)
         access, refresh = tokens["access_token"], tokens["refresh_token"]
 
@@ -127,7 +130,7 @@ async def test_a_no_ends_what_introspection_and_userinfo_say(postern: Postern, p
         hooked.say(no("account"))
         assert (await scene.request("POST", "/api/organizations/acme/select", by=scene.ada)).status == 403
         assert await seen() == (False, False, 401)
-        assert len(hooked.heard) == 2
+        assert len(hooked.heard) == 1
 
 
 async def test_a_code_needs_a_yes_at_its_redemption(postern: Postern, people: People, log: CapturedLog, hooks: Hooks) -> None:
@@ -138,7 +141,10 @@ async def test_a_code_needs_a_yes_at_its_redemption(postern: Postern, people: Pe
         # It counts from now on, and has not heard of this session.
         await hooked.count()
         assert oauth(await scene.redeem(scene.shop, code)) == (400, "invalid_grant")
+        # A yes about the console opens the console.
         assert (await scene.request("POST", "/api/organizations/acme/select", by=scene.ada)).status == 200
+        assert oauth(await scene.redeem(scene.shop, code)) == (400, "invalid_grant")
+        await hooked.let_in(scene.ada.session, scene.shop.service.id)
         scene.kept((await scene.redeem(scene.shop, code)).ok())
 
 

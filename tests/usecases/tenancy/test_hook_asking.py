@@ -1,7 +1,7 @@
 """Hooks that rest, hooks that a process forgets, and a door that tells nothing of a person."""
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from types import SimpleNamespace
@@ -10,13 +10,15 @@ from uuid import UUID, uuid4
 
 import pytest
 
+from adapters.outbound.hook_places import FairHookPlaces
 from core.domain.claims import DescribedPerson
 from core.domain.identifiers import HookId, OrganizationId, ServiceId, UserId
-from core.domain.identity.guards.hook_verdicts import AskingDoor, Tells
+from core.domain.identity.guards.hook_verdicts import AskingDoor, HooksBusy, Tells
 from core.domain.mail import Email
-from core.domain.tenancy.hooks import RESTING, Hook, HookSilence, HookSilent
+from core.domain.tenancy.hooks import RESTING, Hook, HookPeople, HookSilence, HookSilent
+from core.frozen import replace
 from core.usecases.tenancy import hook_asking
-from core.usecases.tenancy.hook_asking import FAILURES, REST, HookAsking, HookBreakers, HookCrowd
+from core.usecases.tenancy.hook_asking import FAILURES_OF_PERSON, PAUSE_OF_PERSON, REST, HookAsking, HookBreakers
 from ports.outbound import OutboundAnswer, OutboundRequest
 from ports.tenancy.hooks import AskedHooks, SealedHook
 from tests.usecases.set_clock import SetClock
@@ -46,15 +48,20 @@ def a_hook() -> Hook:
     )
 
 
-def fails(breakers: HookBreakers, hook: Hook, times: int = FAILURES) -> None:
-    for _ in range(times):
-        breakers.admit(hook)
-        breakers.failed(hook)
+ACME: Final = OrganizationId(UUID(int=2))
+MEMBERS: Final = HookPeople.MEMBERS
+PEOPLE: Final = [UserId(UUID(int=number)) for number in range(10, 15)]
 
 
-def rests(breakers: HookBreakers, hook: Hook) -> bool:
+def fails(breakers: HookBreakers, hook: Hook, people: Sequence[UserId] = PEOPLE, kind: HookPeople = MEMBERS) -> None:
+    for person in people:
+        breakers.admit(hook, ACME, kind)
+        breakers.failed(hook, ACME, kind, person)
+
+
+def rests(breakers: HookBreakers, hook: Hook, organization: OrganizationId = ACME, kind: HookPeople = MEMBERS) -> bool:
     try:
-        breakers.admit(hook)
+        breakers.admit(hook, organization, kind)
     except HookSilent as silent:
         return silent.why == RESTING
     return False
@@ -73,7 +80,7 @@ def test_one_question_goes_through_after_the_rest_and_the_next_one_rests_anew() 
     assert rests(breakers, hook)
     clock.at += REST / 2
     assert not rests(breakers, hook)
-    breakers.answered(hook)
+    breakers.answered(hook, ACME, MEMBERS)
     assert not rests(breakers, hook)
     assert not rests(breakers, hook)
 
@@ -86,6 +93,51 @@ def test_whoever_failed_longest_ago_is_forgotten_beyond_the_bound(monkeypatch: p
     assert [rests(breakers, one) for one in (first, second)] == [True, True]
     fails(breakers, third)
     assert [rests(breakers, one) for one in (first, second, third)] == [False, True, True]
+
+
+def test_fewer_than_three_people_make_no_rest_however_often_they_fail() -> None:
+    breakers, hook = HookBreakers(SetClock(NOW)), a_hook()
+    fails(breakers, hook, PEOPLE[:2] * 50)
+    assert not rests(breakers, hook)
+    fails(breakers, hook, PEOPLE[2:3])
+    assert rests(breakers, hook)
+
+
+@pytest.mark.parametrize("kind", HookPeople)
+def test_a_rest_is_of_one_kind_of_people_in_one_organization(kind: HookPeople) -> None:
+    """Of the installation's hook, too: what one tenant's people do to it says nothing of another's."""
+    breakers, hook = HookBreakers(SetClock(NOW)), replace(a_hook(), organization=None)
+    fails(breakers, hook, kind=kind)
+    assert rests(breakers, hook, kind=kind)
+    assert not any(rests(breakers, hook, kind=other) for other in HookPeople if other is not kind)
+    assert not rests(breakers, hook, OrganizationId(UUID(int=3)), kind)
+    # What a hook did in shadow says nothing once it counts.
+    assert not rests(breakers, replace(hook, counts_as=uuid4()), kind=kind)
+
+
+def waits(breakers: HookBreakers, hook: Hook, person: UserId, organization: OrganizationId = ACME) -> float | None:
+    try:
+        breakers.require_patience(hook, organization, person)
+    except HooksBusy as busy:
+        return busy.retry_after
+    return None
+
+
+def test_after_five_failures_in_a_minute_nobody_is_asked_about_that_person_for_a_minute() -> None:
+    clock, hook, (ada, bob) = SetClock(NOW), a_hook(), PEOPLE[:2]
+    breakers = HookBreakers(clock)
+    for _ in range(FAILURES_OF_PERSON):
+        assert waits(breakers, hook, ada) is None
+        breakers.failed_about(hook, ACME, ada)
+    assert waits(breakers, hook, ada) == PAUSE_OF_PERSON.total_seconds()
+    assert waits(breakers, hook, bob) is None
+    # An organization's hook keeps nobody from another organization.
+    assert waits(breakers, hook, ada, OrganizationId(UUID(int=3))) is None
+    clock.at += PAUSE_OF_PERSON
+    assert waits(breakers, hook, ada) is None
+    # Those of before are a minute old, and count no more.
+    breakers.failed_about(hook, ACME, ada)
+    assert waits(breakers, hook, ada) is None
 
 
 class Receiving:
@@ -101,6 +153,7 @@ class Receiving:
             has_passkey=False,
             is_new_device=False,
             is_owner=False,
+            people=HookPeople.MEMBERS,
         )
         self.bodies: list[dict[str, Any]] = []
         self.hooks = SimpleNamespace(record=self.record)
@@ -141,7 +194,8 @@ def asking(receiving: Receiving) -> HookAsking:
         login_events=unused,
         facts=stand_in,
         breakers=HookBreakers(clock),
-        crowd=HookCrowd(),
+        places=FairHookPlaces(),
+        beside=unused,
         metrics=unused,
         system=cast(Any, SimpleNamespace(clock=clock, ids=SimpleNamespace(new=uuid4))),
         issuer="https://id.example",

@@ -25,7 +25,16 @@ from core.domain.identifiers import OrganizationId, ResourceServerId, ServiceId,
 from core.domain.identity.callers import Caller
 from core.domain.identity.devices import Client
 from core.domain.identity.flows import Flow
-from core.domain.identity.guards.hook_verdicts import AskingDoor, HookFactor, HookVerdict, RefusedByHook, Tells, service_door
+from core.domain.identity.guards.hook_verdicts import (
+    AskingDoor,
+    FlowAskedEnough,
+    HookFactor,
+    HooksBusy,
+    HookVerdict,
+    RefusedByHook,
+    Tells,
+    service_door,
+)
 from core.domain.identity.proofs import Proved
 from core.domain.identity.sessions import ONE_FACTOR, TWO_FACTORS, context_class
 from core.domain.identity.sign_in import SESSION_PROVIDER
@@ -277,6 +286,11 @@ def step_after(heard: HookVerdict, request: AuthorizationRequest, signed_in: Sig
     if is_hidden:
         raise AuthorizationRefused(AuthorizationErrorCode.ACCESS_DENIED, "The organization has refused this sign-in")
     raise RefusedByHook(heard)
+
+
+def unasked_in_hiding(refusal: HooksBusy | FlowAskedEnough) -> AuthorizationRefused:
+    """For the application, where no page may be shown to the person."""
+    return AuthorizationRefused(AuthorizationErrorCode.TEMPORARILY_UNAVAILABLE, refusal.message)
 
 
 def wants_second_factor(request: AuthorizationRequest) -> bool:

@@ -152,6 +152,7 @@ class AuthorizationErrorCode(StrEnum):
     UNMET_REQUIREMENTS = "unmet_authentication_requirements"
     INVALID_TARGET = "invalid_target"
     INVALID_REQUEST_URI = "invalid_request_uri"
+    TEMPORARILY_UNAVAILABLE = "temporarily_unavailable"
 
 
 SHOWN_TO_THE_PERSON: Final = (

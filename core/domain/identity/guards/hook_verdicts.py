@@ -9,14 +9,17 @@ from typing import Final
 from uuid import UUID
 
 from core.domain.claims import DescribedPerson
-from core.domain.errors import Forbidden
+from core.domain.errors import Forbidden, RateLimited
 from core.domain.formats import Json
 from core.domain.identifiers import FlowId, HookId, OrganizationId, ServiceId, SessionId, UserId
 from core.domain.identity.devices import Client
 from core.frozen import Frozen
 
-# How long a hook's yes opens doors that give something new. A session that is older is led to a way in, where hooks are asked.
+# How long a hook's yes opens doors that give something new. A session that is older is led to a way in, where hooks are asked. What a
+# silence lets in ends after this time, too, and a refusal stands this long over a silence in other sessions of the person.
 VERDICT_LIFETIME: Final = timedelta(hours=12)
+# How long a silence that goes on opens what was asked about: a code is redeemed, a device comes for its tokens, calls follow `select`.
+SILENCE_LIFETIME: Final = timedelta(minutes=5)
 
 
 class HookReason(StrEnum):
@@ -102,16 +105,63 @@ def service_door(
     )
 
 
+class HookWord(StrEnum):
+    """What is kept of a question."""
+
+    YES = "yes"
+    NO = "no"
+    OWED = "owed"
+    """The hook asked for a factor that the sign-in has not shown."""
+    SILENCE = "silence"
+    """The hook did not answer, and its owner lets sign-ins go on then."""
+
+
 class HookSaid(Frozen, kw_only=True):
     """The verdict of one hook about a session, for one organization. `counts_as` names the hook as its owner has let it count: a hook that
     was changed since counts as another, and has no verdicts.
+
+    A no closes the whole organization. A yes, a demand and a silence are about what the hook was asked about: one application, or, where
+    `service` is None, the console. A yes takes a no back there alone, if it is later.
     """
 
     hook: HookId
     counts_as: UUID
     organization: OrganizationId
+    service: ServiceId | None = None
     at: datetime
-    is_no: bool = False
+    word: HookWord = HookWord.YES
+    reason: HookReason | None = None
+    """Of a no. None for one that a release before has kept."""
+    owes: HookFactor | None = None
+    """What is owed."""
+    is_own: bool = True
+    """The session itself, or one that it was opened from, keeps it; not another session, or the log of sign-ins."""
+
+    def refuses(self, authenticated_by: tuple[str, ...]) -> bool:
+        """Whether a silence does not stand over it."""
+        if self.word is HookWord.OWED:
+            return self.owes is None or not self.owes.is_shown(authenticated_by)
+        return self.word is HookWord.NO
+
+
+def refusal_under_silence(kept: Sequence[HookSaid], door: AskingDoor, now: datetime) -> HookSaid | None:
+    """The no, or the unmet demand, that stands although the hook is silent now. `kept` is what the hook has said of the person in this
+    organization. In other sessions and in the log of sign-ins it counts for twelve hours; what this session keeps itself stands until the
+    hook says something else of it. A later yes about the same application, or about the console, takes it back there.
+    """
+    counted = [one for one in kept if one.is_own or one.at > now - VERDICT_LIFETIME]
+    yeses = [one for one in counted if one.word is HookWord.YES and one.service == door.service]
+    opened_at = max((one.at for one in yeses), default=None)
+    # A yes of another session does not take back what this one keeps: every other door would go on to close.
+    own_opened_at = max((one.at for one in yeses if one.is_own), default=None)
+    refusals = [
+        one
+        for one in counted
+        if one.refuses(door.authenticated_by)
+        and ((taken_back_at := own_opened_at if one.is_own else opened_at) is None or one.at >= taken_back_at)
+    ]
+    # A no is said before a demand: nothing that the person shows would meet it.
+    return max(refusals, key=lambda one: (one.word is HookWord.NO, one.at), default=None)
 
 
 class HookVerdict(Frozen, kw_only=True):
@@ -119,8 +169,6 @@ class HookVerdict(Frozen, kw_only=True):
 
     said: tuple[HookSaid, ...] = ()
     """What the session keeps."""
-    withdrawn: tuple[HookSaid, ...] = ()
-    """Hooks that ask for more than the session shows: an earlier yes of theirs stands no longer."""
     no: HookReason | None = None
     owes: HookFactor | None = None
     """What the sign-in has not shown."""
@@ -149,6 +197,26 @@ class RefusedByHook(Forbidden):
         message, words = _said(verdict)
         super().__init__(message, words=words)
         self.verdict = verdict
+
+
+class HooksBusy(RateLimited):
+    """Nobody is asked: too many questions are under way, or those about this person have failed too often. It is no silence, whatever the
+    hook's owner has chosen for one: otherwise whoever makes it busy would come in, or shut others out.
+    """
+
+    text = "Too many sign-ins to this organization are being checked: try again in a moment"
+
+    def __init__(self, *, retry_after: float, detail: str) -> None:
+        super().__init__(retry_after=retry_after, detail=detail)
+
+
+class FlowAskedEnough(Forbidden):
+    """Hooks have been asked as often as one flow may ask them. The flow ends, and the application may begin another."""
+
+    text = "The organization has checked this sign-in three times: start again from the application"
+
+    def __init__(self) -> None:
+        super().__init__(words="hook_asked_enough", detail="the flow has asked as often as it may")
 
 
 class NotAskedYet(Forbidden):
@@ -197,7 +265,6 @@ def stricter(one: HookVerdict, other: HookVerdict) -> HookVerdict:
     owing = other if other.owes is HookFactor.PASSKEY or one.owes is None else one
     return HookVerdict(
         said=one.said + other.said,
-        withdrawn=one.withdrawn + other.withdrawn,
         no=one.no or other.no,
         owes=owing.owes,
         can_show=owing.can_show,

@@ -17,6 +17,7 @@ from core.domain.federation.oauth.authorization_steps import (
     door_of,
     next_step,
     step_after,
+    unasked_in_hiding,
 )
 from core.domain.federation.oauth.authorizations import AuthorizationRefused
 from core.domain.federation.saml.configurations import Signer
@@ -40,13 +41,14 @@ from core.domain.identifiers import FlowId, SessionId, UserId
 from core.domain.identity.callers import Caller, members_only
 from core.domain.identity.devices import Client
 from core.domain.identity.flows import Flow, FlowOver, FlowPurpose, Wanted, claimed_id, unclaimed_digest
+from core.domain.identity.guards.hook_verdicts import AskingDoor, FlowAskedEnough, HooksBusy, HookVerdict
 from core.domain.identity.sign_in import LastLook, ServiceName
 from core.domain.saml import Envelope, MessageRefused, RequestDeclined, SamlBinding, Status, relay_state
 from core.domain.secrets import Token
 from core.domain.tenancy.roles import BuiltInRole
 from core.frozen import Frozen, replace
 from core.usecases.federation.saml.answers import NAME_IDS, Delivered, Met, SamlAnswers, SamlMessages, SamlVisit, SamlVisits, usable_meeting
-from core.usecases.identity.flows import Flows
+from core.usecases.identity.flows import Flows, complete_once
 from ports.crypto import ServerSecrets
 from ports.federation.saml import SamlDocuments, SamlLookup
 from ports.identity.sign_in import SignInHooks
@@ -281,7 +283,7 @@ class SamlSignIn(Frozen):
                     consents=consents,
                     is_hidden=request.passive,
                 )
-                heard = await self.hooks.ask(door)
+                heard = await self._asked(door, visit.flow)
                 step = step_after(heard, as_authorization(request, application), signed_in, progress)
                 if step is not AuthorizationStep.DONE:
                     return UnfinishedSamlSignIn(step, request, application, signed_in, visit.signer, visit.arrives_by)
@@ -290,6 +292,19 @@ class SamlSignIn(Frozen):
         except RequestDeclined as refusal:
             return await self.answers.declined(visit, refusal)
         return await self.answers.entered(visit, signed_in, meeting.subject, client, consents=consents)
+
+    async def _asked(self, door: AskingDoor, flow: Flow | None) -> HookVerdict:
+        """Raises `AuthorizationRefused` where no page may be shown and nobody is asked."""
+        try:
+            return await self.hooks.ask(door)
+        except (HooksBusy, FlowAskedEnough) as refusal:
+            if door.is_hidden:
+                raise unasked_in_hiding(refusal) from None
+            if flow is not None and isinstance(refusal, FlowAskedEnough):
+                async with self.unit_of_work() as uow:
+                    await complete_once(uow, flow, self.system.clock.now(), refused=True)
+                    await uow.commit()
+            raise
 
     async def _names_present(self, visit: SamlVisit) -> bool:
         """Whether the request names the person of the account in use."""

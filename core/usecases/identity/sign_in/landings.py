@@ -64,8 +64,11 @@ class WithTokens(Frozen):
             doors=arrived.doors,
             key=self.key,
         )
-        if arrived.heard.said:
-            await uow.hooks.keep_verdicts(opened.session.id, arrived.heard.said)
+        organization = arrived.context.organization
+        if arrived.heard.said and organization is not None:
+            session, person = opened.session.id, arrived.confirmed.account.id
+            await uow.hooks.keep_verdicts(session, arrived.heard.said)
+            await uow.hooks.end_with_silence(session, session, person, organization, arrived.context.service)
         return opened
 
     async def wait(self, uow: UnitOfWork, awaiting: Preauthentication) -> None:
