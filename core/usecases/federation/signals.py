@@ -221,7 +221,7 @@ class SignalStreams(Frozen):
             begins = replace(before, events=asked_events(None), description=None) if replaces else before
             after = self._changed(begins, request, settings)
             given = request.header is not UNCHANGED
-            keeps = not given and before.has_header and keeps_header(before.endpoint, after.endpoint)
+            keeps = not given and not replaces and before.has_header and keeps_header(before.endpoint, after.endpoint)
             after = replace(after, has_header=keeps or (given and request.header is not None))
             if after != before or given:
                 after = replace(after, updated_at=self.system.clock.now())

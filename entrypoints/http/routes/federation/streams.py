@@ -217,7 +217,7 @@ async def change_stream(call: Call[StreamUpdate, None, None, SignalCaller], post
 async def replace_stream(call: Call[StreamUpdate, None, None, SignalCaller], postern: Postern) -> StreamConfiguration:
     """Replace all that the application says of a stream
 
-    What you leave out is as in a new stream.
+    What you leave out is as in a new stream: without `authorization_header`, pushes have none from then on.
     """
     if call.body.delivery is UNSET:
         raise BadRequest("delivery: say how signals are delivered")
