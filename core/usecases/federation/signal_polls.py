@@ -65,8 +65,6 @@ class PolledStreams(Frozen):
 
     async def _waiting(self, caller: SignalCaller, stream: SignalStreamId, poll: SignalPoll) -> Polled:
         most = MOST_POLLED if poll.most is None else min(poll.most, MOST_POLLED)
-        if most == 0:
-            return Polled(signals={})
         waiting = await self.polls.waiting(stream, most + 1)
         signals = {str(due.id): await self._signed(due, caller) for due in waiting[:most]}
         self.metrics.signals_polled("sent", len(signals))

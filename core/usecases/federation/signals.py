@@ -243,8 +243,8 @@ class SignalStreams(Frozen):
         """Raises `BadRequest`, `NotFound`."""
         if status not in set(StreamStatus):
             raise BadRequest(f"status: one of {', '.join(StreamStatus)}")
-        if reason is not None and len(reason) > LONGEST_REASON:
-            raise BadRequest(f"reason: at most {LONGEST_REASON} characters")
+        if reason is not None and (len(reason) > LONGEST_REASON or not reason.isprintable()):
+            raise BadRequest(f"reason: at most {LONGEST_REASON} printable characters")
         async with self.unit_of_work() as uow:
             await self._held(uow, caller)
             before = found(await uow.signals.find(caller.service, stream), NO_SUCH_STREAM)

@@ -116,6 +116,14 @@ async def test_a_replacement_without_a_header_has_none(listening: ListeningAppli
     assert listening.people.rows("select sealed_header from signal_streams") == [{"sealed_header": None}]
 
 
+@pytest.mark.parametrize("text", ["\u202eecivres fo tuo", "a\nb", "a\0b", "\uffff", "x" * 201], ids=ascii)
+async def test_a_reason_that_hides_something_is_refused(listening: ListeningApplication, text: str) -> None:
+    stream = await listening.polled()
+    answer = await listening.call("POST", STATUS, {"stream_id": stream, "status": "paused", "reason": text})
+    assert (answer.status, "reason" in str(answer.json())) == (400, True)
+    assert listening.people.rows("select status, status_reason from signal_streams") == [{"status": "enabled", "status_reason": None}]
+
+
 async def test_only_the_events_that_are_on_can_be_asked_for(listening: ListeningApplication) -> None:
     """An application asks for what no owner has turned on, and for the events of other applications and of Postern itself."""
     await listening.turned_on(events=["session-revoked"])

@@ -140,7 +140,7 @@ class StreamStatusBody(msgspec.Struct, frozen=True, kw_only=True):
     status: Annotated[str, msgspec.Meta(max_length=20), example("paused")]
     """`enabled`; `paused`: signals wait; `disabled`: none is kept."""
     reason: _Text | None = None
-    """Why, in the application's own words."""
+    """Why, in the application's own words: at most 200 printable characters."""
 
 
 class StreamStatusAnswer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
