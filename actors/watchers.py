@@ -10,6 +10,8 @@ somebody has changed them, in whichever process.
 
 The waker of polls: looks for what polls of streams of signals wait for.
 
+The watcher of deliveries: tells once a minute whom this process reaches of all that it sends to receivers of organizations.
+
 The watcher of the filter of breached passwords: opens it, looks every ten seconds for another, and tells what is in force.
 """
 
@@ -26,6 +28,7 @@ from core.domain.errors import Overloaded, Unavailable
 from core.domain.tokens import clocks_differ
 from core.usecases.identity.account_passwords import ForeignHashes
 from core.usecases.installation_words import KeptInstallationWords
+from core.usecases.outbound_reach import OutboundReach
 from ports.crypto import WatchedFile
 from ports.database import Database
 from ports.federation.signals import SignalPolls
@@ -215,6 +218,40 @@ class MetricsRefresher:
 
     def _since(self, moment: datetime) -> timedelta:
         return max(self._clock.now() - moment, timedelta(0))
+
+
+_DELIVERY_WATCHER_INTERVAL: Final = 60.0
+
+
+class DeliveryWatcher:
+    """However many deliveries fail, and of however many receivers: one line a minute."""
+
+    name = "delivery_watcher"
+
+    def __init__(self, reach: OutboundReach, metrics: Metrics, *, interval: float = _DELIVERY_WATCHER_INTERVAL) -> None:
+        self._reach = reach
+        self._metrics = metrics
+        self._interval = interval
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        task_status.started()
+        while True:
+            turned(pause=self._interval)
+            self.look()
+            await trio.sleep(self._interval)
+
+    def look(self) -> None:
+        reached, attempts = self._reach.look()
+        for kind, receivers in reached.receivers.items():
+            self._metrics.receivers_reached(kind.value, receivers.reached, receivers.failed)
+        self._metrics.organizations_reached(reached.organizations.reached, reached.organizations.failed)
+        failing = {
+            kind.value: {"failed": one.failed, "received": one.received, "failing_receivers": one.failing_receivers}
+            for kind, one in attempts.items()
+            if one.failed
+        }
+        if failing:
+            log.warning("deliveries_failing", **failing)
 
 
 _PASSWORD_FILTER_WATCHER_INTERVAL: Final = 10.0

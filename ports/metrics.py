@@ -106,6 +106,14 @@ class Metrics(Protocol):
     def provisioning(self, waiting: int, failing: int, late: float) -> None:
         """Runs that wait for an owner, connections outwards that fail, and the seconds that the oldest change waits."""
 
+    def receivers_reached(self, kind: str, reached: int, failed: int) -> None:
+        """Receivers of a `ReceiverKind` that this process has tried within the last fifteen minutes: how many it reached, and how many only
+        failed.
+        """
+
+    def organizations_reached(self, reached: int, failed: int) -> None:
+        """The organizations of all these receivers: those of which it reached a receiver of any kind, and the others."""
+
     def saml_exchanged(self, kind: str, *, succeeded: bool) -> None: ...
     def saml_certificates_ending(self, number: int, first: datetime | None) -> None:
         """How many end soon, and when the first of them does."""

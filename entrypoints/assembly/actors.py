@@ -28,6 +28,7 @@ from actors.sweepers import (
 from actors.upkeep import Janitor, PartitionKeeper, Purger, reencrypter
 from actors.watchers import (
     DatabaseWatcher,
+    DeliveryWatcher,
     ForeignHashWatcher,
     InstallationWordsReader,
     MetricsRefresher,
@@ -159,6 +160,7 @@ def assemble_actors(
             clock=clock,
             spread=spread,
         ),
+        DeliveryWatcher(foundation.outbound_reach, metrics),
         saml_certificate_watcher(federation.saml, spread=spread),
         Janitor(housekeeping.sweeps(pool, **retentions), doubt=doubt, metrics=metrics, spread=spread),
         StorageWatcher(platform.storage, metrics=metrics, spread=spread),

@@ -48,6 +48,7 @@ from core.usecases.installation_words import KeptInstallationWords
 from core.usecases.jobs import GivenUpJobs
 from core.usecases.key_proofs import KeyProofs
 from core.usecases.keys import KeyCare, Reencryption, SigningKeys, stored
+from core.usecases.outbound_reach import OutboundReach
 from entrypoints.assembly.configured import (
     direct_client,
     guarded_client,
@@ -103,6 +104,7 @@ class Foundation(Frozen, kw_only=True):
     lock_links: LockLinks
     mail: MailTransport
     outbound: Outbound
+    outbound_reach: OutboundReach
     key_sets: KeySets
     upstreams: UpstreamProtocols
     assertions: AssertionSignatures
@@ -198,6 +200,7 @@ async def open_foundation(settings: Settings) -> AsyncIterator[Foundation]:
             lock_links=lock_links,
             mail=mail,
             outbound=outbound,
+            outbound_reach=OutboundReach(clock),
             key_sets=GuardedKeySets(outbound),
             upstreams=Upstreams(
                 Calls(operators_outbound, operators_outbound),

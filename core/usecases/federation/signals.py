@@ -42,7 +42,7 @@ from core.domain.formats import Json
 from core.domain.identifiers import ServiceId, SignalStreamId
 from core.domain.key_proofs import KeyThumbprint, require_shown
 from core.domain.outbound import destination
-from core.domain.record.deliveries import DeliveryOutcome
+from core.domain.record.deliveries import DeliveryOutcome, ReceiverKind
 from core.domain.record.events import Actor
 from core.domain.requests import UNCHANGED, Unchanged
 from core.domain.secrets import Secret
@@ -329,6 +329,7 @@ class SignalReceivers(Frozen):
     metrics: Metrics
     issuer: str
     rules = SIGNAL_RULES
+    kind = ReceiverKind.SIGNAL
     attempted = "signal_attempted"
     unreadable = "signal_stream_unreadable"
 
