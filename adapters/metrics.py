@@ -125,7 +125,7 @@ class PrometheusMetrics:
 
     _requests = _histogram(
         "sso_http_request_duration_seconds",
-        "Time from request to answer",
+        "Time from request to answer, without the wait for enforced hooks",
         _REQUEST_BUCKETS,
         "method",
         "route",
@@ -173,7 +173,13 @@ class PrometheusMetrics:
         "sso_webhook_deliveries_total", "Webhook delivery attempts, by outcome", "outcome", known=_KNOWN_DELIVERIES
     )
     _webhooks_paused = _counter("sso_webhooks_paused_total", "Webhooks disabled after days of failures")
-    _hooks = _histogram("sso_hook_latency_seconds", "Time that a sign-in waited for a hook", _JOB_BUCKETS)
+    _hooks = _histogram("sso_hook_latency_seconds", "Time of a question to a hook", _JOB_BUCKETS)
+    _hook_waits = _histogram(
+        "sso_hook_wait_seconds",
+        "Time that a sign-in waited for an enforced hook; sso_http_request_duration_seconds leaves it out",
+        _JOB_BUCKETS,
+    )
+    _slow_hooks = _gauge("sso_hooks_slow", "Enforced hooks for which one in ten sign-ins waits longer than a second", "livemax")
     _hooks_asked = _counter(
         "sso_hooks_asked_total", "Questions to hooks before sign-ins, by outcome", "outcome", known=_KNOWN_HOOK_OUTCOMES
     )
@@ -505,8 +511,13 @@ class PrometheusMetrics:
     def webhook_paused(self) -> None:
         self._webhooks_paused.inc()
 
-    def hook_asked(self, outcome: str, seconds: float) -> None:
+    def hooks_slow(self, number: int) -> None:
+        self._slow_hooks.set(number)
+
+    def hook_asked(self, outcome: str, seconds: float, *, counts: bool) -> None:
         self._hooks.observe(seconds)
+        if counts:
+            self._hook_waits.observe(seconds)
         self._hooks_asked.labels(outcome).inc()
 
     def logout_notice_attempted(self, outcome: str, seconds: float) -> None:

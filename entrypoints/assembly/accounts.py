@@ -286,6 +286,7 @@ def assemble_sign_ins(
         PostgresFacts(pool),
         HookBreakers(clock),
         HookCrowd(),
+        foundation.hook_waits,
         foundation.metrics,
         system,
         settings.public_url,

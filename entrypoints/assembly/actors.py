@@ -28,10 +28,10 @@ from actors.sweepers import (
 from actors.upkeep import Janitor, PartitionKeeper, Purger, reencrypter
 from actors.watchers import (
     DatabaseWatcher,
-    DeliveryWatcher,
     ForeignHashWatcher,
     InstallationWordsReader,
     MetricsRefresher,
+    OutboundWatcher,
     PasswordFilterWatcher,
     SignalPollWaker,
     StorageWatcher,
@@ -160,7 +160,7 @@ def assemble_actors(
             clock=clock,
             spread=spread,
         ),
-        DeliveryWatcher(foundation.outbound_reach, metrics),
+        OutboundWatcher(foundation.outbound_reach, foundation.hook_waits, metrics),
         saml_certificate_watcher(federation.saml, spread=spread),
         Janitor(housekeeping.sweeps(pool, **retentions), doubt=doubt, metrics=metrics, spread=spread),
         StorageWatcher(platform.storage, metrics=metrics, spread=spread),

@@ -43,6 +43,7 @@ from core.domain.tenancy.webhooks import signature_headers
 from core.frozen import Frozen, replace
 from core.usecases.identity.devices import Devices
 from core.usecases.identity.login_events import LoginEvents
+from core.usecases.tenancy.hook_waits import HookWaits
 from ports.crypto import CannotOpen, KeyRing
 from ports.identity.accounts import FactLookup
 from ports.metrics import Metrics
@@ -137,6 +138,7 @@ class HookAsking(Frozen):
     facts: FactLookup
     breakers: HookBreakers
     crowd: HookCrowd
+    waits: HookWaits
     metrics: Metrics
     system: System
     issuer: str
@@ -236,10 +238,14 @@ class HookAsking(Frozen):
             why = silence.why
             if not is_test and why not in {RESTING, CROWDED, ASKED_ENOUGH}:
                 self.breakers.failed(hook)
-        seconds = (self.system.clock.now() - began).total_seconds()
+        finally:
+            # Also for somebody who leaves meanwhile.
+            seconds = (self.system.clock.now() - began).total_seconds()
+            if hook.counts_as is not None and not is_test:
+                self.waits.waited(hook, seconds)
         outcome = "silent" if answer is None else answer.word
         if not is_test:
-            self.metrics.hook_asked(outcome, seconds)
+            self.metrics.hook_asked(outcome, seconds, counts=hook.counts_as is not None)
             if answer is None:
                 log.warning("hook_silent", hook=str(hook.id), organization=str(hook.organization), why=why)
         reason = why if answer is None or answer.no is None else answer.no.value

@@ -40,6 +40,7 @@ UNTRIED: Final[Mapping[str, str]] = {
     "PosternDeliveriesFailing": "two receivers would have to be away for a quarter of an hour",
     "PosternSignalsLate": "an application has to make its streams itself, and none runs here",
     "PosternHookSilent": "an organization has to have a hook, and none runs here",
+    "PosternHookSlow": "an organization has to have a hook, and none runs here",
     "PosternPeopleThereLate": "an application has to have a connection outwards, and none runs here",
     "PosternOrganizationMailFailing": "a server that fails rests, so twenty organizations would have to have one each",
 }

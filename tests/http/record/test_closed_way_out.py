@@ -7,7 +7,7 @@ from typing import Final
 import pytest
 import trio
 
-from actors.watchers import DeliveryWatcher
+from actors.watchers import OutboundWatcher
 from core.domain.record.deliveries import ReceiverKind
 from core.usecases.outbound_reach import ReceiversLately
 from entrypoints import checks
@@ -72,7 +72,7 @@ async def test_a_closed_way_out_is_told(scene: WebhookScene, log: CapturedLog) -
     postern = scene.postern
     for number, of in enumerate(("acme", "acme", "globex")):
         await scene.made(PLACES.format(number), of=of)
-    watcher = DeliveryWatcher(postern.foundation.outbound_reach, postern.foundation.metrics)
+    watcher = OutboundWatcher(postern.foundation.outbound_reach, postern.foundation.hook_waits, postern.foundation.metrics)
     async with scene.dispatching():
         await scene.happens()
         await scene.happens(to=scene.globex.id)

@@ -17,6 +17,7 @@ from core.domain.mail import Email
 from core.domain.tenancy.hooks import RESTING, Hook, HookSilence, HookSilent
 from core.usecases.tenancy import hook_asking
 from core.usecases.tenancy.hook_asking import FAILURES, REST, HookAsking, HookBreakers, HookCrowd
+from core.usecases.tenancy.hook_waits import HookWaits
 from ports.outbound import OutboundAnswer, OutboundRequest
 from ports.tenancy.hooks import AskedHooks, SealedHook
 from tests.usecases.set_clock import SetClock
@@ -130,7 +131,7 @@ class Receiving:
 
 
 def asking(receiving: Receiving) -> HookAsking:
-    stand_in, unused = cast(Any, receiving), cast(Any, SimpleNamespace(hook_asked=lambda *_: None))
+    stand_in, unused = cast(Any, receiving), cast(Any, SimpleNamespace(hook_asked=lambda *_, **__: None))
     clock = SetClock(NOW)
     return HookAsking(
         unit_of_work=receiving.unit_of_work,
@@ -142,6 +143,7 @@ def asking(receiving: Receiving) -> HookAsking:
         facts=stand_in,
         breakers=HookBreakers(clock),
         crowd=HookCrowd(),
+        waits=HookWaits(clock),
         metrics=unused,
         system=cast(Any, SimpleNamespace(clock=clock, ids=SimpleNamespace(new=uuid4))),
         issuer="https://id.example",

@@ -1,13 +1,14 @@
-"""The watcher of deliveries: one line a minute, however many fail."""
+"""The watcher of others: one line a minute, however many deliveries fail."""
 
 from uuid import uuid4
 
 import trio
 
-from actors.watchers import DeliveryWatcher
+from actors.watchers import OutboundWatcher
 from core.domain.identifiers import OrganizationId
 from core.domain.record.deliveries import ReceiverKind
 from core.usecases.outbound_reach import OutboundReach
+from core.usecases.tenancy.hook_waits import HookWaits
 from tests.actors.kept_queue import TrioClock
 from tests.actors.observed import RememberedMetrics
 from tests.conftest import CapturedLog
@@ -19,7 +20,7 @@ async def test_it_tells_failures_once_a_minute_and_nothing_while_all_is_received
     began, reach, metrics = trio.current_time(), OutboundReach(TrioClock()), RememberedMetrics()
     acme, told = OrganizationId(uuid4()), []
     async with trio.open_nursery() as nursery:
-        await nursery.start(DeliveryWatcher(reach, metrics).run)
+        await nursery.start(OutboundWatcher(reach, HookWaits(TrioClock()), metrics).run)
         for minute in range(4):
             await trio.sleep_until(began + 60 * minute + 30)
             told.append(len(log.events("deliveries_failing")))
