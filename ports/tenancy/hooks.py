@@ -19,6 +19,25 @@ class SealedHook(Frozen):
     """None once it signs no more."""
 
 
+class HookTimes(Frozen, kw_only=True):
+    """How a hook of the installation stands, and how quick its last answers were: the last fifty, of a week at most. `organization` is the
+    slug; None for the installation's own. Times are milliseconds; None where nothing was asked.
+    """
+
+    organization: str | None
+    point: str
+    enforced: bool
+    seconds: int
+    """How long a sign-in waits for it at most."""
+    questions: int
+    median: int | None
+    p90: int | None
+    silent: int
+    silence: str
+    """What a silence does: go on or refuse."""
+    last_asked_at: datetime | None
+
+
 class AskedHooks(Frozen):
     """The hooks at a door of an organization, the installation's first, and how the person stands there."""
 
@@ -38,8 +57,8 @@ class AskedHooks(Frozen):
 
 class HookStore(Protocol):
     """`None` for an organization means the installation. Outside a unit of work, `find`, `report`, `exchanges`, `listed_members`, `sealed`,
-    `to_ask` and `against` may be called, each as one statement and one round trip. The other methods need a unit of work, and those that
-    change a hook one in which the caller holds the organization, or has called `hold_installation`. Only PostgreSQL does it.
+    `to_ask`, `times` and `against` may be called, each as one statement and one round trip. The other methods need a unit of work, and
+    those that change a hook one in which the caller holds the organization, or has called `hold_installation`. Only PostgreSQL does it.
     """
 
     async def find(self, organization: OrganizationId | None) -> Hook | None: ...
@@ -92,6 +111,9 @@ class HookStore(Protocol):
         """The verdicts about this session, and about those of the same device of the person in the organization, so that a refresh token
         meets a no. `withdrawn` are hooks that have asked for more meanwhile: their yes no longer stands, and they have said no no.
         """
+
+    async def times(self) -> Sequence[HookTimes]:
+        """Of all hooks, the slowest first."""
 
     async def ask_in_flow(self, flow: FlowId, most: int) -> bool:
         """Counts a question of this flow. False after `most`."""

@@ -17,7 +17,7 @@ from core.domain.identity.guards.hook_verdicts import VERDICT_LIFETIME, AskingDo
 from core.domain.mail import Email
 from core.domain.tenancy.hooks import MOST_EXCHANGES, Hook, HookExchange, HookReport
 from core.frozen import Frozen, names_of
-from ports.tenancy.hooks import AskedHooks, SealedHook
+from ports.tenancy.hooks import AskedHooks, HookTimes, SealedHook
 
 HOOK: Final = Columns(Hook, "hooks", named={"organization": "org_id"})
 EXCHANGE: Final = Columns(HookExchange, "hook_exchanges", named={"hook": "hook_id"}, texts=("sent", "answered"))
@@ -140,6 +140,9 @@ class HookRows(OnStatements):
         }
         await self._statements.tell(_KEEP, parameters)
 
+    async def times(self) -> Sequence[HookTimes]:
+        return await self._statements.ask(HookTimes, _TIMES, {})
+
     async def ask_in_flow(self, flow: FlowId, most: int) -> bool:
         return bool(await self._statements.ask(IdRow, _ASK_IN_FLOW, {"flow": flow, "most": most}))
 
@@ -234,6 +237,21 @@ _TO_ASK: Final[LiteralString] = f"""
        and hooks.sealed_secret is not null
        and (%(consents)s or hooks_hear_of(%(person)s, %(organization)s, %(service)s))
      order by hooks.org_id nulls first
+"""
+
+_TIMES: Final = """
+    select organizations.slug as organization, hooks.point, hooks.counts_as is not null as enforced, hooks.seconds,
+           last.questions, last.median, last.p90, last.silent, hooks.silence, last.last_asked_at
+      from hooks
+      left join all_organizations as organizations on organizations.id = hooks.org_id
+     cross join lateral (
+               select count(*)::int as questions, count(*) filter (where outcome = 'silent')::int as silent, max(at) as last_asked_at,
+                      percentile_disc(0.5) within group (order by milliseconds) as median,
+                      percentile_disc(0.9) within group (order by milliseconds) as p90
+                 from hook_exchanges
+                where hook_exchanges.hook_id = hooks.id and not is_test
+           ) as last
+     order by last.p90 desc nulls last, organizations.slug nulls first
 """
 
 _AGAINST: Final = "select hooks_keep_out(%(session)s, %(person)s, %(organization)s, %(service)s, true) is not null as yes"

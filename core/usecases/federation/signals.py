@@ -1,6 +1,6 @@
 """Shared signals: owners turn them on for an application, the application makes streams, and a dispatcher pushes what streams hear."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from uuid import UUID
 
@@ -8,6 +8,7 @@ from core.domain.errors import BadRequest, Conflict, TokenInvalid, found
 from core.domain.federation.oauth.given_sessions import client_named
 from core.domain.federation.signal_grants import grant_of
 from core.domain.federation.signals import (
+    HELD_REASON,
     LONGEST_DESCRIPTION,
     LONGEST_REASON,
     LONGEST_STATE,
@@ -111,6 +112,55 @@ class ServiceSignals(Frozen):
                 await uow.record(signals_changed(before, None, service, actor))
             await uow.commit()
 
+    async def pause(self, member: Member, service_slug: str | None, actor: Actor) -> Sequence[SignalStream]:
+        """An operator stops what the organization's streams are sent, of one application or of all: what they would be told waits, and no
+        application can undo it. Returns the streams that were enabled. Raises `NotFound`.
+        """
+        return await self._switch(
+            member,
+            service_slug,
+            actor,
+            lambda stream: (
+                replace(stream, status=StreamStatus.PAUSED, status_reason=HELD_REASON) if stream.status is StreamStatus.ENABLED else stream
+            ),
+        )
+
+    async def resume(self, member: Member, service_slug: str | None, actor: Actor) -> Sequence[SignalStream]:
+        """Streams that `pause` has paused go on. Those that their application has paused stay so. Raises `NotFound`."""
+        return await self._switch(
+            member,
+            service_slug,
+            actor,
+            lambda stream: replace(stream, status=StreamStatus.ENABLED, status_reason=None) if stream.is_held else stream,
+        )
+
+    async def _switch(
+        self, member: Member, service_slug: str | None, actor: Actor, switched: Callable[[SignalStream], SignalStream]
+    ) -> Sequence[SignalStream]:
+        changed: list[SignalStream] = []
+        async with self.unit_of_work() as uow:
+            acting, _ = await hold_members(uow, member)
+            now = self.system.clock.now()
+            await require_owner(uow, acting, now)
+            for service in await self._services(uow, member, service_slug):
+                await uow.signals.hold_settings(service)
+                for before in await uow.signals.list(service):
+                    after = switched(before)
+                    if after != before:
+                        after = replace(after, updated_at=now)
+                        await uow.signals.save(after, keeps_header=True, sealed_header=None)
+                        await uow.record(stream_updated(before, after, member.organization, actor))
+                        changed.append(after)
+            await uow.commit()
+        return changed
+
+    @staticmethod
+    async def _services(uow: UnitOfWork, member: Member, service_slug: str | None) -> Sequence[ServiceId]:
+        """By their ids, which is the order in which they are held."""
+        if service_slug is None:
+            return await uow.signals.services(member.organization)
+        return [found(await uow.services.hold(member.organization, service_slug), NO_SUCH_SERVICE).id]
+
     @staticmethod
     async def _require_scopes_free(uow: UnitOfWork, member: Member) -> None:
         """The organization is held, so no API gets such a scope meanwhile. Raises `Conflict`."""
@@ -205,6 +255,8 @@ class SignalStreams(Frozen):
             )
             stream = self._changed(stream, request, settings)
             require_room(*await uow.signals.counts(caller.service, caller.organization))
+            for other in await uow.signals.list(caller.service):
+                other.require_not_held()
             await uow.signals.add(stream, self._sealed(stream, request))
             await uow.record(stream_created(stream, caller.organization, actor))
             await uow.commit()
@@ -235,6 +287,7 @@ class SignalStreams(Frozen):
         async with self.unit_of_work() as uow:
             await self._held(uow, caller)
             before = found(await uow.signals.find(caller.service, stream), NO_SUCH_STREAM)
+            before.require_not_held()
             await uow.signals.delete(stream)
             await uow.record(stream_deleted(before, caller.organization, actor))
             await uow.commit()
@@ -245,9 +298,12 @@ class SignalStreams(Frozen):
             raise BadRequest(f"status: one of {', '.join(StreamStatus)}")
         if reason is not None and (len(reason) > LONGEST_REASON or not reason.isprintable()):
             raise BadRequest(f"reason: at most {LONGEST_REASON} printable characters")
+        if reason == HELD_REASON:
+            raise BadRequest("reason: this one is an operator's")
         async with self.unit_of_work() as uow:
             await self._held(uow, caller)
             before = found(await uow.signals.find(caller.service, stream), NO_SUCH_STREAM)
+            before.require_not_held()
             after = replace(before, status=StreamStatus(status), status_reason=reason)
             if after != before:
                 after = replace(after, updated_at=self.system.clock.now())
