@@ -27,6 +27,8 @@ class HookTimes(Frozen, kw_only=True):
     organization: str | None
     point: str
     enforced: bool
+    held: bool
+    """Work is held after a restore: unless it is enforced, it is not asked."""
     seconds: int
     """How long a sign-in waits for it at most."""
     questions: int

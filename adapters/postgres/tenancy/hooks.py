@@ -6,6 +6,7 @@ from typing import Any, Final, LiteralString
 
 from psycopg.types.json import Jsonb
 
+from adapters.postgres.backups.restored import HELD_UNTIL
 from adapters.postgres.columns import AnswerRow, Columns, CountRow, IdRow
 from adapters.postgres.identity.addresses import is_verified_for
 from adapters.postgres.identity.factors.mfa import has_second_factor
@@ -156,6 +157,9 @@ def _key(one: HookSaid) -> str:
     return f"{one.counts_as}/{one.organization}"
 
 
+# While work is held after a restore, as `HELD_SINCE` says. Only hooks that count are asked then.
+HELD: Final[LiteralString] = f"'{HELD_UNTIL}'::timestamptz"
+
 _OF: Final[dict[bool, LiteralString]] = {True: "org_id is null", False: "org_id = %(organization)s"}
 
 _FIND: Final[dict[bool, LiteralString]] = {
@@ -235,12 +239,14 @@ _TO_ASK: Final[LiteralString] = f"""
       join users on users.id = %(person)s
      where (hooks.org_id = %(organization)s or hooks.org_id is null) and hooks.point = 'sign_in'
        and hooks.sealed_secret is not null
+       and (hooks.counts_as is not null or hooks.since <> {HELD})
        and (%(consents)s or hooks_hear_of(%(person)s, %(organization)s, %(service)s))
      order by hooks.org_id nulls first
 """
 
-_TIMES: Final = """
-    select organizations.slug as organization, hooks.point, hooks.counts_as is not null as enforced, hooks.seconds,
+_TIMES: Final[LiteralString] = f"""
+    select organizations.slug as organization, hooks.point, hooks.counts_as is not null as enforced, hooks.since = {HELD} as held,
+           hooks.seconds,
            last.questions, last.median, last.p90, last.silent, hooks.silence, last.last_asked_at
       from hooks
       left join all_organizations as organizations on organizations.id = hooks.org_id
@@ -265,7 +271,7 @@ _RECORD: Final[LiteralString] = f"""
                     factors = factors + (%(outcome)s in ('second_factor', 'passkey'))::integer,
                     milliseconds = hooks.milliseconds + %(milliseconds)s,
                     slowest = greatest(slowest, %(milliseconds)s)
-              where id = %(hook)s and not %(is_test)s and since <= %(at)s
+              where id = %(hook)s and not %(is_test)s and (since <= %(at)s or since = {HELD})
           returning id
          ),
          added as (

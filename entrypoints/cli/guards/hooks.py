@@ -33,7 +33,7 @@ def _lines(hooks: Sequence[HookTimes]) -> Iterator[str]:
     if not hooks:
         yield "Nobody has a hook."
     for one in hooks:
-        state = "enforced" if one.enforced else "report-only"
+        state = "enforced" if one.enforced else "report-only, not asked while work is held" if one.held else "report-only"
         yield f"{one.organization or _INSTALLATION}  {one.point}, {state}: {_said(one)}"
 
 

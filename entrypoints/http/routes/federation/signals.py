@@ -52,7 +52,7 @@ class SignalStreamRecord(msgspec.Struct, frozen=True, kw_only=True):
     status: Annotated[str, example("enabled")]
     """`enabled`, `paused` or `disabled`, as the application, or an operator of the installation, has set it."""
     reason: Annotated[str, example("Maintenance")] | None
-    """Why, in the words of whoever has set the status."""
+    """The reason that was given with the status."""
     granted_by: Annotated[str, example("ada@example.org")] | None
     """The member who let the application make the stream. It ends when they may no longer manage integrations. None for a stream that the
     application made by a token of its own."""

@@ -96,7 +96,9 @@ class HookRecord(msgspec.Struct, frozen=True, kw_only=True):
     stands: Annotated[HookStands, example("shadow")] | None
     """`shadow`: the hook is asked, what it says is recorded, and nothing follows. `counts`: what it says decides."""
     since: datetime | None
-    """Since when the hook stands exactly as it is."""
+    """Since when the hook stands exactly as it is. Null while work is held after a restore."""
+    is_held: Annotated[bool, example(False)]
+    """Whether the hook is not asked, because work is held after a restore of the installation. One that counts is asked all the same."""
     has_secret: Annotated[bool, example(True)]
     """Whether there is a secret that signs the questions. A hook without one, which has arrived with its organization, is not asked."""
     listed_only: Annotated[int, example(0)]
@@ -409,7 +411,8 @@ def _fields(shown: ShownHook | None) -> Mapping[str, Any]:
         "silence": hook.silence,
         "seconds": hook.seconds,
         "stands": hook.stands,
-        "since": hook.since,
+        "since": None if hook.is_held else hook.since,
+        "is_held": hook.is_held and hook.stands is HookStands.SHADOW,
         "has_secret": hook.secret_made_at is not None,
         "listed_only": shown.listed_only,
         "report": HookReportRecord(
@@ -429,7 +432,7 @@ def _fields(shown: ShownHook | None) -> Mapping[str, Any]:
 
 
 def _no_hook(listed_only: int) -> Mapping[str, Any]:
-    return {**_NOTHING, "point": HookPoint.SIGN_IN, "has_secret": False, "listed_only": listed_only}
+    return {**_NOTHING, "point": HookPoint.SIGN_IN, "has_secret": False, "is_held": False, "listed_only": listed_only}
 
 
 def _exchange(one: HookExchange) -> HookExchangeRecord:

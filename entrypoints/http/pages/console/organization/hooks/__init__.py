@@ -144,7 +144,12 @@ class HookPages(Frozen, kw_only=True):
 
     def _hook(self, told: Resource) -> Resource:
         async def latest(visit: PageVisit, hook: Any) -> Mapping[str, Any]:
-            return {"latest": await latest_of(told, visit), "listed_only": self._listed(hook), "needs_secret": not hook.has_secret}
+            return {
+                "latest": await latest_of(told, visit),
+                "listed_only": self._listed(hook),
+                "needs_secret": not hook.has_secret,
+                "is_held": hook.is_held,
+            }
 
         async def beginning(visit: PageVisit) -> Mapping[str, Any]:
             return {"listed_only": self._listed(await visit.ask(self.get))}
