@@ -19,6 +19,15 @@ class SealedHook(Frozen):
     """None once it signs no more."""
 
 
+class UnaskedAccess(Frozen, kw_only=True):
+    """What an organization's hook says nothing of, however it answers."""
+
+    listed_members: int = 0
+    """They come in without a question, until they confirm their membership or allow an application."""
+    user_keys: int = 0
+    """Keys that people have at the organization's applications: they stay valid after a no."""
+
+
 class HookTimes(Frozen, kw_only=True):
     """How a hook of the installation stands, and how quick its last answers were: the last fifty, of a week at most. `organization` is the
     slug; None for the installation's own. Times are milliseconds; None where nothing was asked.
@@ -58,7 +67,7 @@ class AskedHooks(Frozen):
 
 
 class HookStore(Protocol):
-    """`None` for an organization means the installation. Outside a unit of work, `find`, `report`, `exchanges`, `listed_members`, `sealed`,
+    """`None` for an organization means the installation. Outside a unit of work, `find`, `report`, `exchanges`, `unasked`, `sealed`,
     `to_ask`, `times` and `against` may be called, each as one statement and one round trip. The other methods need a unit of work, and
     those that change a hook one in which the caller holds the organization, or has called `hold_installation`. Only PostgreSQL does it.
     """
@@ -90,8 +99,7 @@ class HookStore(Protocol):
     async def exchanges(self, hook: HookId) -> Sequence[HookExchange]:
         """The newest first, fifty at most."""
 
-    async def listed_members(self, organization: OrganizationId) -> int:
-        """How many members are only listed, so that the hook does not hear of them."""
+    async def unasked(self, organization: OrganizationId) -> UnaskedAccess: ...
 
     async def sealed(self, organization: OrganizationId | None) -> SealedHook | None:
         """The hook with what signs, to try it out. None for one without a secret, too."""

@@ -7,7 +7,7 @@ from typing import Any, Final, LiteralString
 from psycopg.types.json import Jsonb
 
 from adapters.postgres.backups.restored import HELD_UNTIL
-from adapters.postgres.columns import AnswerRow, Columns, CountRow, IdRow
+from adapters.postgres.columns import AnswerRow, Columns, IdRow
 from adapters.postgres.identity.addresses import is_verified_for
 from adapters.postgres.identity.factors.mfa import has_second_factor
 from adapters.postgres.identity.sessions.parts import PROFILE, profile
@@ -18,7 +18,7 @@ from core.domain.identity.guards.hook_verdicts import VERDICT_LIFETIME, AskingDo
 from core.domain.mail import Email
 from core.domain.tenancy.hooks import MOST_EXCHANGES, Hook, HookExchange, HookReport
 from core.frozen import Frozen, names_of
-from ports.tenancy.hooks import AskedHooks, HookTimes, SealedHook
+from ports.tenancy.hooks import AskedHooks, HookTimes, SealedHook, UnaskedAccess
 
 HOOK: Final = Columns(Hook, "hooks", named={"organization": "org_id"})
 EXCHANGE: Final = Columns(HookExchange, "hook_exchanges", named={"hook": "hook_id"}, texts=("sent", "answered"))
@@ -83,8 +83,8 @@ class HookRows(OnStatements):
     async def exchanges(self, hook: HookId) -> Sequence[HookExchange]:
         return await self._statements.ask(EXCHANGE.row, _EXCHANGES, {"hook": hook, "most": MOST_EXCHANGES})
 
-    async def listed_members(self, organization: OrganizationId) -> int:
-        return only(await self._statements.ask(CountRow, _LISTED, {"organization": organization})).count
+    async def unasked(self, organization: OrganizationId) -> UnaskedAccess:
+        return only(await self._statements.ask(UnaskedAccess, _UNASKED, {"organization": organization}))
 
     async def sealed(self, organization: OrganizationId | None) -> SealedHook | None:
         return first(await self._statements.ask(_sealed, _SEALED[organization is None], {"organization": organization}))
@@ -209,7 +209,15 @@ _EXCHANGES: Final[LiteralString] = f"""
     select {EXCHANGE.names} from hook_exchanges where hook_id = %(hook)s order by at desc, id desc limit %(most)s
 """
 
-_LISTED: Final = "select count(*) as count from memberships where org_id = %(organization)s and own_since is null"
+_UNASKED: Final = """
+    select (select count(*) from memberships where org_id = %(organization)s and own_since is null)::int as listed_members,
+           (
+               select count(*)
+                 from services
+                 join user_keys on user_keys.service_id = services.id
+                where services.org_id = %(organization)s and coalesce(user_keys.expires_at > now(), true)
+           )::int as user_keys
+"""
 
 # The rule about owners stands in `hooks_keep_out`, too: a test compares the two.
 _TO_ASK: Final[LiteralString] = f"""

@@ -113,8 +113,8 @@ async def test_an_operator_pauses_the_signals_of_an_organization(signalling: Sig
             assert json.loads(await operator("signals", "resume", *of_acme, "--json"))["streams"] == [stream["stream_id"]]
             signalling.postern.foundation.doorbell.ring("signals")
             await receiver.until(1)
-        status = (await signalling.call("GET", f"{STATUS}?stream_id={rested['stream_id']}")).ok()
-        assert (status["status"], status["reason"]) == ("paused", "Maintenance")
+        standing = (await signalling.call("GET", f"{STATUS}?stream_id={rested['stream_id']}")).ok()
+        assert (standing["status"], standing["reason"]) == ("paused", "Maintenance")
 
 
 async def test_no_application_says_that_an_operator_has_paused_it(signalling: Signalling) -> None:
