@@ -210,7 +210,11 @@ _EXCHANGES: Final[LiteralString] = f"""
 """
 
 _UNASKED: Final = """
-    select (select count(*) from memberships where org_id = %(organization)s and own_since is null)::int as listed_members,
+    select (
+               select count(*)
+                 from memberships
+                where org_id = %(organization)s and own_since is null
+           )::int as listed_members,
            (
                select count(*)
                  from services
