@@ -10,6 +10,9 @@ somebody has changed them, in whichever process.
 
 The waker of polls: looks for what polls of streams of signals wait for.
 
+The watcher of others: tells once a minute whom this process reaches of all that it sends to receivers of organizations, and which hooks let
+sign-ins wait.
+
 The watcher of the filter of breached passwords: opens it, looks every ten seconds for another, and tells what is in force.
 """
 
@@ -23,9 +26,12 @@ import trio
 
 from actors.foundation import LONGEST_SILENCE, Mailbox, Mishaps, Outage, turned
 from core.domain.errors import Overloaded, Unavailable
+from core.domain.identifiers import OrganizationId
 from core.domain.tokens import clocks_differ
 from core.usecases.identity.account_passwords import ForeignHashes
 from core.usecases.installation_words import KeptInstallationWords
+from core.usecases.outbound_reach import OutboundReach
+from core.usecases.tenancy.hook_waits import MOST_NAMED, HookWaits
 from ports.crypto import WatchedFile
 from ports.database import Database
 from ports.federation.signals import SignalPolls
@@ -215,6 +221,54 @@ class MetricsRefresher:
 
     def _since(self, moment: datetime) -> timedelta:
         return max(self._clock.now() - moment, timedelta(0))
+
+
+_OUTBOUND_WATCHER_INTERVAL: Final = 60.0
+
+
+class OutboundWatcher:
+    """However many deliveries fail, and however many hooks are slow: one line a minute of each."""
+
+    name = "outbound_watcher"
+
+    def __init__(self, reach: OutboundReach, waits: HookWaits, metrics: Metrics, *, interval: float = _OUTBOUND_WATCHER_INTERVAL) -> None:
+        self._reach = reach
+        self._waits = waits
+        self._metrics = metrics
+        self._interval = interval
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        task_status.started()
+        while True:
+            turned(pause=self._interval)
+            self.look()
+            self.look_at_hooks()
+            await trio.sleep(self._interval)
+
+    def look_at_hooks(self) -> None:
+        """The log names organizations. The metrics do not: anybody may read those of an installation without a token for them."""
+        slow = self._waits.slow()
+        self._metrics.hooks_slow(len(slow))
+        if slow:
+            named = [{"hook": str(one.hook), "organization": _named(one.organization), "seconds": one.seconds} for one in slow[:MOST_NAMED]]
+            log.warning("hooks_slow", hooks=len(slow), slowest=named)
+
+    def look(self) -> None:
+        reached, attempts = self._reach.look()
+        for kind, receivers in reached.receivers.items():
+            self._metrics.receivers_reached(kind.value, receivers.reached, receivers.failed)
+        self._metrics.organizations_reached(reached.organizations.reached, reached.organizations.failed)
+        failing = {
+            kind.value: {"failed": one.failed, "received": one.received, "failing_receivers": one.failing_receivers}
+            for kind, one in attempts.items()
+            if one.failed
+        }
+        if failing:
+            log.warning("deliveries_failing", **failing)
+
+
+def _named(organization: OrganizationId | None) -> str | None:
+    return None if organization is None else str(organization)
 
 
 _PASSWORD_FILTER_WATCHER_INTERVAL: Final = 10.0

@@ -36,6 +36,7 @@ from core.domain.identity.upstream.refreshes import RefreshFault
 from core.domain.jobs import QueueState
 from core.domain.mail import MAIL_JOB
 from core.domain.platform.governance import ApprovalOutcome
+from core.domain.record.deliveries import ReceiverKind
 from core.domain.services.billing_news import NewsType
 from core.domain.services.user_keys import KeyReason
 from core.domain.tenancy.join_requests import Joined
@@ -72,6 +73,7 @@ _KNOWN_ORGANIZATION_MAILS = ("own", "installation", "failed", "refused")
 _KNOWN_EXPORTS = ("received", "failed")
 _KNOWN_NEWS = ("applied", "refused", "ignored", "repeated")
 _KNOWN_CHECKS = ("same", "drifted", "refused", "failed")
+_KNOWN_REACHES = ("reached", "failed")
 _KNOWN_SPANS = ("sent", "dropped", "failed")
 _KNOWN_CLOSINGS = ("slow_head", "slow_body", "slow_reader", "crowded_out", "made_room", "address_full", "process_full")
 _STATUS_CLASSES = ("0xx", "1xx", "2xx", "3xx", "4xx", "5xx")
@@ -124,7 +126,7 @@ class PrometheusMetrics:
 
     _requests = _histogram(
         "sso_http_request_duration_seconds",
-        "Time from request to answer",
+        "Time from request to answer, without the wait for enforced hooks",
         _REQUEST_BUCKETS,
         "method",
         "route",
@@ -172,7 +174,13 @@ class PrometheusMetrics:
         "sso_webhook_deliveries_total", "Webhook delivery attempts, by outcome", "outcome", known=_KNOWN_DELIVERIES
     )
     _webhooks_paused = _counter("sso_webhooks_paused_total", "Webhooks disabled after days of failures")
-    _hooks = _histogram("sso_hook_latency_seconds", "Time that a sign-in waited for a hook", _JOB_BUCKETS)
+    _hooks = _histogram("sso_hook_latency_seconds", "Time of a question to a hook", _JOB_BUCKETS)
+    _hook_waits = _histogram(
+        "sso_hook_wait_seconds",
+        "Time that a sign-in waited for an enforced hook; sso_http_request_duration_seconds leaves it out",
+        _JOB_BUCKETS,
+    )
+    _slow_hooks = _gauge("sso_hooks_slow", "Enforced hooks for which one in ten sign-ins waits longer than a second", "livemax")
     _hooks_asked = _counter(
         "sso_hooks_asked_total", "Questions to hooks before sign-ins, by outcome", "outcome", known=_KNOWN_HOOK_OUTCOMES
     )
@@ -324,6 +332,22 @@ class PrometheusMetrics:
     )
     _provisioning_wait = _gauge(
         "sso_provisioning_wait_seconds", "How long the oldest change of a person has waited to be sent, where nothing fails", "mostrecent"
+    )
+    # The sums over the processes: each counts what it has tried itself.
+    _receivers = _gauge(
+        "sso_outbound_receivers",
+        "Receivers of organizations that were tried within 15 minutes, by kind and by whether one attempt succeeded or all failed",
+        "livesum",
+        "kind",
+        "outcome",
+        known=product(ReceiverKind, _KNOWN_REACHES),
+    )
+    _receiving_organizations = _gauge(
+        "sso_outbound_organizations",
+        "Organizations of these receivers, by whether one attempt at any of their receivers succeeded or all failed",
+        "livesum",
+        "outcome",
+        known=_KNOWN_REACHES,
     )
     _saml_ending = _gauge(
         "sso_saml_certificates_ending", "Active SAML certificates that end within 60 days, or have ended in the last 30", "mostrecent"
@@ -494,8 +518,13 @@ class PrometheusMetrics:
     def webhook_paused(self) -> None:
         self._webhooks_paused.inc()
 
-    def hook_asked(self, outcome: str, seconds: float) -> None:
+    def hooks_slow(self, number: int) -> None:
+        self._slow_hooks.set(number)
+
+    def hook_asked(self, outcome: str, seconds: float, *, counts: bool) -> None:
         self._hooks.observe(seconds)
+        if counts:
+            self._hook_waits.observe(seconds)
         self._hooks_asked.labels(outcome).inc()
 
     def hook_not_asked(self, why: str) -> None:
@@ -565,6 +594,14 @@ class PrometheusMetrics:
         for need, count in (("waiting", waiting), ("failing", failing)):
             self._provisioning_needs.labels(need).set(count)
         self._provisioning_wait.set(max(late, 0.0))
+
+    def receivers_reached(self, kind: str, reached: int, failed: int) -> None:
+        for outcome, count in (("reached", reached), ("failed", failed)):
+            self._receivers.labels(kind, outcome).set(count)
+
+    def organizations_reached(self, reached: int, failed: int) -> None:
+        for outcome, count in (("reached", reached), ("failed", failed)):
+            self._receiving_organizations.labels(outcome).set(count)
 
     def saml_exchanged(self, kind: str, *, succeeded: bool) -> None:
         self._saml.labels(kind, "succeeded" if succeeded else "refused").inc()

@@ -29,6 +29,7 @@ from adapters.postgres.grants import Rights, rights
 from adapters.postgres.migrate import SchemaMismatch, plan
 from core.domain.backups import BACKUP_CHECKED
 from core.domain.errors import BadRequest, Refusal
+from core.domain.record.deliveries import ReceiverKind
 from core.domain.tokens import KeyPurpose, clocks_differ, clocks_in_words
 from core.frozen import Frozen
 from core.usecases.identity.guards.puzzles import OUR_OWN
@@ -62,6 +63,15 @@ MAIL_ANSWERS_WITHIN: Final = 15.0
 # As long as somebody who wants to sign in waits for a look at a provider.
 _PROVIDER_ANSWERS_WITHIN: Final = 5.0
 _PROVED_LATELY: Final = timedelta(days=7)
+
+
+_RECEIVERS: Final = {
+    ReceiverKind.WEBHOOK: ("webhook", "webhooks"),
+    ReceiverKind.SIGNAL: ("stream of signals", "streams of signals"),
+    ReceiverKind.LOGOUT_NOTICE: ("logout address", "logout addresses"),
+    ReceiverKind.SIEM: ("SIEM", "SIEMs"),
+    ReceiverKind.PROVISIONING: ("provisioning connection", "provisioning connections"),
+}
 
 
 class Verdict(StrEnum):
@@ -128,6 +138,7 @@ async def of_postern(settings: Settings, postern: Postern, report: Report) -> No
     report("keys", await _asked(key_ages, postern))
     report("SAML certificates", await _asked(saml_certificates, postern))
     report("jobs", await _asked(lambda opened: jobs(settings, opened), postern))
+    report("receivers", await _asked(lambda opened: receivers(settings, opened), postern))
     report("backups", await _asked(backups, postern))
     report("billing", await _asked(lambda opened: billing(settings, opened), postern))
     report("widget", await _asked(widget, postern))
@@ -511,6 +522,21 @@ async def jobs(settings: Settings, postern: Postern) -> Finding:
     if held:
         return Finding(Verdict.WARN, f"{text}; held since a restore: {', '.join(held)}; `postern jobs release` lets them go")
     return Finding(Verdict.WARN if dead else Verdict.OK, text)
+
+
+async def receivers(settings: Settings, postern: Postern) -> Finding:
+    """What organizations have things sent to. One that fails is its organization's matter; several are worth a look."""
+    counted = await postern.record.receivers.count()
+    if not counted:
+        return Finding(Verdict.OK, "no organization has any", is_used=False)
+    way = "" if settings.outbound_proxy is None else f"; by the proxy {masked_url(settings.outbound_proxy.reveal())}"
+    failing = [one for one in counted if one.failing]
+    if not failing:
+        return Finding(Verdict.OK, f"{sum(one.all for one in counted)}, none fails{way}")
+    told = ", ".join(
+        f"{one.failing} of {one.all} {_RECEIVERS[one.kind][one.all != 1]} ({one.organizations} of the organizations)" for one in failing
+    )
+    return Finding(Verdict.WARN if sum(one.failing for one in failing) > 1 else Verdict.OK, f"failing: {told}{way}")
 
 
 async def backups(postern: Postern) -> Finding:

@@ -66,8 +66,11 @@ class Metrics(Protocol):
     def job_processed(self, kind: str, seconds: float, *, succeeded: bool) -> None: ...
     def webhook_attempted(self, outcome: str, seconds: float, waited: float) -> None: ...
     def webhook_paused(self) -> None: ...
-    def hook_asked(self, outcome: str, seconds: float) -> None:
-        """`outcome` is the word of an answer, or `silent`."""
+    def hook_asked(self, outcome: str, seconds: float, *, counts: bool) -> None:
+        """`outcome` is the word of an answer, or `silent`. For a hook that `counts`, a sign-in has waited."""
+
+    def hooks_slow(self, number: int) -> None:
+        """The hooks of which this process knows that nine of ten sign-ins wait longer than a second."""
 
     def hook_not_asked(self, why: str) -> None:
         """`busy`: too many questions, or failures about one person; `flow_over`: the flow had asked as often as it may."""
@@ -108,6 +111,14 @@ class Metrics(Protocol):
 
     def provisioning(self, waiting: int, failing: int, late: float) -> None:
         """Runs that wait for an owner, connections outwards that fail, and the seconds that the oldest change waits."""
+
+    def receivers_reached(self, kind: str, reached: int, failed: int) -> None:
+        """Receivers of a `ReceiverKind` that this process has tried within the last fifteen minutes: how many it reached, and how many only
+        failed.
+        """
+
+    def organizations_reached(self, reached: int, failed: int) -> None:
+        """The organizations of all these receivers: those of which it reached a receiver of any kind, and the others."""
 
     def saml_exchanged(self, kind: str, *, succeeded: bool) -> None: ...
     def saml_certificates_ending(self, number: int, first: datetime | None) -> None:

@@ -14,7 +14,7 @@ from core.domain.errors import Refusal, RetryLater
 from core.domain.identifiers import AuditEntryId, OrganizationId
 from core.domain.record.audit import AuditEntry, AuditFilter, ChainFinding, StoredLink
 from core.domain.record.changed_settings import ChangedSetting
-from core.domain.record.deliveries import DeliveryOutcome, DueDelivery
+from core.domain.record.deliveries import DeliveryOutcome, DueDelivery, ReceiverKind
 from core.domain.record.stories import SoughtStory, Story, TraceContext
 from core.domain.requests import Listed, Page
 from core.frozen import Frozen
@@ -100,6 +100,20 @@ class ClaimedReceiver(Frozen, kw_only=True):
     url: str
     is_failing: bool
     lease: UUID
+
+
+class FailingReceivers(Frozen):
+    """Of one kind: how many receivers fail, of how many organizations, and how many there are."""
+
+    kind: ReceiverKind
+    failing: int
+    organizations: int
+    all: int
+
+
+class ReceiversInNeed(Protocol):
+    async def count(self) -> Sequence[FailingReceivers]:
+        """By kind, where an organization has receivers of it."""
 
 
 To = TypeVar("To", bound=ClaimedReceiver)

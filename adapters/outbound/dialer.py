@@ -246,5 +246,6 @@ async def _require_tunnel(stream: httpcore.AsyncNetworkStream) -> None:
             raise OutboundFailed(Failure.UNREACHABLE)
     # Bytes after the head would come from the destination, but nothing was sent to the destination yet.
     if head.split(b" ", 2)[1:2] != [b"200"] or not head.endswith(b"\r\n\r\n"):
-        log.warning("outbound_proxy_refused", answer=head.partition(b"\r\n")[0].decode("ascii", "replace"))
+        # One line a call: the watcher of deliveries warns, once a minute.
+        log.info("outbound_proxy_refused", answer=head.partition(b"\r\n")[0].decode("ascii", "replace"))
         raise OutboundFailed(Failure.UNREACHABLE)

@@ -34,6 +34,11 @@ def causing_request() -> UUID | None:
     return None if request is None else UUID(request)
 
 
+def request_text() -> str | None:
+    """As `causing_request`, in the text that the request began with."""
+    return _request.get(None)
+
+
 @contextmanager
 def caused_by(request: UUID | None) -> Iterator[None]:
     """Work that a request has left behind, for example a job. None leaves the cause as it is."""

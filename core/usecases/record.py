@@ -26,11 +26,22 @@ from core.domain.record.audit import (
     sealed_progress,
 )
 from core.domain.record.changed_settings import KEPT_FOR, ChangedSetting
-from core.domain.record.deliveries import ATTEMPT_TIMEOUT, BATCH, BROKEN, LEASE, UNREADABLE, DeliveryOutcome, DeliveryRules, DueDelivery
+from core.domain.record.deliveries import (
+    ATTEMPT_TIMEOUT,
+    BATCH,
+    BROKEN,
+    LEASE,
+    UNREADABLE,
+    DeliveryOutcome,
+    DeliveryRules,
+    DueDelivery,
+    ReceiverKind,
+)
 from core.domain.record.event_types import AUDIT_ACTIONS, EventType
 from core.domain.requests import Listed, Page
 from core.domain.secrets import Secret
 from core.frozen import Frozen
+from core.usecases.outbound_reach import OutboundReach
 from ports.crypto import ServerSecrets
 from ports.jobs import ProgressDisplay, unseen
 from ports.outbound import Outbound, OutboundFailed, OutboundRequest
@@ -291,6 +302,7 @@ class Receivers(Protocol[To, Due_contra]):
     an attempt. `unreadable` is the name of the log event for a receiver whose stored address or secret cannot be read.
     """
 
+    kind: ReceiverKind
     rules: DeliveryRules
     attempted: str
     unreadable: str
@@ -319,6 +331,7 @@ class Deliveries(Frozen, Generic[To, Due]):
     outbound: Outbound
     clock: Clock
     spread: Callable[[], float]
+    reach: OutboundReach
 
     async def claim(self, limit: int, *, failing: bool, busy: Sequence[OrganizationId] = ()) -> Sequence[OpenReceiver[To]]:
         """Claims receivers for the dispatcher, which releases each of them again."""
@@ -347,6 +360,7 @@ class Deliveries(Frozen, Generic[To, Due]):
             asked = answer.headers.get("retry-after")
             outcome = rules.answered(due, answer.status, answer.body, retry_after=asked, now=self.clock.now(), spread=self.spread())
         self.receivers.count(due, outcome, elapsed())
+        self.reach.attempted(self.receivers.kind, receiver.claimed.id, receiver.organization, received=outcome.delivered)
         log.info(
             self.receivers.attempted,
             **self.receivers.logged(receiver.claimed, due),

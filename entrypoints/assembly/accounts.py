@@ -291,6 +291,7 @@ def assemble_sign_ins(
         HookBreakers(clock),
         FairHookPlaces(),
         hooks_beside,
+        foundation.hook_waits,
         foundation.metrics,
         system,
         settings.public_url,

@@ -496,6 +496,7 @@ def assemble_federation(
             foundation.outbound,
             clock,
             spread,
+            foundation.outbound_reach,
         ),
         signals=ServiceSignals(new_unit_of_work, stores.signals, system),
         signal_log=SignalLog(new_unit_of_work, PostgresSignalLog(pool), clock),
@@ -525,6 +526,7 @@ def assemble_federation(
                 foundation.outbound,
                 clock,
                 spread,
+                foundation.outbound_reach,
             )
             for tables in (SIGNALS, SESSION_SIGNALS)
         ],
@@ -560,6 +562,7 @@ def assemble_federation(
             foundation.metrics,
             system,
             settings.public_url,
+            foundation.outbound_reach,
         ),
         authorization_refusals=AuthorizationRefusals(refusals),
         awaited_sign_ins=AwaitedSignIns(PostgresAwaitedSignIns(pool), clock, system.ids),

@@ -48,6 +48,8 @@ from core.usecases.installation_words import KeptInstallationWords
 from core.usecases.jobs import GivenUpJobs
 from core.usecases.key_proofs import KeyProofs
 from core.usecases.keys import KeyCare, Reencryption, SigningKeys, stored
+from core.usecases.outbound_reach import OutboundReach
+from core.usecases.tenancy.hook_waits import HookWaits
 from entrypoints.assembly.configured import (
     direct_client,
     guarded_client,
@@ -103,6 +105,8 @@ class Foundation(Frozen, kw_only=True):
     lock_links: LockLinks
     mail: MailTransport
     outbound: Outbound
+    outbound_reach: OutboundReach
+    hook_waits: HookWaits
     key_sets: KeySets
     upstreams: UpstreamProtocols
     assertions: AssertionSignatures
@@ -198,6 +202,8 @@ async def open_foundation(settings: Settings) -> AsyncIterator[Foundation]:
             lock_links=lock_links,
             mail=mail,
             outbound=outbound,
+            outbound_reach=OutboundReach(clock),
+            hook_waits=HookWaits(clock),
             key_sets=GuardedKeySets(outbound),
             upstreams=Upstreams(
                 Calls(operators_outbound, operators_outbound),

@@ -2,16 +2,18 @@
 
 from adapters.postgres.record.audit import PostgresAuditChains, PostgresAuditLog
 from adapters.postgres.record.events import PostgresChangedSettings, PostgresStories
+from adapters.postgres.record.failing_receivers import PostgresFailingReceivers
 from core.frozen import Frozen
 from core.usecases.record import Audit, RecentChanges
 from entrypoints.assembly.foundation import Foundation
-from ports.record import Stories
+from ports.record import ReceiversInNeed, Stories
 
 
 class Record(Frozen, kw_only=True):
     audit: Audit
     stories: Stories
     changes: RecentChanges
+    receivers: ReceiversInNeed
 
 
 def assemble_record(foundation: Foundation) -> Record:
@@ -20,4 +22,5 @@ def assemble_record(foundation: Foundation) -> Record:
         audit=Audit(PostgresAuditLog(pool), PostgresAuditChains(pool), foundation.server_secrets),
         stories=PostgresStories(pool, foundation.keyring),
         changes=RecentChanges(PostgresChangedSettings(pool), foundation.clock),
+        receivers=PostgresFailingReceivers(pool),
     )

@@ -159,6 +159,7 @@ def assemble_tenancy(settings: Settings, foundation: Foundation, identity: Ident
             foundation.outbound,
             foundation.clock,
             foundation.secrets.spread,
+            foundation.outbound_reach,
         ),
     }
     own: Mapping[str, PartsByName] = {
@@ -187,7 +188,7 @@ def assemble_tenancy(settings: Settings, foundation: Foundation, identity: Ident
         "setup_drafts": {**setups, "activations": Activations(shared["proofs"], foundation.keyring, foundation.clock)},
         "connection_drafts": setups,
         "siem_drafts": setups,
-        "siem_export": {"queue": PostgresSiemQueue(pool), "breathe": trio.lowlevel.checkpoint},
+        "siem_export": {"queue": PostgresSiemQueue(pool), "breathe": trio.lowlevel.checkpoint, "reach": foundation.outbound_reach},
     }
     return assembled(Tenancy, stores, shared, own, made=made, also_called=_ALSO_CALLED)
 

@@ -41,6 +41,9 @@ class SignalStore(Protocol):
     async def counts(self, service: ServiceId, organization: OrganizationId) -> tuple[int, int]:
         """How many streams the service has, and how many the organization. After the organization is held."""
 
+    async def services(self, organization: OrganizationId) -> Sequence[ServiceId]:
+        """Those with streams, by their ids."""
+
     async def list(self, service: ServiceId) -> Sequence[SignalStream]:
         """The oldest first."""
 

@@ -21,6 +21,36 @@ class SealedHook(Frozen):
     """None once it signs no more."""
 
 
+class UnaskedAccess(Frozen, kw_only=True):
+    """What an organization's hook says nothing of, however it answers."""
+
+    listed_members: int = 0
+    """They come in without a question, until they confirm their membership or allow an application."""
+    user_keys: int = 0
+    """Keys that people have at the organization's applications: they stay valid after a no."""
+
+
+class HookTimes(Frozen, kw_only=True):
+    """How a hook of the installation stands, and how quick its last answers were: the last fifty, of a week at most. `organization` is the
+    slug; None for the installation's own. Times are milliseconds; None where nothing was asked.
+    """
+
+    organization: str | None
+    point: str
+    enforced: bool
+    held: bool
+    """Work is held after a restore: unless it is enforced, it is not asked."""
+    seconds: int
+    """How long a sign-in waits for it at most."""
+    questions: int
+    median: int | None
+    p90: int | None
+    silent: int
+    silence: str
+    """What a silence does: go on or refuse."""
+    last_asked_at: datetime | None
+
+
 class AskedHooks(Frozen):
     """The hooks at a door of an organization, the installation's first, and how the person stands there."""
 
@@ -40,9 +70,10 @@ class AskedHooks(Frozen):
 
 
 class HookStore(Protocol):
-    """`None` for an organization means the installation. Outside a unit of work, `find`, `report`, `exchanges`, `listed_members`, `sealed`,
-    `to_ask`, `said_of` and `against` may be called, each as one statement and one round trip. The other methods need a unit of work, and
-    those that change a hook one in which the caller holds the organization, or has called `hold_installation`. Only PostgreSQL does it.
+    """`None` for an organization means the installation. Outside a unit of work, `find`, `report`, `exchanges`, `unasked`, `sealed`,
+    `to_ask`, `said_of`, `times` and `against` may be called, each as one statement and one round trip. The other methods need a unit of
+    work, and those that change a hook one in which the caller holds the organization, or has called `hold_installation`. Only PostgreSQL
+    does it.
     """
 
     async def find(self, organization: OrganizationId | None) -> Hook | None: ...
@@ -72,8 +103,7 @@ class HookStore(Protocol):
     async def exchanges(self, hook: HookId) -> Sequence[HookExchange]:
         """The newest first, fifty at most."""
 
-    async def listed_members(self, organization: OrganizationId) -> int:
-        """How many members are only listed, so that the hook does not hear of them."""
+    async def unasked(self, organization: OrganizationId) -> UnaskedAccess: ...
 
     async def sealed(self, organization: OrganizationId | None) -> SealedHook | None:
         """The hook with what signs, to try it out. None for one without a secret, too."""
@@ -110,6 +140,9 @@ class HookStore(Protocol):
         """A session that only a silence lets in ends twelve hours after it. `opened_by` keeps what the hooks said. Nothing happens where
         none was silent.
         """
+
+    async def times(self) -> Sequence[HookTimes]:
+        """Of all hooks, the slowest first."""
 
     async def ask_in_flow(self, flow: FlowId, most: int) -> bool:
         """Counts a question of this flow. False after `most`."""

@@ -76,7 +76,7 @@ def sending(receivers: type[Any], *, queue: Any = None, metrics: Any = None) -> 
     """Deliveries to such receivers, with these parts alone."""
     unused: Any = Told()
     given = dict.fromkeys(names_of(receivers))
-    return Deliveries(receivers(**{**given, "metrics": metrics}), queue, unused, unused, lambda: 0.0)
+    return Deliveries(receivers(**{**given, "metrics": metrics}), queue, unused, unused, lambda: 0.0, unused)
 
 
 @pytest.mark.parametrize("kind", [LogoutReceivers, WebhookReceivers])

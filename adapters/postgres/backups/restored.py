@@ -2,10 +2,10 @@
 
 Work that goes out of the house and waits in the database: held after a restore, and let go by an operator.
 
-Held work is due at one distant moment, `HELD_UNTIL`. Every claim asks for work that is due, so no actor takes held work, and no claim costs
-more because work can be held. A connection that sends people to an application is stopped instead. A webhook, a service that is told of
-sessions' ends and an export to a SIEM are held as a whole: what is added for them later waits, too. Mail that is queued later goes out,
-because people wait for it.
+Held work is due at one distant moment, `HELD_UNTIL`. Every claim asks for work that is due, so no actor takes held work, and no claim
+costs more because work can be held. A connection that sends people to an application is stopped instead. A hook in report-only mode is not
+asked. A webhook, a service that is told of sessions' ends and an export to a SIEM are held as a whole: what is added for them later waits,
+too. Mail that is queued later goes out, because people wait for it.
 
 What a database lacks, judged by itself: parts of the schema, and rows that other rows need. A restore that failed half-way leaves such
 gaps, and the server starts nevertheless.
@@ -46,6 +46,7 @@ HOLDABLE: Final[Mapping[str, Collection[str]]] = {
     "billing_sweeps": ("one", "cursor", "due_at", "leased_until"),
     "siem_configurations": ("next_at", "lease", "leased_until"),
     "provisioning_connections": ("state", "stopped_why", "holder", "leased_until"),
+    "hooks": ("since",),
 }
 
 
@@ -55,10 +56,13 @@ class OutgoingWork(StrEnum):
     BILLING = "billing"
     SIEM = "siem"
     PROVISIONING = "provisioning"
+    HOOKS = "hooks"
 
 
 class OutgoingCount(Frozen):
-    """`waiting` includes what is `held`. Of deliveries, `held` counts those whose receiver is held."""
+    """`waiting` includes what is `held`. Of deliveries, `held` counts those whose receiver is held. Of hooks, those in report-only mode
+    are counted.
+    """
 
     waiting: int
     held: int
@@ -76,6 +80,13 @@ class _Statements(Frozen):
 async def outgoing(conninfo: str) -> Mapping[OutgoingWork, OutgoingCount]:
     async with await Connection.connect(conninfo) as connection:
         return await _counted(connection)
+
+
+async def enforced_hooks(conninfo: str) -> int:
+    """How many hooks are asked whatever is held."""
+    async with await Connection.connect(conninfo) as connection:
+        row = await (await connection.execute("select count(*) from hooks where counts_as is not null", {})).fetchone()
+        return 0 if row is None else int(str(row[0]))
 
 
 async def held_kinds(conninfo: str) -> Sequence[OutgoingWork]:
@@ -242,6 +253,14 @@ _OF: Final[Mapping[OutgoingWork, _Statements]] = {
               from provisioning_connections
              where state in ('active', 'ending') or (state = 'stopped' and stopped_why in ('restored', 'restored_ending'))
         """,
+    ),
+    # A hook that counts is held, too, and asked all the same: nobody comes in whom its owner keeps out. Whoever puts it into report-only
+    # mode in a copy ends its questions. `updated_at` is when it was changed last, as `since` was.
+    OutgoingWork.HOOKS: _Statements(
+        hold=("update hooks set since = %(until)s::timestamptz where since <> %(until)s::timestamptz",),
+        release=("update hooks set since = updated_at where since = %(until)s::timestamptz",),
+        held="select from hooks where since = %(until)s::timestamptz",
+        count="select count(*), count(*) filter (where since = %(until)s::timestamptz) from hooks where counts_as is null",
     ),
 }
 

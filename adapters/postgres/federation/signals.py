@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import Final, LiteralString
 from uuid import UUID
 
-from adapters.postgres.columns import Columns, array_of_texts, storable_text
+from adapters.postgres.columns import Columns, IdRow, array_of_texts, storable_text
 from adapters.postgres.database import BELIEVED
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.federation.signal_grants import GRANT_STANDS, grants
@@ -97,6 +97,9 @@ class SignalRows(OnStatements):
         found = only(await self._statements.ask(_Counts, _COUNTS, {"service": service, "organization": organization}))
         return found.of_service, found.of_organization
 
+    async def services(self, organization: OrganizationId) -> Sequence[ServiceId]:
+        return [ServiceId(row.id) for row in await self._statements.ask(IdRow, _SERVICES, {"organization": organization})]
+
     async def list(self, service: ServiceId) -> Sequence[SignalStream]:
         return await self._statements.ask(STREAM.row, _LIST, {"service": service})
 
@@ -141,6 +144,14 @@ _COUNTS: Final = """
       from services
       join signal_streams on signal_streams.service_id = services.id
      where services.org_id = %(organization)s
+"""
+
+_SERVICES: Final = """
+    select services.id
+      from services
+     where services.org_id = %(organization)s
+       and exists (select from signal_streams where signal_streams.service_id = services.id)
+     order by services.id
 """
 
 _SELECT: Final[LiteralString] = f"""

@@ -7,7 +7,8 @@ from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
-from adapters.postgres.columns import AnswerRow, Columns, CountRow, IdRow
+from adapters.postgres.backups.restored import HELD_UNTIL
+from adapters.postgres.columns import AnswerRow, Columns, IdRow
 from adapters.postgres.identity.addresses import is_verified_for
 from adapters.postgres.identity.factors.mfa import has_second_factor
 from adapters.postgres.identity.sessions.parts import PROFILE, profile
@@ -18,7 +19,7 @@ from core.domain.identity.guards.hook_verdicts import VERDICT_LIFETIME, AskingDo
 from core.domain.mail import Email
 from core.domain.tenancy.hooks import KNOWN_AFTER, MOST_EXCHANGES, Hook, HookExchange, HookPeople, HookReport
 from core.frozen import Frozen, names_of
-from ports.tenancy.hooks import AskedHooks, SealedHook
+from ports.tenancy.hooks import AskedHooks, HookTimes, SealedHook, UnaskedAccess
 
 HOOK: Final = Columns(Hook, "hooks", named={"organization": "org_id"})
 EXCHANGE: Final = Columns(HookExchange, "hook_exchanges", named={"hook": "hook_id"}, texts=("sent", "answered"))
@@ -84,8 +85,8 @@ class HookRows(OnStatements):
     async def exchanges(self, hook: HookId) -> Sequence[HookExchange]:
         return await self._statements.ask(EXCHANGE.row, _EXCHANGES, {"hook": hook, "most": MOST_EXCHANGES})
 
-    async def listed_members(self, organization: OrganizationId) -> int:
-        return only(await self._statements.ask(CountRow, _LISTED, {"organization": organization})).count
+    async def unasked(self, organization: OrganizationId) -> UnaskedAccess:
+        return only(await self._statements.ask(UnaskedAccess, _UNASKED, {"organization": organization}))
 
     async def sealed(self, organization: OrganizationId | None) -> SealedHook | None:
         return first(await self._statements.ask(_sealed, _SEALED[organization is None], {"organization": organization}))
@@ -170,6 +171,9 @@ class HookRows(OnStatements):
         }
         await self._statements.tell(_END_WITH_SILENCE, parameters)
 
+    async def times(self) -> Sequence[HookTimes]:
+        return await self._statements.ask(HookTimes, _TIMES, {})
+
     async def ask_in_flow(self, flow: FlowId, most: int) -> bool:
         return bool(await self._statements.ask(IdRow, _ASK_IN_FLOW, {"flow": flow, "most": most}))
 
@@ -231,6 +235,9 @@ class _Kept(Frozen, kw_only=True):
         )
 
 
+# While work is held after a restore, as `HELD_SINCE` says. Only hooks that count are asked then.
+HELD: Final[LiteralString] = f"'{HELD_UNTIL}'::timestamptz"
+
 _OF: Final[dict[bool, LiteralString]] = {True: "org_id is null", False: "org_id = %(organization)s"}
 
 _FIND: Final[dict[bool, LiteralString]] = {
@@ -280,7 +287,19 @@ _EXCHANGES: Final[LiteralString] = f"""
     select {EXCHANGE.names} from hook_exchanges where hook_id = %(hook)s order by at desc, id desc limit %(most)s
 """
 
-_LISTED: Final = "select count(*) as count from memberships where org_id = %(organization)s and own_since is null"
+_UNASKED: Final = """
+    select (
+               select count(*)
+                 from memberships
+                where org_id = %(organization)s and own_since is null
+           )::int as listed_members,
+           (
+               select count(*)
+                 from services
+                 join user_keys on user_keys.service_id = services.id
+                where services.org_id = %(organization)s and coalesce(user_keys.expires_at > now(), true)
+           )::int as user_keys
+"""
 
 # The rule about owners stands in `hooks_keep_out`, too: a test compares the two.
 _TO_ASK: Final[LiteralString] = f"""
@@ -316,8 +335,25 @@ _TO_ASK: Final[LiteralString] = f"""
       join users on users.id = %(person)s
      where (hooks.org_id = %(organization)s or hooks.org_id is null) and hooks.point = 'sign_in'
        and hooks.sealed_secret is not null
+       and (hooks.counts_as is not null or hooks.since <> {HELD})
        and (%(consents)s or hooks_hear_of(%(person)s, %(organization)s, %(service)s))
      order by hooks.org_id nulls first
+"""
+
+_TIMES: Final[LiteralString] = f"""
+    select organizations.slug as organization, hooks.point, hooks.counts_as is not null as enforced, hooks.since = {HELD} as held,
+           hooks.seconds,
+           last.questions, last.median, last.p90, last.silent, hooks.silence, last.last_asked_at
+      from hooks
+      left join all_organizations as organizations on organizations.id = hooks.org_id
+     cross join lateral (
+               select count(*)::int as questions, count(*) filter (where outcome = 'silent')::int as silent, max(at) as last_asked_at,
+                      percentile_disc(0.5) within group (order by milliseconds) as median,
+                      percentile_disc(0.9) within group (order by milliseconds) as p90
+                 from hook_exchanges
+                where hook_exchanges.hook_id = hooks.id and not is_test
+           ) as last
+     order by last.p90 desc nulls last, organizations.slug nulls first
 """
 
 _AGAINST: Final = "select hooks_keep_out(%(session)s, %(person)s, %(organization)s, %(service)s, true) is not null as yes"
@@ -331,7 +367,7 @@ _RECORD: Final[LiteralString] = f"""
                     factors = factors + (%(outcome)s in ('second_factor', 'passkey'))::integer,
                     milliseconds = hooks.milliseconds + %(milliseconds)s,
                     slowest = greatest(slowest, %(milliseconds)s)
-              where id = %(hook)s and not %(is_test)s and since <= %(at)s
+              where id = %(hook)s and not %(is_test)s and (since <= %(at)s or since = {HELD})
           returning id
          ),
          added as (

@@ -46,6 +46,8 @@ LONGEST_DESCRIPTION: Final = 200
 LONGEST_HEADER: Final = 4_000
 LONGEST_STATE: Final = 1_000
 LONGEST_REASON: Final = 200
+HELD_REASON: Final = "Paused by an operator of this installation"
+"""No application may give this reason."""
 VERIFICATION_PACE: Final = timedelta(seconds=10)
 """A stream may ask for a verification once in this time."""
 
@@ -128,6 +130,16 @@ class SignalStream(Frozen, kw_only=True):
     """The address of that person."""
     created_at: datetime
     updated_at: datetime
+
+    @property
+    def is_held(self) -> bool:
+        """Whether an operator of the installation has paused it. Then the application cannot go on by itself."""
+        return self.status is StreamStatus.PAUSED and self.status_reason == HELD_REASON
+
+    def require_not_held(self) -> None:
+        """Raises `Forbidden`."""
+        if self.is_held:
+            raise Forbidden("An operator of this installation has paused the stream: ask them")
 
     def delivered(self, settings: SignalSettings) -> tuple[SignalType, ...]:
         return tuple(one for one in self.events if one in settings.events)

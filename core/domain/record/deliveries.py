@@ -4,6 +4,7 @@ service. The rules for the outcome of an attempt, and for the time of the next o
 
 from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
+from enum import StrEnum
 from typing import Final
 from uuid import UUID
 
@@ -22,6 +23,16 @@ UNREADABLE: Final = timedelta(minutes=5)
 LONGEST_REST: Final = timedelta(hours=6)
 # The error of an attempt that raised an unforeseen exception.
 BROKEN: Final = "internal_error"
+
+
+class ReceiverKind(StrEnum):
+    """What an organization has named to receive something."""
+
+    WEBHOOK = "webhook"
+    SIGNAL = "signal"
+    LOGOUT_NOTICE = "logout_notice"
+    SIEM = "siem"
+    PROVISIONING = "provisioning"
 
 
 class DueDelivery(Frozen, kw_only=True):

@@ -25,6 +25,8 @@ MOST_SECONDS: Final = 5
 LONGEST_ANSWER: Final = 64 * 1024
 # What an owner has to see before a hook may count: so many questions, or this time.
 ENOUGH_QUESTIONS: Final = 100
+HELD_SINCE: Final = datetime(9000, 1, 1, tzinfo=UTC)
+"""Work that goes out is held after a restore. Of a hook that is held, `since` says so, and it is asked only while it counts."""
 ENOUGH_TIME: Final = timedelta(hours=1)
 MOST_EXCHANGES: Final = 50
 # How often one flow asks a hook. A hook that always asks for another factor must not hold anybody in a circle.
@@ -86,6 +88,10 @@ class Hook(HookDraft, kw_only=True):
     """None for one that has arrived from another installation: nobody asks it before an owner gives it a secret."""
     created_at: datetime
     updated_at: datetime
+
+    @property
+    def is_held(self) -> bool:
+        return self.since == HELD_SINCE
 
     @property
     def stands(self) -> HookStands:
@@ -183,13 +189,14 @@ def changed(before: Hook, draft: HookDraft, now: datetime) -> Hook:
     """Any change puts the hook in shadow. The same settings change nothing."""
     if (before.address, before.silence, before.seconds) == (draft.address, draft.silence, draft.seconds):
         return before
-    after = replace(before, address=draft.address, silence=draft.silence, seconds=draft.seconds)
+    # An owner's new settings are asked, whatever is held.
+    after = replace(before, address=draft.address, silence=draft.silence, seconds=draft.seconds, since=now)
     return in_shadow(after, now)
 
 
 def in_shadow(hook: Hook, now: datetime) -> Hook:
-    """Its verdicts count no more, and its report begins anew."""
-    return replace(hook, counts_as=None, since=now, updated_at=now)
+    """Its verdicts count no more, and its report begins anew. What is held stays held: it is not asked any more."""
+    return replace(hook, counts_as=None, since=hook.since if hook.is_held else now, updated_at=now)
 
 
 def may_count(hook: Hook, report: HookReport, now: datetime) -> bool:

@@ -27,7 +27,7 @@ from core.domain.federation.logouts import (
 from core.domain.federation.oauth.authorization_steps import RequestingApplication
 from core.domain.identifiers import ClientId, UserId
 from core.domain.identity.callers import Caller
-from core.domain.record.deliveries import DeliveryOutcome
+from core.domain.record.deliveries import DeliveryOutcome, ReceiverKind
 from core.domain.requests import Listed, Page
 from core.domain.secrets import Token
 from core.domain.services.services import logout_destination
@@ -60,6 +60,7 @@ class LogoutReceivers(Frozen):
     system: System
     issuer: str
     rules = LOGOUT_NOTICE_RULES
+    kind = ReceiverKind.LOGOUT_NOTICE
     attempted = "logout_notice_attempted"
     unreadable = "logout_address_unreadable"
 

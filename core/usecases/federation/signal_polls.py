@@ -38,8 +38,10 @@ class PolledStreams(Frozen):
 
     async def poll(self, caller: SignalCaller, stream: SignalStreamId, poll: SignalPoll) -> Polled:
         """Takes the application's answers, and returns what waits. What it does not acknowledge comes again. Raises `NotFound`, also for a
-        stream of another application, and for one that is pushed.
+        stream of another application, and for one that is pushed; and `InsufficientScope` where it answers with a token that only reads.
         """
+        if poll.received or poll.refused:
+            caller.require_management()
         known = await self.store.find(caller.service, stream)
         found(known if known is not None and known.method is StreamMethod.POLL else None, NO_SUCH_STREAM)
         await self._answered(stream, poll)
@@ -63,8 +65,6 @@ class PolledStreams(Frozen):
 
     async def _waiting(self, caller: SignalCaller, stream: SignalStreamId, poll: SignalPoll) -> Polled:
         most = MOST_POLLED if poll.most is None else min(poll.most, MOST_POLLED)
-        if most == 0:
-            return Polled(signals={})
         waiting = await self.polls.waiting(stream, most + 1)
         signals = {str(due.id): await self._signed(due, caller) for due in waiting[:most]}
         self.metrics.signals_polled("sent", len(signals))

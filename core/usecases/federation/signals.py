@@ -1,6 +1,6 @@
 """Shared signals: owners turn them on for an application, the application makes streams, and a dispatcher pushes what streams hear."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from uuid import UUID
 
@@ -8,6 +8,7 @@ from core.domain.errors import BadRequest, Conflict, TokenInvalid, found
 from core.domain.federation.oauth.given_sessions import client_named
 from core.domain.federation.signal_grants import grant_of
 from core.domain.federation.signals import (
+    HELD_REASON,
     LONGEST_DESCRIPTION,
     LONGEST_REASON,
     LONGEST_STATE,
@@ -42,7 +43,7 @@ from core.domain.formats import Json
 from core.domain.identifiers import ServiceId, SignalStreamId
 from core.domain.key_proofs import KeyThumbprint, require_shown
 from core.domain.outbound import destination
-from core.domain.record.deliveries import DeliveryOutcome
+from core.domain.record.deliveries import DeliveryOutcome, ReceiverKind
 from core.domain.record.events import Actor
 from core.domain.requests import UNCHANGED, Unchanged
 from core.domain.secrets import Secret
@@ -110,6 +111,55 @@ class ServiceSignals(Frozen):
                 await uow.signals.turn_off(service.id)
                 await uow.record(signals_changed(before, None, service, actor))
             await uow.commit()
+
+    async def pause(self, member: Member, service_slug: str | None, actor: Actor) -> Sequence[SignalStream]:
+        """An operator stops what the organization's streams are sent, of one application or of all: what they would be told waits, and no
+        application can undo it. Returns the streams that were enabled. Raises `NotFound`.
+        """
+        return await self._switch(
+            member,
+            service_slug,
+            actor,
+            lambda stream: (
+                replace(stream, status=StreamStatus.PAUSED, status_reason=HELD_REASON) if stream.status is StreamStatus.ENABLED else stream
+            ),
+        )
+
+    async def resume(self, member: Member, service_slug: str | None, actor: Actor) -> Sequence[SignalStream]:
+        """Streams that `pause` has paused go on. Those that their application has paused stay so. Raises `NotFound`."""
+        return await self._switch(
+            member,
+            service_slug,
+            actor,
+            lambda stream: replace(stream, status=StreamStatus.ENABLED, status_reason=None) if stream.is_held else stream,
+        )
+
+    async def _switch(
+        self, member: Member, service_slug: str | None, actor: Actor, switched: Callable[[SignalStream], SignalStream]
+    ) -> Sequence[SignalStream]:
+        changed: list[SignalStream] = []
+        async with self.unit_of_work() as uow:
+            acting, _ = await hold_members(uow, member)
+            now = self.system.clock.now()
+            await require_owner(uow, acting, now)
+            for service in await self._services(uow, member, service_slug):
+                await uow.signals.hold_settings(service)
+                for before in await uow.signals.list(service):
+                    after = switched(before)
+                    if after != before:
+                        after = replace(after, updated_at=now)
+                        await uow.signals.save(after, keeps_header=True, sealed_header=None)
+                        await uow.record(stream_updated(before, after, member.organization, actor))
+                        changed.append(after)
+            await uow.commit()
+        return changed
+
+    @staticmethod
+    async def _services(uow: UnitOfWork, member: Member, service_slug: str | None) -> Sequence[ServiceId]:
+        """By their ids, which is the order in which they are held."""
+        if service_slug is None:
+            return await uow.signals.services(member.organization)
+        return [found(await uow.services.hold(member.organization, service_slug), NO_SUCH_SERVICE).id]
 
     @staticmethod
     async def _require_scopes_free(uow: UnitOfWork, member: Member) -> None:
@@ -205,6 +255,8 @@ class SignalStreams(Frozen):
             )
             stream = self._changed(stream, request, settings)
             require_room(*await uow.signals.counts(caller.service, caller.organization))
+            for other in await uow.signals.list(caller.service):
+                other.require_not_held()
             await uow.signals.add(stream, self._sealed(stream, request))
             await uow.record(stream_created(stream, caller.organization, actor))
             await uow.commit()
@@ -221,7 +273,7 @@ class SignalStreams(Frozen):
             begins = replace(before, events=asked_events(None), description=None) if replaces else before
             after = self._changed(begins, request, settings)
             given = request.header is not UNCHANGED
-            keeps = not given and before.has_header and keeps_header(before.endpoint, after.endpoint)
+            keeps = not given and not replaces and before.has_header and keeps_header(before.endpoint, after.endpoint)
             after = replace(after, has_header=keeps or (given and request.header is not None))
             if after != before or given:
                 after = replace(after, updated_at=self.system.clock.now())
@@ -235,6 +287,7 @@ class SignalStreams(Frozen):
         async with self.unit_of_work() as uow:
             await self._held(uow, caller)
             before = found(await uow.signals.find(caller.service, stream), NO_SUCH_STREAM)
+            before.require_not_held()
             await uow.signals.delete(stream)
             await uow.record(stream_deleted(before, caller.organization, actor))
             await uow.commit()
@@ -243,11 +296,14 @@ class SignalStreams(Frozen):
         """Raises `BadRequest`, `NotFound`."""
         if status not in set(StreamStatus):
             raise BadRequest(f"status: one of {', '.join(StreamStatus)}")
-        if reason is not None and len(reason) > LONGEST_REASON:
-            raise BadRequest(f"reason: at most {LONGEST_REASON} characters")
+        if reason is not None and (len(reason) > LONGEST_REASON or not reason.isprintable()):
+            raise BadRequest(f"reason: at most {LONGEST_REASON} printable characters")
+        if reason == HELD_REASON:
+            raise BadRequest("reason: this one is an operator's")
         async with self.unit_of_work() as uow:
             await self._held(uow, caller)
             before = found(await uow.signals.find(caller.service, stream), NO_SUCH_STREAM)
+            before.require_not_held()
             after = replace(before, status=StreamStatus(status), status_reason=reason)
             if after != before:
                 after = replace(after, updated_at=self.system.clock.now())
@@ -329,6 +385,7 @@ class SignalReceivers(Frozen):
     metrics: Metrics
     issuer: str
     rules = SIGNAL_RULES
+    kind = ReceiverKind.SIGNAL
     attempted = "signal_attempted"
     unreadable = "signal_stream_unreadable"
 

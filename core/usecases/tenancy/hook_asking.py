@@ -56,6 +56,7 @@ from core.domain.tenancy.webhooks import signature_headers
 from core.frozen import Frozen, replace
 from core.usecases.identity.devices import Devices
 from core.usecases.identity.login_events import LoginEvents
+from core.usecases.tenancy.hook_waits import HookWaits
 from ports.crypto import CannotOpen, KeyRing
 from ports.identity.accounts import FactLookup
 from ports.metrics import Metrics
@@ -171,6 +172,7 @@ class HookAsking(Frozen):
     breakers: HookBreakers
     places: HookPlaces
     beside: HooksBeside
+    waits: HookWaits
     metrics: Metrics
     system: System
     issuer: str
@@ -196,6 +198,7 @@ class HookAsking(Frozen):
             person=door.person,
             seconds=sum(one.hook.seconds for one in counting) + _LONGER,
         )
+        began = self.system.clock.now()
         try:
             for sealed in counting:
                 self.breakers.require_patience(sealed.hook, door.organization, door.person)
@@ -204,6 +207,9 @@ class HookAsking(Frozen):
             self.metrics.hook_not_asked("flow_over" if isinstance(refusal, FlowAskedEnough) else "busy")
             log.warning("hook_not_asked", organization=str(door.organization), people=to_ask.people.value, why=refusal.detail)
             raise
+        finally:
+            # Also for somebody who leaves meanwhile.
+            self.waits.waited((self.system.clock.now() - began).total_seconds())
 
     async def _asked(
         self, counting: Sequence[SealedHook], door: AskingDoor, to_ask: AskedHooks, asked_at: datetime, waiting: WaitingQuestion
@@ -307,7 +313,9 @@ class HookAsking(Frozen):
         seconds = (self.system.clock.now() - began).total_seconds()
         outcome = "silent" if answer is None else answer.word
         if people is not None:
-            self.metrics.hook_asked(outcome, seconds)
+            self.metrics.hook_asked(outcome, seconds, counts=hook.counts_as is not None)
+            if hook.counts_as is not None:
+                self.waits.answered(hook, seconds)
             if answer is None:
                 log.warning("hook_silent", hook=str(hook.id), organization=str(hook.organization), why=why)
         reason = why if answer is None or answer.no is None else answer.no.value

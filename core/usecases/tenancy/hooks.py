@@ -44,7 +44,7 @@ from core.usecases.tenancy.rights import hold_members, hold_office, require_owne
 from ports.crypto import KeyRing
 from ports.outbound import Outbound
 from ports.system import System
-from ports.tenancy.hooks import HookStore
+from ports.tenancy.hooks import HookStore, UnaskedAccess
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
 NO_HOOK: Final = "There is no hook"
@@ -64,8 +64,8 @@ class ShownHook(Frozen):
     report: HookReport
     may_count: bool
     """Whether an owner may let it count by now."""
-    listed_only: int
-    """The members of whom the hook does not hear before they confirm, or allow an application. 0 for the installation's."""
+    unasked: UnaskedAccess
+    """Zeros for the installation's."""
 
     @property
     def seen(self) -> str:
@@ -95,9 +95,9 @@ class Hooks(Frozen):
         hook = await self.lookup.find(organization)
         return None if hook is None else await self._shown(hook)
 
-    async def listed_only(self, organization: OrganizationId) -> int:
-        """The members of whom no hook hears before they confirm, or allow an application. The page says it before there is a hook."""
-        return await self.lookup.listed_members(organization)
+    async def unasked(self, organization: OrganizationId) -> UnaskedAccess:
+        """What a hook would say nothing of. The page says it before there is a hook."""
+        return await self.lookup.unasked(organization)
 
     async def exchanges(self, organization: OrganizationId | None) -> Sequence[HookExchange]:
         """The newest first. Raises `NotFound`."""
@@ -213,9 +213,9 @@ class Hooks(Frozen):
         return found(await uow.hooks.hold(await self._hold_keeper(uow, keeper)), NO_HOOK)
 
     async def _shown(self, hook: Hook) -> ShownHook:
-        listed = 0 if hook.organization is None else await self.lookup.listed_members(hook.organization)
+        unasked = UnaskedAccess() if hook.organization is None else await self.lookup.unasked(hook.organization)
         report = await self.lookup.report(hook.id)
-        return ShownHook(hook, report, may_count(hook, report, self.system.clock.now()), listed)
+        return ShownHook(hook, report, may_count(hook, report, self.system.clock.now()), unasked)
 
     def _new(self, organization: OrganizationId | None, wanted: HookDraft) -> Hook:
         now = self.system.clock.now()

@@ -10,7 +10,7 @@ import structlog
 from core.domain.errors import BadRequest, Forbidden, found
 from core.domain.identifiers import SiemId
 from core.domain.outbound import OutboundDestination
-from core.domain.record.deliveries import ATTEMPT_TIMEOUT, BROKEN
+from core.domain.record.deliveries import ATTEMPT_TIMEOUT, BROKEN, ReceiverKind
 from core.domain.record.events import Actor
 from core.domain.requests import Unchanged
 from core.domain.tenancy.members import Member
@@ -46,6 +46,7 @@ from core.domain.tenancy.siem import (
     test_body,
 )
 from core.frozen import Frozen, replace
+from core.usecases.outbound_reach import OutboundReach
 from core.usecases.tenancy.rights import hold_rights
 from ports.crypto import CannotOpen, HeadSigner, KeyRing
 from ports.metrics import Metrics
@@ -256,6 +257,7 @@ class SiemExport(Frozen):
     clock: Clock
     spread: Callable[[], float]
     breathe: Callable[[], Awaitable[None]]
+    reach: OutboundReach
 
     async def number(self) -> int | None:
         """Number the next sign-ins. Returns how many there were, at most `NUMBERED_AT_ONCE`, and None when another process is numbering."""
@@ -287,6 +289,7 @@ class SiemExport(Frozen):
         waited = max(0.0, (now - max(forwarding.due_at, batch.oldest or forwarding.due_at)).total_seconds())
         received = 0 if refused is not None else len(batch)
         self.metrics.siem_attempted("received" if refused is None else "failed", elapsed(), waited, received)
+        self.reach.attempted(ReceiverKind.SIEM, forwarding.claimed.id, forwarding.claimed.organization, received=refused is None)
         log.info(
             "siem_attempted",
             configuration=str(forwarding.claimed.id),

@@ -8,7 +8,7 @@ import structlog
 
 from core.domain.errors import BadRequest, found
 from core.domain.identifiers import WebhookDeliveryId, WebhookId
-from core.domain.record.deliveries import DeliveryOutcome
+from core.domain.record.deliveries import DeliveryOutcome, ReceiverKind
 from core.domain.record.event_types import WEBHOOK_EVENTS, EventType
 from core.domain.record.events import Actor
 from core.domain.requests import Listed, Page
@@ -241,6 +241,7 @@ class WebhookReceivers(Frozen):
     metrics: Metrics
     clock: Clock
     rules = WEBHOOK_DELIVERY_RULES
+    kind = ReceiverKind.WEBHOOK
     attempted = "webhook_attempted"
     unreadable = "webhook_unreadable"
 

@@ -12,7 +12,7 @@ import psycopg
 import trio
 
 from adapters.backup_folders import BackupFolder, opened_digest_key
-from adapters.postgres.backups.restored import HOLDABLE, OutgoingCount, OutgoingWork, hold, outgoing
+from adapters.postgres.backups.restored import HOLDABLE, OutgoingCount, OutgoingWork, enforced_hooks, hold, outgoing
 from adapters.postgres.backups.snapshots import exported_snapshot, gather_statistics, is_empty, is_served, server_version
 from adapters.postgres.backups.tools import ToolFailed
 from adapters.postgres.migrate import SchemaMismatch, plan_of_all
@@ -37,6 +37,7 @@ NAMES: Final[Mapping[OutgoingWork, str]] = {
     OutgoingWork.BILLING: "pieces of billing",
     OutgoingWork.SIEM: "exports to SIEMs",
     OutgoingWork.PROVISIONING: "connections that send people to applications",
+    OutgoingWork.HOOKS: "hooks in report-only mode",
 }
 
 Held = Callable[[Mapping[OutgoingWork, OutgoingCount]], Collection[OutgoingWork]]
@@ -58,10 +59,12 @@ async def _run(arguments: argparse.Namespace, settings: Settings) -> int:
         return [kind for kind in OutgoingWork if not counts[kind].waiting or not _goes(kind, counts[kind].waiting)]
 
     say = partial(print, file=sys.stderr) if arguments.json else print
-    manifest, kinds, is_older = await restore(settings, folder, held, say)
+    manifest, kinds, is_older, hooks = await restore(settings, folder, held, say)
     say(f"{manifest.id} is restored, in the state of {manifest.made_at:%Y-%m-%d %H:%M:%S} UTC.")
     if kinds:
         say(f"Held: {', '.join(NAMES[kind] for kind in kinds)}. `postern jobs release` lets them go.")
+    if hooks:
+        say(hooks)
     if is_older:
         say("The backup is of an older Postern: run `postern migrate`.")
     if not settings.embedded:
@@ -77,10 +80,11 @@ async def _run(arguments: argparse.Namespace, settings: Settings) -> int:
 
 async def restore(
     settings: Settings, folder: BackupFolder, held: Held, say: Callable[[str], None]
-) -> tuple[BackupManifest, Collection[OutgoingWork], bool]:
-    """Restores into the database of these settings, and holds the kinds that `held` returns for what waits. `say` gets a line for each long
-    step. A Postern that starts meanwhile finds no schema that it knows, and ends. Returns the manifest, those kinds, and whether the schema
-    is older than this program's. Raises `StartFailed`; the database is then as it was, or lacks the rows of `schema_migrations`.
+) -> tuple[BackupManifest, Collection[OutgoingWork], bool, str]:
+    """Restores into the database of these settings, and holds the kinds that `held` returns for what waits. `say` gets a line for each
+    long step. A Postern that starts meanwhile finds no schema that it knows, and ends. Returns the manifest, those kinds, and whether
+    the schema is older than this program's, and what hooks do from now on. Raises `StartFailed`; the database is then as it was, or
+    lacks the rows of `schema_migrations`.
     """
     say("Comparing the backup with its manifest …")
     manifest = await _usable(settings, folder)
@@ -98,6 +102,7 @@ async def restore(
             counts = await outgoing(target)
             kinds = await trio.to_thread.run_sync(held, counts, abandon_on_cancel=True)
             await hold(target, kinds)
+            hooks = _of_hooks(counts[OutgoingWork.HOOKS].waiting, await enforced_hooks(target), held=OutgoingWork.HOOKS in kinds)
             await tools.restore_mark(target, folder.dump)
             say("Comparing all tables with the manifest, and gathering statistics …")
             await gather_statistics(target)
@@ -112,7 +117,13 @@ async def restore(
     # A new database may have extensions and functions of its provider.
     for damage in differences(manifest.database, state, held=HOLDABLE, additions=False):
         raise StartFailed(f"The backup was restored, but {damage.sentence}")
-    return manifest, kinds, is_older
+    return manifest, kinds, is_older, hooks
+
+
+def _of_hooks(report_only: int, enforced: int, *, held: bool) -> str:
+    """They call receivers of production with the names of real people. Empty without hooks."""
+    told = "not asked while work is held" if held else "asked"
+    return f"Hooks in report-only mode: {report_only}, {told}. Enforced hooks: {enforced}, asked." if report_only or enforced else ""
 
 
 async def _usable(settings: Settings, folder: BackupFolder) -> BackupManifest:
@@ -145,5 +156,8 @@ def _put_keys(settings: Settings, folder: BackupFolder, recovery_key: Path) -> N
 
 
 def _goes(kind: OutgoingWork, waiting: int) -> bool:
-    answer = input(f"{waiting} {NAMES[kind]} wait since the backup, and may have gone out since. Hold them, or let them go? [hold/go] ")
+    wait = "wait since the backup, and may have gone out since"
+    if kind is OutgoingWork.HOOKS:
+        wait = "would be asked at each sign-in, and hear of real people"
+    answer = input(f"{waiting} {NAMES[kind]} {wait}. Hold them, or let them go? [hold/go] ")
     return answer.strip().lower() in {"go", "g"}

@@ -29,6 +29,7 @@ from entrypoints.cli.parsing.tenants import (
     add_access_command,
     add_api_key_commands,
     add_billing_commands,
+    add_hook_commands,
     add_import_commands,
     add_invite_command,
     add_organization_commands,
@@ -36,6 +37,7 @@ from entrypoints.cli.parsing.tenants import (
     add_privacy_commands,
     add_risk_commands,
     add_service_commands,
+    add_signal_commands,
     add_text_commands,
     add_user_commands,
 )
@@ -54,7 +56,7 @@ exit status:
   {INTERRUPTED}  interrupted (Ctrl-C)
 """
 # Nouns with verbs beside the commands written by hand.
-WITH_VERBS: Final = ("organization", "service", "texts")
+WITH_VERBS: Final = ("hook", "organization", "service", "signals", "texts")
 
 
 class _Parser(argparse.ArgumentParser):
@@ -97,6 +99,8 @@ def command_line(words: Sequence[str] = ()) -> argparse.ArgumentParser:
     add_schema_commands(commands)
     add_owner_commands(group(commands, "owner", "manage platform owners"))
     add_risk_commands(group(commands, "risk-rules", "put rules for risk of the installation in shadow"))
+    add_hook_commands(group(commands, "hook", "look at the hooks before sign-ins, and manage that of an organization"))
+    add_signal_commands(group(commands, "signals", "manage the shared signals of applications, and pause them"))
     add_user_commands(group(commands, "user", "manage one account at a time"))
     add_privacy_commands(group(commands, "privacy", "hand out what is kept about a person, or have them forgotten"))
     add_organization_commands(group(commands, "organization", "manage organizations: found, approve, suspend, limit, move and delete them"))

@@ -6,7 +6,7 @@ from typing import Final
 
 from entrypoints.cli.parsing.parts import Commands, add_json, command, count, head, identifier, share, up_to
 
-_OUTGOING_WORK: Final = ("mail", "deliveries", "billing", "siem")
+_OUTGOING_WORK: Final = ("mail", "deliveries", "billing", "siem", "provisioning", "hooks")
 # As `BudgetScope` has them, which the parser need not load.
 _BUDGETS: Final = ("network", "mail_domain", "organization", "installation")
 

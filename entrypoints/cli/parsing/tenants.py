@@ -48,6 +48,10 @@ _PRIVACY_COMMANDS: Final = {
     "export": "print what is kept about a person, as JSON",
     "forget": "anonymize a person for good; a serving process removes the rest",
 }
+_SIGNAL_COMMANDS: Final = {
+    "pause": "stop what an organization's streams of signals are sent, for a while: it waits, and no application can undo the pause",
+    "resume": "end the pause of an operator",
+}
 _USER_COMMANDS: Final = {
     "show": "show everything about an account",
     "lock": "end all that lets anybody into an account, and mail a link for a new password, which opens it",
@@ -222,6 +226,18 @@ def add_risk_commands(risk: "Commands[argparse.ArgumentParser]") -> None:
     shadow = command(risk, "shadow", "risk.rules", "put the rules of the installation that refuse in shadow")
     shadow.add_argument("--factors", action="store_true", help="those that ask for a second factor or a passkey, too")
     add_json(shadow)
+
+
+def add_hook_commands(hook: "Commands[argparse.ArgumentParser]") -> None:
+    add_json(command(hook, "list", "guards.hooks", "list the hooks of all organizations with the times of their answers, slowest first"))
+
+
+def add_signal_commands(signals: "Commands[argparse.ArgumentParser]") -> None:
+    for name, text in _SIGNAL_COMMANDS.items():
+        one = command(signals, name, "guards.signals", text, action=name)
+        one.add_argument("--organization", required=True, metavar="SLUG", help="the organization's slug")
+        one.add_argument("--service", metavar="SLUG", help="the slug of one application; all of the organization by default")
+        add_json(one)
 
 
 def add_user_commands(user: "Commands[argparse.ArgumentParser]") -> None:

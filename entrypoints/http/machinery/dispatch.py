@@ -81,6 +81,7 @@ class Dispatcher:
         self._spans = spans
         self._postern = postern
         self._metrics = postern.foundation.metrics
+        self._hook_waits = postern.foundation.hook_waits
         self._people = people
         self._addresses = addresses
         self._cross_origin = cross_origin
@@ -118,10 +119,12 @@ class Dispatcher:
 
     def end(self, request: Request) -> None:
         seconds = perf_counter() - request.began
+        # The objective for sign-ins is about our own time.
+        waited = self._hook_waits.taken(request.cause)
         method = request.method if request.method in _METHODS else _OTHER_METHOD
-        self._metrics.request_finished(method, request.template, request.status, seconds)
+        self._metrics.request_finished(method, request.template, request.status, max(seconds - waited, 0.0))
         if self._log.tells_probes if request.quiet else self._log.tells_requests:
-            self._log_request(request, seconds)
+            self._log_request(request, seconds, waited)
         if request.trips is not None:
             request.trips.stop()
         if self._spans is not None:
@@ -335,7 +338,7 @@ class Dispatcher:
             return self._directories
         return self._people if _is_for_people(request) else self._programs
 
-    def _log_request(self, request: Request, seconds: float) -> None:
+    def _log_request(self, request: Request, seconds: float, waited: float) -> None:
         fields: dict[str, Any] = {
             "method": request.method,
             "route": request.template,
@@ -344,6 +347,8 @@ class Dispatcher:
             "bytes": request.size,
             "client": request.client_address,
         }
+        if waited:
+            fields["hooks_ms"] = round(waited * 1000, 2)
         if request.caller is not None:
             fields["user"] = str(request.caller.user)
         if request.client_id is not None:

@@ -36,8 +36,11 @@ UNTRIED: Final[Mapping[str, str]] = {
     "PosternMailsHeldBack": "the daemons count no mails here, as they have no rate limits",
     "PosternConnectionCertificatesEnd": "a daemon looks within ten minutes of its start",
     "PosternSamlCertificateEnds": "a daemon looks within an hour of its start",
+    "PosternNothingGoesOut": "the receivers of three organizations would have to be away for a quarter of an hour",
+    "PosternDeliveriesFailing": "two receivers would have to be away for a quarter of an hour",
     "PosternSignalsLate": "an application has to make its streams itself, and none runs here",
     "PosternHookSilent": "an organization has to have a hook, and none runs here",
+    "PosternHookSlow": "an organization has to have a hook, and none runs here",
     "PosternPeopleThereLate": "an application has to have a connection outwards, and none runs here",
     "PosternOrganizationMailFailing": "a server that fails rests, so twenty organizations would have to have one each",
 }

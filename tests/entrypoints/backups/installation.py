@@ -166,6 +166,13 @@ async def _fill_tables(postern: Postern, people: People) -> None:
         acme.id,
         people.sealed(SECRET, f"hooks.sealed_secret:{hook}"),
     )
+    shadow = postern.foundation.ids.new()
+    people.change(
+        "insert into hooks (id, org_id, point, address, silence, seconds, sealed_secret, secret_made_at, since, created_at, updated_at)"
+        " values (%s, null, 'sign_in', 'https://hook.example/all', 'go_on', 2, %s, now(), now(), now(), now())",
+        shadow,
+        people.sealed(SECRET, f"hooks.sealed_secret:{shadow}"),
+    )
     tenants.export_sign_ins(acme)
     connection = postern.foundation.ids.new()
     people.change(

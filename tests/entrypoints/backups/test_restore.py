@@ -26,7 +26,8 @@ from adapters.postgres.backups.snapshots import exported_snapshot
 from adapters.postgres.backups.tools import PostgresTools
 from core.domain.backup_differences import differences
 from core.domain.backups import DatabaseState
-from core.domain.identifiers import HookId, OrganizationId
+from core.domain.identifiers import HookId, OrganizationId, UserId
+from core.domain.identity.guards.hook_verdicts import AskingDoor
 from core.domain.jobs import NewJob
 from core.domain.mail import MAIL_JOB
 from core.domain.tenancy.hooks import hook_context
@@ -34,6 +35,7 @@ from entrypoints.bootstrap import open_postern
 from entrypoints.cli.backups import check, create, listing, restore, work
 from entrypoints.cli.parsing.command_line import command_line
 from entrypoints.failures import OK, USAGE, StartFailed
+from entrypoints.installation import conninfo
 from entrypoints.settings import Settings
 from tests.conftest import CapturedLog
 from tests.e2e.warm.processes import COMMAND, PosternProcess
@@ -77,6 +79,17 @@ async def claimable(settings: Settings) -> dict[str, int]:
     return dict(zip(names, map(int, (*found, len(connections))), strict=True))
 
 
+async def asked_hooks(settings: Settings) -> int:
+    """How many hooks hear of Ada's sign-in to Acme."""
+    async with open_postern(settings) as postern:
+        (ada,) = rows(conninfo(settings), "select user_id, org_id from memberships where own_since is not null limit 1")
+        door = AskingDoor(
+            person=UserId(ada[0]), organization=OrganizationId(ada[1]), consents=True, way="password", authenticated_by=("pwd",)
+        )
+        asked = await postern.foundation.stores.hooks.to_ask(door)
+    return 0 if asked is None else len(asked.hooks)
+
+
 async def ask_for_mail(settings: Settings) -> None:
     async with open_postern(settings) as postern, postern.foundation.unit_of_work() as uow:
         await uow.jobs.add(NewJob(MAIL_JOB, {"to": "new@example.org"}, sealed=True))
@@ -98,7 +111,9 @@ def test_all_that_goes_out_is_held_until_it_is_released_and_what_is_new_goes(
     assert restored(backup, empty, tmp_path) == OK
     said = capsys.readouterr().out
     assert "Held: mails, deliveries to webhooks and notices of sign-outs, pieces of billing, exports to SIEMs" in said
-    assert "connections that send people to applications" in said
+    assert "connections that send people to applications, hooks in report-only mode" in said
+    assert "Hooks in report-only mode: 1, not asked while work is held. Enforced hooks: 1, asked.\n" in said
+    assert trio.run(asked_hooks, settings) == 1
     assert rows(empty, "select count(*) from users") == rows(backup.restored, "select count(*) from users")
     assert rows(empty, "select count(*) from audit_entries where action = 'platform.backup.restored'") == [(1,)]
     assert not any(trio.run(claimable, settings).values())
@@ -109,14 +124,22 @@ def test_all_that_goes_out_is_held_until_it_is_released_and_what_is_new_goes(
     assert trio.run(claimable, settings) == {**nothing, "jobs": 1}
     assert trio.run(held_kinds, empty) == list(OutgoingWork)
     before = trio.run(outgoing, empty)
-    assert {kind: count.held for kind, count in before.items()} == {"mail": 2, "deliveries": 4, "billing": 3, "siem": 1, "provisioning": 1}
+    assert {kind: count.held for kind, count in before.items()} == {
+        "mail": 2,
+        "deliveries": 4,
+        "billing": 3,
+        "siem": 1,
+        "provisioning": 1,
+        "hooks": 1,
+    }
     assert before[OutgoingWork.MAIL].waiting == 3
 
     assert trio.run(release, empty, [OutgoingWork.MAIL]) == {OutgoingWork.MAIL: 2}
     assert trio.run(claimable, settings) == {**nothing, "jobs": 3}
-    assert trio.run(held_kinds, empty) == ["deliveries", "billing", "siem", "provisioning"]
+    assert trio.run(held_kinds, empty) == ["deliveries", "billing", "siem", "provisioning", "hooks"]
     assert work.run(parsed("jobs", "release"), settings) == OK
     assert "siem        1 exports to SIEMs go." in capsys.readouterr().out
+    assert trio.run(asked_hooks, settings) == 2
     goes = {
         "jobs": 3,
         "webhooks": 1,
@@ -168,7 +191,7 @@ def test_a_copy_that_our_restore_made_passes_its_check_and_a_second_one(
 def test_what_is_named_goes_at_once(backup: BackedUp, empty: str, tmp_path: Path) -> None:
     assert restored(backup, empty, tmp_path, "--let-go", "mail") == OK
     held = {kind: count.held for kind, count in trio.run(outgoing, empty).items()}
-    assert held == {"mail": 0, "deliveries": 4, "billing": 3, "siem": 1, "provisioning": 1}
+    assert held == {"mail": 0, "deliveries": 4, "billing": 3, "siem": 1, "provisioning": 1, "hooks": 1}
 
 
 def test_a_person_at_a_terminal_is_asked(backup: BackedUp, empty: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -181,9 +204,9 @@ def test_a_person_at_a_terminal_is_asked(backup: BackedUp, empty: str, tmp_path:
     monkeypatch.setattr("builtins.input", answer)
     monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
     assert restored(backup, empty, tmp_path) == OK
-    assert [question.split()[0] for question in asked] == ["2", "4", "2", "1", "1"]
+    assert [question.split()[0] for question in asked] == ["2", "4", "2", "1", "1", "1"]
     held = {kind: count.held for kind, count in trio.run(outgoing, empty).items()}
-    assert held == {"mail": 2, "deliveries": 4, "billing": 3, "siem": 0, "provisioning": 1}
+    assert held == {"mail": 2, "deliveries": 4, "billing": 3, "siem": 0, "provisioning": 1, "hooks": 1}
 
 
 def refusal(do: Callable[[], object]) -> str:
@@ -413,7 +436,7 @@ def test_a_hook_that_counts_counts_after_a_restore(backup: BackedUp, empty: str,
     """It is no outgoing work that a restore holds: a hook that counts no more would let in whom its owner keeps out. Verdicts are those of
     the dump, under the same name.
     """
-    name = "select id, counts_as, silence, sealed_secret from hooks"
+    name = "select id, counts_as, silence, sealed_secret from hooks where org_id is not null"
     with backup.connect() as source:
         before = source.execute(name.encode()).fetchall()
     assert restored(backup, empty, tmp_path) == OK
@@ -424,7 +447,8 @@ def test_a_hook_that_counts_counts_after_a_restore(backup: BackedUp, empty: str,
 
     async def signing_secret() -> str:
         async with open_postern(settings_for(empty, tmp_path)) as postern:
-            sealed = await postern.foundation.stores.hooks.sealed(OrganizationId(rows(empty, "select org_id from hooks")[0][0]))
+            ((organization,),) = rows(empty, "select org_id from hooks where org_id is not null")
+            sealed = await postern.foundation.stores.hooks.sealed(OrganizationId(organization))
             assert sealed is not None
             return postern.foundation.keyring.open(sealed.sealed_secret, hook_context(HookId(hook))).decode()
 

@@ -4,6 +4,8 @@ import json
 from typing import Any, Final
 from urllib.parse import urlencode
 
+from adapters.postgres.backups.restored import OutgoingWork, hold, release
+from core.domain.record.events import Actor
 from entrypoints.bootstrap import Postern
 from tests.conftest import CapturedLog
 from tests.http.federation.arriving import CALLBACK, VERIFIER, Arriving, answer_in
@@ -113,3 +115,26 @@ async def test_it_hears_what_an_assertion_says(postern: Postern, people: People,
     (asked,) = hooked.heard
     assert got.attributes == {"mail": [grace.email], "cn": ["Grace Hopper"], "rank": ["admin"]}
     assert asked["user"] == {"sub": str(grace.user), "email": grace.email, "attributes": got.attributes}
+
+
+async def test_while_work_is_held_only_hooks_that_count_hear(arriving: Arriving, hooks: Hooks, database_url: str) -> None:
+    """In a restored copy, real people sign in, and the secret is production's."""
+    grace = arriving.tenants.join(arriving.people.proved("grace@acme.example"), arriving.acme)
+
+    async def selects() -> None:
+        assert (await arriving.request("POST", "/api/organizations/acme/select", by=grace)).status == 200
+
+    async with hooks.of(arriving.acme, counts=False) as own, hooks.of(None) as installation:
+        await hold(database_url, [OutgoingWork.HOOKS])
+        await selects()
+        assert (len(own.heard), len(installation.heard)) == (0, 1)
+        report = await arriving.postern.foundation.stores.hooks.report(installation.hook.id)
+        assert report.asked == 1
+        # Put into report-only mode in the copy, a hook is not asked any more.
+        await arriving.postern.tenancy.hooks.put_in_shadow(None, Actor(operator="ops"))
+        await selects()
+        assert (len(own.heard), len(installation.heard)) == (0, 1)
+        await release(database_url, [OutgoingWork.HOOKS])
+        await selects()
+        await own.receiver.until(1)
+        await installation.receiver.until(2)

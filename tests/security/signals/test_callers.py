@@ -235,3 +235,23 @@ async def test_a_token_for_reading_changes_nothing(listening: ListeningApplicati
         # Nor does an API of this name give it.
         api = {**asked, "scope": "ssf.manage", "resource": "https://api.acme.example/"}
         assert (await listening.ask(fields=api)).status == 400
+
+
+async def test_a_token_for_reading_neither_acknowledges_nor_refuses(listening: ListeningApplication) -> None:
+    """It fetches what waits, as often as it likes, and what waits stays."""
+    stream = await listening.polled()
+    await listening.leaves()
+    (jti,) = await listening.fetched(stream)
+    asked = {"grant_type": "client_credentials", **listening.shop.posted}
+    poll = f"/ssf/poll/{stream}"
+    at_once = {"returnImmediately": True}
+    reads = listening.kept((await listening.ask(fields={**asked, "scope": "ssf.read"})).ok())["access_token"]
+    for words in ({"ack": [jti]}, {"setErrs": {jti: {"err": "invalid_key"}}}, {"ack": ["no id"]}, {"maxEvents": 0, "ack": [jti]}):
+        answer = await listening.client.request("POST", poll, body={**at_once, **words}, token=reads)
+        assert (answer.status, answer.json()["error"]) == (403, "insufficient_scope"), words
+        assert 'scope="ssf.manage"' in (answer.header("www-authenticate") or ""), words
+    # Words about nothing are no words.
+    answer = await listening.client.request("POST", poll, body={**at_once, "ack": [], "setErrs": {}}, token=reads)
+    assert set(answer.ok()["sets"]) == {jti}
+    manages = listening.kept((await listening.ask(fields={**asked, "scope": "ssf.manage"})).ok())["access_token"]
+    assert (await listening.client.request("POST", poll, body={**at_once, "ack": [jti]}, token=manages)).ok()["sets"] == {}

@@ -99,6 +99,31 @@ async def test_the_header_cannot_be_taken_to_another_place(listening: ListeningA
         assert "authorization" not in receiver.calls[0].headers
 
 
+async def test_a_replacement_without_a_header_has_none(listening: ListeningApplication) -> None:
+    """Also at the same address: what a replacement leaves out is as in a new stream. A change leaves the header as it is."""
+    async with receiving(answering(202)) as receiver:
+        await listening.turned_on()
+        listening.log.remember("Bearer fig")
+        made = (await listening.call("POST", STREAMS, {"delivery": delivery(receiver.port, authorization_header="Bearer fig")})).ok(201)
+        same = {"stream_id": made["stream_id"], "delivery": delivery(receiver.port)}
+        async with listening.dispatching():
+            for method, sent in (("PATCH", "Bearer fig"), ("PUT", None), ("PATCH", None)):
+                (await listening.call(method, STREAMS, same)).ok()
+                before = len(receiver.calls)
+                await listening.leaves()
+                await receiver.until(before + 1)
+                assert receiver.calls[before].headers.get("authorization") == sent, method
+    assert listening.people.rows("select sealed_header from signal_streams") == [{"sealed_header": None}]
+
+
+@pytest.mark.parametrize("text", ["\u202eecivres fo tuo", "a\nb", "a\0b", "\uffff", "x" * 201], ids=ascii)
+async def test_a_reason_that_hides_something_is_refused(listening: ListeningApplication, text: str) -> None:
+    stream = await listening.polled()
+    answer = await listening.call("POST", STATUS, {"stream_id": stream, "status": "paused", "reason": text})
+    assert (answer.status, "reason" in str(answer.json())) == (400, True)
+    assert listening.people.rows("select status, status_reason from signal_streams") == [{"status": "enabled", "status_reason": None}]
+
+
 async def test_only_the_events_that_are_on_can_be_asked_for(listening: ListeningApplication) -> None:
     """An application asks for what no owner has turned on, and for the events of other applications and of Postern itself."""
     await listening.turned_on(events=["session-revoked"])

@@ -19,6 +19,7 @@ from core.domain.tenancy.hooks import RESTING, Hook, HookPeople, HookSilence, Ho
 from core.frozen import replace
 from core.usecases.tenancy import hook_asking
 from core.usecases.tenancy.hook_asking import FAILURES_OF_PERSON, PAUSE_OF_PERSON, REST, HookAsking, HookBreakers
+from core.usecases.tenancy.hook_waits import HookWaits
 from ports.outbound import OutboundAnswer, OutboundRequest
 from ports.tenancy.hooks import AskedHooks, SealedHook
 from tests.usecases.set_clock import SetClock
@@ -183,7 +184,7 @@ class Receiving:
 
 
 def asking(receiving: Receiving) -> HookAsking:
-    stand_in, unused = cast(Any, receiving), cast(Any, SimpleNamespace(hook_asked=lambda *_: None))
+    stand_in, unused = cast(Any, receiving), cast(Any, SimpleNamespace(hook_asked=lambda *_, **__: None))
     clock = SetClock(NOW)
     return HookAsking(
         unit_of_work=receiving.unit_of_work,
@@ -196,6 +197,7 @@ def asking(receiving: Receiving) -> HookAsking:
         breakers=HookBreakers(clock),
         places=FairHookPlaces(),
         beside=unused,
+        waits=HookWaits(clock),
         metrics=unused,
         system=cast(Any, SimpleNamespace(clock=clock, ids=SimpleNamespace(new=uuid4))),
         issuer="https://id.example",

@@ -44,9 +44,11 @@ from core.domain.federation.provisioning.runs import (
     run_facts,
 )
 from core.domain.identifiers import ProvisioningRunId, UserId
+from core.domain.record.deliveries import ReceiverKind
 from core.domain.secrets import Secret
 from core.frozen import Frozen, replace
 from core.usecases.federation.provisioning.sending import FarNotes, PeopleSender, SendingResult
+from core.usecases.outbound_reach import OutboundReach
 from core.usecases.tenancy.ownerships import tell_owners
 from ports.crypto import KeyRing
 from ports.federation.provisioning_runs import (
@@ -91,6 +93,7 @@ class ProvisioningKeeping(Frozen):
     metrics: Metrics
     system: System
     base_url: str
+    reach: OutboundReach
 
     async def claim_due(self, limit: int) -> Sequence[ProvisioningWork]:
         now = self.system.clock.now()
@@ -516,6 +519,7 @@ class _Working:
             await uow.provisioning_runs.note_exchanges(self._work.connection, self._notes.take())
             await uow.provisioning_runs.settle(self._claimed, replace(self._work, failing_since=None), None)
             await uow.commit()
+        self._note_reach(received=True)
 
     async def _failed(self, failed: FarFailed) -> None:
         """The other system is away, or wants no more for a while. The next run does what is left."""
@@ -542,6 +546,8 @@ class _Working:
                 # A system that is away is news once.
                 await uow.record(provisioning_event("service.provisioning.failing", work, {"fault": str(failed.fault)}))
             await uow.commit()
+        if not is_throttled:
+            self._note_reach(received=False)
         keeping.metrics.provisioning_run_ended(
             ProvisioningRunKind.CHANGES.value if self._run is None else self._run.kind.value, "throttled" if is_throttled else "failed"
         )
@@ -564,6 +570,9 @@ class _Working:
         async with self._keeping.unit_of_work() as uow:
             await self._hold(uow)
             await uow.commit()
+
+    def _note_reach(self, *, received: bool) -> None:
+        self._keeping.reach.attempted(ReceiverKind.PROVISIONING, self._work.connection, self._work.organization, received=received)
 
     def _tell(self, run: ProvisioningRun) -> None:
         self._keeping.metrics.provisioning_run_ended(run.kind.value, run.state.value)

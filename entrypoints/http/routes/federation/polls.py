@@ -47,9 +47,9 @@ class PollBody(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     return_immediately: bool = False
     """Whether the answer comes at once, even if nothing waits. Otherwise it comes with the next signal, after 30 seconds at the latest."""
     ack: Annotated[Sequence[_Jti], msgspec.Meta(max_length=MOST_ANSWERS), example([_SIGNAL])] = ()
-    """The `jti` of signals that the application has received. They do not come again."""
+    """The `jti` of signals that the application has received. They do not come again. A token with `ssf.read` alone may name none."""
     set_errs: Annotated[Mapping[_Jti, SignalError], msgspec.Meta(max_length=MOST_ANSWERS), example({_SIGNAL: {"err": "invalid_key"}})] = {}
-    """The signals that the application refuses, by their `jti`. They do not come again."""
+    """The signals that the application refuses, by their `jti`. They do not come again. A token with `ssf.read` alone may name none."""
 
 
 class PollAnswer(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -72,7 +72,8 @@ class PollAnswer(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 async def poll_stream(call: Call[PollBody, None, PollPath, SignalCaller], postern: Postern) -> Streamed[PollAnswer]:
     """Fetch the signals of a stream, and acknowledge earlier ones (RFC 8936)
 
-    One request of a stream waits, and 20 of an organization: the next one is answered at once.
+    One request of a stream waits, and 20 of an organization: the next one is answered at once. `ack` and `setErrs` need `ssf.manage` where
+    the token has scopes of signals: with `ssf.read` alone they are refused (403 `insufficient_scope`).
     """
     body = call.body
     stream = SignalStreamId(call.path.stream_id)

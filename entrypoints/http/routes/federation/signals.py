@@ -50,7 +50,9 @@ class SignalStreamRecord(msgspec.Struct, frozen=True, kw_only=True):
     description: Annotated[str, example("Sign-outs")] | None
     """What the application says of the stream."""
     status: Annotated[str, example("enabled")]
-    """`enabled`, `paused` or `disabled`, as the application has set it."""
+    """`enabled`, `paused` or `disabled`, as the application, or an operator of the installation, has set it."""
+    reason: Annotated[str, example("Maintenance")] | None
+    """The reason that was given with the status."""
     granted_by: Annotated[str, example("ada@example.org")] | None
     """The member who let the application make the stream. It ends when they may no longer manage integrations. None for a stream that the
     application made by a token of its own."""
@@ -128,6 +130,7 @@ def _stream(stream: SignalStream, settings: SignalSettings) -> SignalStreamRecor
         events=[one.value for one in stream.delivered(settings)],
         description=stream.description,
         status=stream.status.value,
+        reason=stream.status_reason,
         granted_by=stream.granter,
         created_at=stream.created_at,
         updated_at=stream.updated_at,

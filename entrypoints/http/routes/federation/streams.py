@@ -140,7 +140,7 @@ class StreamStatusBody(msgspec.Struct, frozen=True, kw_only=True):
     status: Annotated[str, msgspec.Meta(max_length=20), example("paused")]
     """`enabled`; `paused`: signals wait; `disabled`: none is kept."""
     reason: _Text | None = None
-    """Why, in the application's own words."""
+    """Why, in the application's own words: at most 200 printable characters."""
 
 
 class StreamStatusAnswer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -217,7 +217,7 @@ async def change_stream(call: Call[StreamUpdate, None, None, SignalCaller], post
 async def replace_stream(call: Call[StreamUpdate, None, None, SignalCaller], postern: Postern) -> StreamConfiguration:
     """Replace all that the application says of a stream
 
-    What you leave out is as in a new stream.
+    What you leave out is as in a new stream: without `authorization_header`, pushes have none from then on.
     """
     if call.body.delivery is UNSET:
         raise BadRequest("delivery: say how signals are delivered")

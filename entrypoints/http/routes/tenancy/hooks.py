@@ -21,6 +21,7 @@ from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.endpoints import Endpoints, endpoint
 from entrypoints.http.machinery.fields import SHOWN_ONCE, OrganizationPath, bounded, example
 from entrypoints.http.machinery.limits import CREDENTIALS, UNLIMITED
+from ports.tenancy.hooks import UnaskedAccess
 
 _TAGS: Final = ("hooks",)
 _HOOK: Final = "/api/organizations/{org_slug}/hooks/sign-in"
@@ -94,11 +95,17 @@ class HookRecord(msgspec.Struct, frozen=True, kw_only=True):
     stands: Annotated[HookStands, example("shadow")] | None
     """`shadow`: the hook is asked, what it says is recorded, and nothing follows. `counts`: what it says decides."""
     since: datetime | None
-    """Since when the hook stands exactly as it is."""
+    """Since when the hook stands exactly as it is. Null while work is held after a restore."""
+    is_held: Annotated[bool, example(False)]
+    """Whether the hook is not asked, because work is held after a restore of the installation. One that counts is asked all the same."""
     has_secret: Annotated[bool, example(True)]
     """Whether there is a secret that signs the questions. A hook without one, which has arrived with its organization, is not asked."""
     listed_only: Annotated[int, example(0)]
-    """How many members your organization merely lists: the hook does not hear of them until they confirm or allow an application."""
+    """How many members your organization merely lists. They come in without a question: the hook does not hear of them until they confirm
+    or allow an application.
+    """
+    user_keys: Annotated[int, example(0)]
+    """How many keys people have at the applications of your organization. They stay valid after a no: a check of a key asks no hook."""
     report: HookReportRecord | None
     """What the hook has said since then."""
     digest: Annotated[str, example(_DIGEST)] | None
@@ -160,7 +167,7 @@ async def get_sign_in_hook(call: Call[None, None, OrganizationPath, Member], pos
     """
     hooks, organization = postern.tenancy.hooks, call.caller.organization
     shown = await hooks.get(organization)
-    return _record(shown) if shown is not None else HookRecord(**_no_hook(await hooks.listed_only(organization)))
+    return _record(shown) if shown is not None else HookRecord(**_no_hook(await hooks.unasked(organization)))
 
 
 @endpoint.put(
@@ -398,7 +405,7 @@ def _with_secret(made: HookWithSecret) -> HookSecretRecord:
 
 def _fields(shown: ShownHook | None) -> Mapping[str, Any]:
     if shown is None:
-        return _no_hook(0)
+        return _no_hook(UnaskedAccess())
     hook = shown.hook
     return {
         "id": hook.id,
@@ -407,9 +414,11 @@ def _fields(shown: ShownHook | None) -> Mapping[str, Any]:
         "silence": hook.silence,
         "seconds": hook.seconds,
         "stands": hook.stands,
-        "since": hook.since,
+        "since": None if hook.is_held else hook.since,
+        "is_held": hook.is_held and hook.stands is HookStands.SHADOW,
         "has_secret": hook.secret_made_at is not None,
-        "listed_only": shown.listed_only,
+        "listed_only": shown.unasked.listed_members,
+        "user_keys": shown.unasked.user_keys,
         "report": HookReportRecord(
             asked=shown.report.asked,
             silent=shown.report.silent,
@@ -426,8 +435,9 @@ def _fields(shown: ShownHook | None) -> Mapping[str, Any]:
     }
 
 
-def _no_hook(listed_only: int) -> Mapping[str, Any]:
-    return {**_NOTHING, "point": HookPoint.SIGN_IN, "has_secret": False, "listed_only": listed_only}
+def _no_hook(unasked: UnaskedAccess) -> Mapping[str, Any]:
+    counts = {"listed_only": unasked.listed_members, "user_keys": unasked.user_keys}
+    return {**_NOTHING, "point": HookPoint.SIGN_IN, "has_secret": False, "is_held": False, **counts}
 
 
 def _exchange(one: HookExchange) -> HookExchangeRecord:

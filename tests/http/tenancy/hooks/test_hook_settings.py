@@ -3,6 +3,7 @@
 import json
 from base64 import b64decode
 from typing import Any, Final
+from uuid import uuid4
 
 import pytest
 
@@ -246,3 +247,28 @@ async def test_the_page_says_how_many_members_are_only_listed(scene: HookScene) 
         scene.tenants.join(scene.people.add(f"{name}@elsewhere.example"), scene.acme, listed=True)
     scene.tenants.join(scene.people.add("three@elsewhere.example"), scene.globex, listed=True)
     assert (await scene.shown())["listed_only"] == 2
+
+
+async def test_owners_learn_how_many_keys_of_people_a_hook_says_nothing_of(scene: HookScene) -> None:
+    """Of their own organization, with those that still count; and before they enforce the hook."""
+    shop, till = scene.tenants.service(scene.acme, "shop"), scene.tenants.service(scene.globex, "till")
+    ada = scene.people.add("ada@acme.example")
+    for service in (shop, till):
+        scene.tenants.uses(ada, service)
+    for service, expires in ((shop, None), (shop, "1 hour"), (shop, "-1 hour"), (till, None)):
+        scene.people.change(
+            "insert into user_keys (id, service_id, user_id, name, prefix, digest, scopes, expires_at, created_at)"
+            " values (%s, %s, %s, 'a key', %s, %s, '{}', now() + %s::interval, now())",
+            uuid4(),
+            service.id,
+            ada.user,
+            str(uuid4()),
+            uuid4().bytes,
+            expires,
+        )
+    assert (await scene.shown())["user_keys"] == 2
+    await scene.made()
+    assert (await scene.shown())["user_keys"] == 2
+    assert (await scene.shown(GLOBEX))["user_keys"] == 1
+    await scene.made(INSTALLATION)
+    assert (await scene.shown(INSTALLATION))["user_keys"] == 0

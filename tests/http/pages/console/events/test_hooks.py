@@ -2,6 +2,7 @@
 
 import pytest
 
+from adapters.postgres.backups.restored import OutgoingWork, hold
 from core.domain.identity.guards.hook_verdicts import HookReason
 from core.domain.tenancy.hooks import INVALID, REFUSED_STATUS, RESTING, TOO_LONG, UNREADABLE
 from ports.outbound import Failure
@@ -61,7 +62,7 @@ async def test_what_has_changed_since_the_page_was_shown_does_not_count(console:
         assert console.people.rows("select counts_as from hooks") == [{"counts_as": None}]
 
 
-async def test_the_page_says_of_whom_the_hook_does_not_hear(console: ConsoleScene) -> None:
+async def test_the_page_says_of_whom_the_hook_does_not_hear(console: ConsoleScene, database_url: str) -> None:
     assert "0 members are only listed" in (await console.at(AT)).page.text
     console.tenants.join(console.people.add(), console.acme, listed=True)
     assert "1 member is only listed" in (await console.at(AT)).page.text, "before there is a hook"
@@ -69,7 +70,16 @@ async def test_the_page_says_of_whom_the_hook_does_not_hear(console: ConsoleScen
         await added(console, receiver)
         assert "1 member is only listed" in (await console.at(AT)).page.text
         console.tenants.join(console.people.add(), console.acme, listed=True)
-        assert "2 members are only listed: the hook does not hear of them until" in (await console.at(AT)).page.text
+        shown = (await console.at(AT)).page.text
+        assert "2 members are only listed and come in without a question: the hook does not hear of them until" in shown
+        assert "0 keys of people at your applications stay valid after a no" in shown
+        # And once more where the owner says yes.
+        console.people.change("update hooks set since = since - interval '1 hour'")
+        asked = (await console.at(f"{AT}/count")).page.text
+        assert "Listed members, who come in without a question" in asked
+        assert "Keys of people, which stay valid after a no" in asked
+        await hold(database_url, [OutgoingWork.HOOKS])
+        assert "until it is released, the hook is not asked" in (await console.at(AT)).page.text
         console.people.change("update hooks set sealed_secret = null, secret_made_at = null")
         assert "It is not asked before you give it a new secret" in (await console.at(AT)).page.text
 

@@ -64,6 +64,13 @@ _SETTINGS: Final = (
 )
 
 
+# What an owner should know before the hook counts.
+_UNASKED: Final = (
+    number("listed_only", "console.hook.listed_members"),
+    number("user_keys", "console.hook.keys_of_people"),
+)
+
+
 async def _silences(visit: PageVisit) -> Sequence[Choice]:
     return [Choice(one.value, in_words("silence", one, visit.text)) for one in HookSilence]
 
@@ -138,16 +145,21 @@ class HookPages(Frozen, kw_only=True):
         )
         return self._hook(told), told
 
-    def _listed(self, hook: Any) -> int | None:
-        """None for the installation's hook, which is of no organization."""
-        return hook.listed_only if self.get is get_sign_in_hook else None
+    def _unasked(self, hook: Any) -> Mapping[str, int]:
+        """Nothing for the installation's hook, which is of no organization."""
+        return {"listed_only": hook.listed_only, "user_keys": hook.user_keys} if self.get is get_sign_in_hook else {}
 
     def _hook(self, told: Resource) -> Resource:
         async def latest(visit: PageVisit, hook: Any) -> Mapping[str, Any]:
-            return {"latest": await latest_of(told, visit), "listed_only": self._listed(hook), "needs_secret": not hook.has_secret}
+            return {
+                "latest": await latest_of(told, visit),
+                **self._unasked(hook),
+                "needs_secret": not hook.has_secret,
+                "is_held": hook.is_held,
+            }
 
         async def beginning(visit: PageVisit) -> Mapping[str, Any]:
-            return {"listed_only": self._listed(await visit.ask(self.get))}
+            return self._unasked(await visit.ask(self.get))
 
         return Resource(
             name=self.name,
@@ -190,7 +202,12 @@ class HookPages(Frozen, kw_only=True):
                     asks=True,
                     kind="",
                     shows=lambda hook: hook.stands is HookStands.SHADOW and hook.has_secret and hook.report.may_count,
-                    facts=(*_SETTINGS, *_FIGURES, when("since", "console.hook.since")),
+                    facts=(
+                        *_SETTINGS,
+                        *_FIGURES,
+                        when("since", "console.hook.since"),
+                        *(_UNASKED if self.get is get_sign_in_hook else ()),
+                    ),
                     seen=lambda hook: str(hook.report.digest),
                 ),
                 Act(

@@ -176,6 +176,7 @@ STREAMS: Final = Resource(
         sentence(_way, "console.signal_streams.way"),
         listed_in_words(lambda stream, text: [_event(one, text) for one in stream.events], "console.signals.events"),
         plain("description", "console.signal_streams.description"),
+        plain("reason", "console.signal_streams.reason"),
         plain("granted_by", "console.signal_streams.granted_by"),
         copied("id"),
         when("created_at"),
