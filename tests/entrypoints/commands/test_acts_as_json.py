@@ -70,7 +70,7 @@ def test_acts_upon_keys_jobs_and_organizations_are_told(postern: ActingConsole) 
     postern("organization", "create", "--organization", "acme", "--name", "Acme", "--owner", "ada@example.org")
     deleted = postern("organization", "delete", "--organization", "acme", "--yes")
     assert (deleted["slug"], deleted["deleted"]) == ("acme", True)
-    assert [one["kind"] for one in postern("jobs", "hold")["items"]] == ["mail", "deliveries", "billing", "siem", "provisioning"]
+    assert [one["kind"] for one in postern("jobs", "hold")["items"]] == ["mail", "deliveries", "billing", "siem", "provisioning", "hooks"]
     assert [one["kind"] for one in postern("jobs", "release", "--kind", "mail")["items"]] == ["mail"]
     assert postern("keys", "reencrypt") == {"key": "2026-01-31.abc", "replaced": 0, "unreadable": {}}
     assert postern("billing", "retry") == {"due": 0, "waiting": 0}

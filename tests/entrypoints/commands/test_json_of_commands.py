@@ -52,7 +52,7 @@ def test_what_waits_is_listed_as_json(database_url: str, tmp_path: Path) -> None
     listed = command(tmp_path, "jobs", "list", "--json", **settings)
     assert listed.returncode == 0, listed.stderr
     kinds = json.loads(listed.stdout)["items"]
-    assert [one["kind"] for one in kinds] == ["mail", "deliveries", "billing", "siem", "provisioning"]
+    assert [one["kind"] for one in kinds] == ["mail", "deliveries", "billing", "siem", "provisioning", "hooks"]
     assert all((one["waiting"], one["held"]) == (0, 0) for one in kinds)
 
 

@@ -57,6 +57,9 @@ WALK: Final[Sequence[tuple[str, Sequence[str]]]] = (
     ("service list", ()),
     ("service show", (*ACME, "--service", "shop")),
     ("service client-id", (*ACME, "--service", "shop", "--keep", "of-elsewhere")),
+    ("hook list", ()),
+    ("signals pause", ACME),
+    ("signals resume", ACME),
     ("saml status", ()),
     ("invite", (*ACME, "--email", "eve@example.org")),
     ("access", (*ACME, "--user", "ada@example.org")),
@@ -86,6 +89,7 @@ WALK: Final[Sequence[tuple[str, Sequence[str]]]] = (
     ("organization delete", (*ACME, "--yes")),
 )
 LISTS: Final = {
+    "hook list",
     "organization list",
     "service list",
     "saml status",
