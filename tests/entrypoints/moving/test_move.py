@@ -447,11 +447,11 @@ def test_the_serving_role_may_do_it(moving: Moving, here: MovingPlace, tmp_path:
         assert trio.run(grants.apply, here.url, role).lacking == []
         serving = make_conninfo(here.url, user=role, password="made-up")
         place = MovingPlace(settings_for(serving, tmp_path, here.key, "new.example.org"), serving, here.key)
-        here.rows(f"revoke temporary on database {here.one('select current_database()')} from public")
+        here.rows(f"revoke temporary on database {here.one('select current_database()')} from {role}")
         # By whichever statement the answer comes.
         with pytest.raises((UnfitFile, StartFailed), match="permission denied to create temporary tables"):
             place.import_(moving.file)
-        here.rows(f"grant temporary on database {here.one('select current_database()')} to public")
+        trio.run(grants.apply, here.url, role)
         assert place.import_(moving.file).people.new == MEMBERS
     finally:
         here.rows(f"drop owned by {role}")
