@@ -19,7 +19,7 @@ from typing import Final, Protocol, TypeVar
 import structlog
 import trio
 
-from actors.foundation import Mailbox, Mishaps, Outage, turned
+from actors.foundation import LONGEST_SILENCE, Mailbox, Mishaps, Outage, turned
 from core.domain.errors import Overloaded, Unavailable
 from core.domain.federation.directory_runs.runs import DirectoryStep
 from core.domain.identifiers import UpstreamProviderId
@@ -135,7 +135,17 @@ def invitation_sweeper(
     def tell(total: int) -> None:
         log.info("invitations_expired", invitations=total)
 
-    return DueSweeper("invitation_sweeper", invitations.expire_due, tell, spread=spread, interval=interval, batch=batch, doubt=doubt)
+    return DueSweeper(
+        "invitation_sweeper",
+        invitations.expire_due,
+        tell,
+        spread=spread,
+        interval=interval,
+        batch=batch,
+        doubt=doubt,
+        # Nobody rings: an invitation lasts for days, and the sweeper asks for the next time every two minutes.
+        clock=DueClock(Mailbox(), invitations.due_in),
+    )
 
 
 # Tokens and answers notice at once that a period has ended. Lists, counts and subscribers of events notice when it is marked. The interval
@@ -207,7 +217,9 @@ def own_text_comparer(texts: OwnTextChanges, *, spread: Callable[[], float], int
     return DueSweeper("own_text_comparer", compare, tell, spread=spread, interval=interval, batch=batch)
 
 
-def login_counter(counter: LoginCounter, *, spread: Callable[[], float], interval: float = 10.0, quiet: float = 60.0) -> DueSweeper:
+def login_counter(
+    counter: LoginCounter, *, spread: Callable[[], float], interval: float = 10.0, quiet: float = LONGEST_SILENCE
+) -> DueSweeper:
     """Adds sign-ins to the counts of their hours. A lock in the database lets one process count at a time. A reader of the counts adds the
     sign-ins that are not counted yet, so a slow counter makes no figure wrong.
     """

@@ -16,7 +16,7 @@ sign-ins wait.
 The watcher of the filter of breached passwords: opens it, looks every ten seconds for another, and tells what is in force.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Final
@@ -35,11 +35,8 @@ from core.usecases.tenancy.hook_waits import MOST_NAMED, HookWaits
 from ports.crypto import WatchedFile
 from ports.database import Database
 from ports.federation.signals import SignalPolls
-from ports.jobs import JobQueue
 from ports.metrics import Metrics
-from ports.platform import StorageSamples
-from ports.record import Backlog
-from ports.services.billing import WaitingBillingEvents
+from ports.platform import GaugeReader, StorageSamples
 from ports.system import Clock
 
 log = structlog.get_logger()
@@ -155,23 +152,15 @@ class MetricsRefresher:
         metrics: Metrics,
         *,
         database: Database,
-        queue: JobQueue,
-        audit_backlog: Callable[[], Awaitable[Backlog]],
-        billing_waiting: Callable[[], Awaitable[WaitingBillingEvents]],
-        backup_checked: Callable[[], Awaitable[datetime | None]],
-        key_ages: Callable[[], Awaitable[Mapping[str, timedelta]]],
+        gauges: GaugeReader,
+        key_ages: Callable[[Mapping[str, datetime]], Mapping[str, timedelta]],
         clock: Clock,
         spread: Callable[[], float],
     ) -> None:
-        """`audit_backlog` returns the audit entries that wait to be linked, `billing_waiting` the news of the payment provider that wait to
-        be applied, `backup_checked` the time at which a backup was last proved, and `key_ages` the age of the key in force, by purpose.
-        """
+        """`key_ages` takes since when each current signing key has been in force, by purpose, and returns the age of every key in force."""
         self._metrics = metrics
         self._database = database
-        self._queue = queue
-        self._audit_backlog = audit_backlog
-        self._billing_waiting = billing_waiting
-        self._backup_checked = backup_checked
+        self._gauges = gauges
         self._key_ages = key_ages
         self._clock = clock
         self._outage = Outage(self.name, spread)
@@ -192,15 +181,15 @@ class MetricsRefresher:
 
     async def _ask_database(self) -> None:
         await self._compare_clocks()
-        self._metrics.population(await self._database.population())
-        states = await self._queue.state()
-        self._metrics.queue(states, {state.kind: self._since(state.oldest_due) for state in states if state.oldest_due is not None})
-        backlog = await self._audit_backlog()
-        self._metrics.audit_backlog(backlog.pending, self._waited(backlog.oldest))
-        waiting = await self._billing_waiting()
-        self._metrics.billing_waiting(waiting.events, self._waited(waiting.oldest))
-        self._metrics.backup_checked(await self._backup_checked())
-        for purpose, age in (await self._key_ages()).items():
+        found = await self._gauges.read()
+        self._metrics.population(found.population)
+        waited = {state.kind: self._since(state.oldest_due) for state in found.queue if state.oldest_due is not None}
+        self._metrics.queue(found.queue, waited)
+        self._metrics.audit_backlog(found.audit.pending, self._waited(found.audit.oldest))
+        self._metrics.billing_waiting(found.billing.events, self._waited(found.billing.oldest))
+        self._metrics.backup_checked(found.backup_checked)
+        self._metrics.directory_runs(found.directories.waiting, found.directories.failing)
+        for purpose, age in self._key_ages(found.keys_since).items():
             self._metrics.key_age(purpose, age)
 
     async def _compare_clocks(self) -> None:

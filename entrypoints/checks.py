@@ -388,6 +388,8 @@ async def database(settings: Settings) -> Finding:
 def grants(settings: Settings, found: Rights) -> Finding:
     if found.fault is not None:
         return Finding(Verdict.FAIL, found.fault)
+    if found.fault_of_moving is not None:
+        return Finding(Verdict.WARN, found.fault_of_moving)
     if not found.owns:
         return Finding(Verdict.OK, f"{found.role} reads and writes rows, and can only add to the audit log")
     if settings.embedded:

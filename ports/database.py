@@ -6,7 +6,7 @@ from typing import Protocol
 from uuid import UUID
 
 from core.frozen import Frozen
-from ports.metrics import DatabaseHost, PoolState, Population
+from ports.metrics import DatabaseHost, PoolState
 
 
 class RoundTrips(Protocol):
@@ -53,9 +53,6 @@ class Database(Protocol):
         """Why the clock cannot be believed, so that nothing is deleted for its age: `apart`, if the clocks of the process and of the
         database differ; `unseen`, if nothing was written for two days before the last hour.
         """
-
-    async def population(self) -> Population:
-        """The cost is bounded: where an exact count would read a whole table, the number is an estimate."""
 
     def pool_state(self) -> PoolState: ...
 

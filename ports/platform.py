@@ -19,6 +19,7 @@ from core.domain.identifiers import (
     UserId,
 )
 from core.domain.identity.guards.guesses import Suspicions
+from core.domain.jobs import QueueState
 from core.domain.mail import Email
 from core.domain.platform.analytics import (
     ActiveOrganization,
@@ -46,6 +47,10 @@ from core.domain.platform.todos import Expiry, FrameFacts, Todos
 from core.domain.requests import Listed
 from core.domain.texts.own_texts import ApprovalRules
 from core.frozen import Frozen
+from ports.federation.directory_runs import StepsCounted
+from ports.metrics import Population
+from ports.record import Backlog
+from ports.services.billing import WaitingBillingEvents
 
 
 class AccountOverviews(Protocol):
@@ -357,6 +362,28 @@ class ThingLookup(Protocol):
 
     async def everywhere(self, text: str, most_read: int) -> FoundThings:
         """Organizations and applications, `most_read` of each at most, and the installation's own tiers, fields and keys."""
+
+
+class DatabaseGauges(Frozen):
+    """What the metrics say about the rows of the installation."""
+
+    population: Population
+    queue: Sequence[QueueState]
+    audit: Backlog
+    """The entries that wait to be linked."""
+    billing: WaitingBillingEvents
+    backup_checked: datetime | None
+    """When a backup was last proved."""
+    directories: StepsCounted
+    keys_since: Mapping[str, datetime]
+    """By purpose, since when the current signing key has been in force."""
+
+
+class GaugeReader(Protocol):
+    async def read(self) -> DatabaseGauges:
+        """One statement and one round trip. The cost is bounded: where an exact count would read a whole table, the number is an
+        estimate.
+        """
 
 
 class StorageSamples(Protocol):

@@ -5,7 +5,7 @@ Whether the database accepts writes. A successful read does not prove that, beca
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import Final, LiteralString
+from typing import Final
 
 import psycopg
 import structlog
@@ -20,7 +20,7 @@ from adapters.postgres.failures import translated
 from adapters.postgres.statements import ask, only
 from core.domain.errors import OutcomeUnknown, RetryLater
 from core.frozen import Frozen
-from ports.metrics import DatabaseHost, PoolState, Population
+from ports.metrics import DatabaseHost, PoolState
 from ports.system import Clock
 
 log = structlog.get_logger()
@@ -158,11 +158,6 @@ class _Doubt(Frozen):
     doubt: str | None
 
 
-class _Count(Frozen):
-    counted: int
-    estimated: float
-
-
 class _CountedRoundTrips(TripCounter):
     """Implements `ports.database.RoundTrips`."""
 
@@ -235,17 +230,6 @@ class PostgresDatabase:
     async def doubt_of_clock(self) -> str | None:
         return only(await ask(self._pool, _Doubt, _DOUBT, {"now": self._clock.now()})).doubt
 
-    async def population(self) -> Population:
-        return Population(
-            active_users=await self._count(ACTIVE_USERS),
-            organizations=await self._count(_ORGANIZATIONS),
-            mfa_enabled_users=await self._count(MFA_ENABLED_USERS),
-        )
-
-    async def _count(self, statement: LiteralString) -> int:
-        (count,) = await ask(self._pool, _Count, statement, {"most": COUNTED_EXACTLY})
-        return count_or_estimate(count.counted, count.estimated)
-
     def pool_state(self) -> PoolState:
         statistics = self._pool.statistics()
         return PoolState(
@@ -305,9 +289,4 @@ MFA_ENABLED_USERS: Final = """
               from pg_class
              where oid = 'mfa_secrets'::regclass)
          + (select greatest(reltuples, 0) from pg_class where oid = 'passkeys_second_factors'::regclass) as estimated
-"""
-
-_ORGANIZATIONS: Final = """
-    select (select count(*) from (select from organizations limit %(most)s) as capped) as counted,
-           (select reltuples from pg_class where oid = 'all_organizations'::regclass) as estimated
 """

@@ -25,10 +25,13 @@ class GrantsImpossible(Exception):
 
 
 class Rights(Frozen):
-    """The rights of a role on our tables. `owns`: the role owns the tables or is a superuser, so nothing restricts the role."""
+    """The rights of a role on our tables. `owns`: the role owns the tables or is a superuser, so nothing restricts the role. `moves`: it
+    may make temporary tables, which the export and the import of organizations need, and nothing else does.
+    """
 
     role: str
     owns: bool
+    moves: bool
     lacking: Sequence[str]
     surplus: Sequence[str]
 
@@ -40,6 +43,16 @@ class Rights(Frozen):
         if self.surplus:
             return f"The database role {self.role} may {_some(self.surplus)}, so it can rewrite the audit log: `postern grants` ends that"
         return None
+
+    @property
+    def fault_of_moving(self) -> str | None:
+        """One sentence on why this role cannot export or import an organization. None when it can."""
+        if self.moves:
+            return None
+        return (
+            f"The database role {self.role} may not make temporary tables, which moving an organization needs: "
+            "run `postern grants --apply` as the owner of the tables"
+        )
 
 
 async def rights(conninfo: str, role: str | None = None) -> Rights:
@@ -80,6 +93,7 @@ def _some(rights: Sequence[str]) -> str:
 
 class _Standing(Frozen):
     connects: bool
+    moves: bool
     uses_schema: bool
     owns: bool
 
@@ -121,7 +135,7 @@ async def _rights(connection: Connection, role: str) -> Rights:
                 lacking.append(named)
         elif one.table in APPEND_ONLY and (one.held or one.partly) and not standing.owns:
             surplus.append(named)
-    return Rights(role, standing.owns, lacking, surplus)
+    return Rights(role, standing.owns, standing.moves, lacking, surplus)
 
 
 def _needed(one: _Right) -> Sequence[str]:
@@ -159,7 +173,7 @@ _SCRIPT: Final = """
 grant usage, create on schema public to {owner}
 revoke all on schema public from public
 revoke all on database {database} from public
-grant connect on database {database} to {role}
+grant connect, temporary on database {database} to {role}
 grant usage on schema public to {role}
 grant select, insert, update, delete on all tables in schema public to {role}
 grant usage on all sequences in schema public to {role}
@@ -178,6 +192,7 @@ alter default privileges for role {owner} in schema partitions grant select on t
 
 _STANDING: Final = """
     select has_database_privilege(oid, current_database(), 'connect') as connects,
+           has_database_privilege(oid, current_database(), 'temporary') as moves,
            coalesce(has_schema_privilege(oid, to_regnamespace('public'), 'usage'), true) as uses_schema,
            rolsuper or coalesce((select pg_has_role(pg_roles.oid, relowner, 'usage')
                                    from pg_class

@@ -330,7 +330,7 @@ class PostgresJobQueue:
         return await ask(self._pool, DeadJob, _DEAD, {"limit": limit})
 
     async def state(self) -> Sequence[QueueState]:
-        return await ask(self._pool, QueueState, _STATE, {"priorities": list(PRIORITIES), "most": MOST_COUNTED})
+        return await ask(self._pool, QueueState, QUEUE_STATE, {"priorities": list(PRIORITIES), "most_jobs": MOST_COUNTED})
 
     async def _while_leased(self, statement: LiteralString, job: Job | _Claimed, **parameters: Any) -> bool:
         return bool(await ask(self._pool, IdRow, statement, {"id": job.id, "lease": job.lease, **parameters}))
@@ -437,7 +437,7 @@ _DEAD: Final = """
 """
 
 # The recursion steps from kind to kind through the index, so that it need not read every row to find the few kinds.
-_STATE: Final = """
+QUEUE_STATE: Final = """
     with recursive
          kinds (kind) as (
              (select kind from jobs where state = 'waiting' order by kind limit 1)
@@ -451,7 +451,7 @@ _STATE: Final = """
                from kinds
               cross join lateral (
                         select count(*) as jobs
-                          from (select from jobs where jobs.state = 'waiting' and jobs.kind = kinds.kind limit %(most)s) as capped
+                          from (select from jobs where jobs.state = 'waiting' and jobs.kind = kinds.kind limit %(most_jobs)s) as capped
                     ) as counted
               cross join lateral (
                         select min(oldest.run_at) as run_at
@@ -469,7 +469,7 @@ _STATE: Final = """
          ),
          dead as (
              select kind, count(*) as jobs
-               from (select kind from jobs where state = 'dead' limit %(most)s) as capped
+               from (select kind from jobs where state = 'dead' limit %(most_jobs)s) as capped
               group by kind
          )
   select kind, coalesce(waiting.jobs, 0) as waiting, coalesce(dead.jobs, 0) as dead, waiting.run_at as oldest_due

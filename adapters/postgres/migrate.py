@@ -27,6 +27,7 @@ from adapters.postgres import locks
 from adapters.postgres.driver.connection import Connection
 from adapters.postgres.migrating.forecast import Effect, Forecast, LockMode, LongTransaction, forecast, obstacles, read_effects, rows_of
 from adapters.postgres.migrating.in_steps import BegunOtherwise, KeptBusy, Steps, beside, done_of
+from adapters.postgres.migrating.names import found_in, listed, names_in
 from adapters.postgres.migrating.schema import (
     TAKEN_ON,
     Edition,
@@ -326,6 +327,8 @@ async def _plan(connection: Connection, known: _Carried) -> MigrationPlan:
     require_supported(connection.info.server_version, connection.info.parameter_status("server_encoding"))
     with _may_see(connection):
         applied = await _applied(connection)
+        if not applied:
+            applied = await _require_free_names(connection, known)
         edition = await edition_of(connection)
     lines = [f"{one} {one.checksum}" for one in applied]
     if is_whole(lines):
@@ -342,6 +345,21 @@ async def _plan(connection: Connection, known: _Carried) -> MigrationPlan:
         edition=edition,
         replaceable=ours if ours is not None and (edition is None or edition.number < ours.edition.number) else None,
         newer=edition if ours is not None and edition is not None and edition.number > ours.edition.number else None,
+    )
+
+
+async def _require_free_names(connection: Connection, known: _Carried) -> Sequence[AppliedMigration]:
+    """Nothing is written beside what another program has made. Returns what has been applied meanwhile."""
+    statements = [migration.sql for migration in known.migrations]
+    names = names_in([*statements, *([] if known.replaceable is None else [known.replaceable.sql])])
+    if not (taken := await found_in(connection, names)):
+        return []
+    # Another process may have migrated since we read the list, which comes in one transaction with the first names.
+    if applied := await _applied(connection):
+        return applied
+    raise SchemaMismatch(
+        f"The database has {listed(taken)}, but no migrations of Postern: it belongs to another program, or a restore into it is under way "
+        "or has failed, so give Postern an empty database"
     )
 
 
@@ -389,8 +407,18 @@ def _require_form_of(ours: Replaceable | None, there: Edition | None) -> None:
 
 
 # The statement does not use to_regclass, because within one transaction to_regclass may answer from a cache that does not know of another
-# transaction's commit.
-_HAS_TABLE: Final = "select exists (select from pg_class where relname = 'schema_migrations' and pg_table_is_visible(oid))"
+# transaction's commit. None: there is no such table.
+_COLUMNS: Final = """
+    select (
+               select array_agg(attname || ' ' || format_type(atttypid, null))
+                 from pg_attribute
+                where attrelid = pg_class.oid and attnum > 0 and not attisdropped
+           )
+      from pg_class
+     where relname = 'schema_migrations' and relnamespace = to_regnamespace('public')
+"""
+# The oldest schemas of before 0.2.0 lack `needs`.
+_OUR_COLUMNS: Final = frozenset({"number integer", "name text", "checksum text", "applied_at timestamp with time zone"})
 
 # A role that may not use the schema sees no table in it. We refuse such a database; otherwise we would take it for an empty one.
 _USE_SCHEMA: Final = "select to_regclass('public.schema_migrations')"
@@ -398,15 +426,21 @@ _USE_SCHEMA: Final = "select to_regclass('public.schema_migrations')"
 # The statement reads `needs` through JSON, because the oldest schemas of before 0.2.0 lack the column.
 _APPLIED: Final = """
     select number, name, checksum, applied_at, (to_jsonb(schema_migrations) ->> 'needs')::integer as needs
-      from schema_migrations
+      from public.schema_migrations
      order by number
 """
 
 
 async def _applied(connection: Connection) -> Sequence[AppliedMigration]:
-    if await (await connection.execute(_HAS_TABLE)).fetchone() != (True,):
+    row = await (await connection.execute(_COLUMNS)).fetchone()
+    if row is None:
         await connection.execute(_USE_SCHEMA)
         return []
+    if not _OUR_COLUMNS.issubset(row[0] or ()):
+        raise SchemaMismatch(
+            "The database has a table schema_migrations of another program, without the columns of Postern's: "
+            "give Postern an empty database"
+        )
     cursor = connection.cursor(row_factory=class_row(AppliedMigration))
     return await (await cursor.execute(_APPLIED)).fetchall()
 

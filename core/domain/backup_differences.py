@@ -9,6 +9,7 @@ from core.domain.backups import COLUMN, ColumnGroup, Damage, DamageKind, Databas
 _MOST_NAMED: Final = 4
 # An operator may add indexes and constraints, which show and change nothing.
 _ACTING: Final = "trigger "
+_CHANGES: Final = frozenset({"update", "delete", "truncate"})
 _DISABLED: Final = " (disabled)"
 # They have definitions, and are no parts.
 _ALSO_ACTING: Final = ("policy ", "rule ")
@@ -17,9 +18,17 @@ _QUERY: Final = "query"
 _ALSO_PARTS: Final = ("constraint ", "index ", "trigger ")
 
 
-def differences(expected: DatabaseState, found: DatabaseState, *, held: Collection[str] = (), additions: bool = True) -> Iterator[Damage]:
+def differences(
+    expected: DatabaseState,
+    found: DatabaseState,
+    *,
+    held: Collection[str] = (),
+    additions: bool = True,
+    append_only: Collection[str] | None = None,
+) -> Iterator[Damage]:
     """The audit chains are compared link by link elsewhere. A hold has changed columns of the group `HOLDABLE` in the tables `held`.
-    Without `additions`, the database may have things of its own beside ours.
+    Without `additions`, the database may have things of its own beside ours. With `append_only`, nobody has run `postern grants` since the
+    restore: it gives the rights that a role lacks, and takes those to change the rows of these tables.
     """
     yield from _of_migrations(expected.migrations, found.migrations)
     gone = sorted(set(expected.functions) - set(found.functions))
@@ -38,7 +47,7 @@ def differences(expected: DatabaseState, found: DatabaseState, *, held: Collecti
             yield Damage(DamageKind.SCHEMA, f"the function {name} has another body, or other properties")
     if additions:
         yield from _of_additions(expected, found)
-    yield from _of_ownership(expected, found)
+    yield from _of_ownership(expected, found, append_only)
     lost = sorted(set(expected.signing_keys) - set(found.signing_keys))
     if lost:
         yield Damage(DamageKind.ROWS, f"the signing key {_some(lost)} is missing")
@@ -114,7 +123,7 @@ def _of_rows(name: str, expected: TableState, found: TableState, *, is_held: boo
         yield Damage(DamageKind.ROWS, f"the table {name} has as many rows as the manifest says, and other contents")
 
 
-def _of_ownership(expected: DatabaseState, found: DatabaseState) -> Iterator[Damage]:
+def _of_ownership(expected: DatabaseState, found: DatabaseState, append_only: Collection[str] | None) -> Iterator[Damage]:
     """A dump has neither owners nor grants. So a copy may have another owner, who owns all, and no grants; what it has must be right."""
     pairs = {
         **{
@@ -136,26 +145,39 @@ def _of_ownership(expected: DatabaseState, found: DatabaseState) -> Iterator[Dam
         owners = (found.owner,) if before.owner == expected.owner else (found.owner, before.owner)
         if now.owner not in owners:
             yield Damage(DamageKind.SCHEMA, f"{named} belongs to {now.owner}, and the schema to {found.owner}")
-        yield from _of_grants(named, before, now, granted)
-    yield from _of_schema(expected, found, granted)
+        taken = _CHANGES if append_only is not None and named.removeprefix("the table ") in append_only else frozenset[str]()
+        yield from _of_grants(named, before, now, granted, taken, are_given=append_only is not None)
+    yield from _of_schema(expected, found, granted, are_given=append_only is not None)
 
 
-def _of_schema(expected: DatabaseState, found: DatabaseState, granted: Collection[str]) -> Iterator[Damage]:
+def _of_schema(expected: DatabaseState, found: DatabaseState, granted: Collection[str], *, are_given: bool) -> Iterator[Damage]:
     """Whoever owns the tables may have been given rights to the schema, which is not theirs."""
     if expected.schema is None or found.schema is None:
         return
     if found.schema.owner not in {"", found.owner, expected.schema.owner}:
         yield Damage(DamageKind.SCHEMA, f"the schema public belongs to {found.schema.owner}, and its tables to {found.owner}")
-    yield from _of_grants("the schema public", expected.schema, found.schema, set(granted) - {found.owner})
+    yield from _of_grants("the schema public", expected.schema, found.schema, set(granted) - {found.owner}, are_given=are_given)
 
 
-def _of_grants(named: str, expected: Ownership, found: Ownership, granted: Collection[str]) -> Iterator[Damage]:
-    """A role that the copy grants nothing gets its grants later, by `postern grants`."""
+def _of_grants(
+    named: str,
+    expected: Ownership,
+    found: Ownership,
+    granted: Collection[str],
+    taken: Collection[str] = (),
+    *,
+    are_given: bool,
+) -> Iterator[Damage]:
+    """A role that the copy grants nothing gets its grants later, by `postern grants`. If they `are_given` later, so does any other role,
+    and those that have rights there lose the ones that are `taken`.
+    """
     for role in sorted(granted):
         before, now = set(expected.grants.get(role, ())), set(found.grants.get(role, ()))
+        if before:
+            now -= set(taken) - before
         if now - before:
             yield Damage(DamageKind.SCHEMA, f"{named} lets {role} {_some(sorted(now - before))}, of which the manifest says nothing")
-        if before - now:
+        if before - now and not are_given:
             yield Damage(DamageKind.SCHEMA, f"{named} does not let {role} {_some(sorted(before - now))}")
 
 

@@ -77,8 +77,12 @@ class SigningKey(Frozen):
     activated_at: datetime | None
     retires_at: datetime | None
 
+    @property
+    def in_force_since(self) -> datetime:
+        return self.activated_at or self.created_at
+
     def age(self, now: datetime) -> timedelta:
-        return now - (self.activated_at or self.created_at)
+        return now - self.in_force_since
 
     def verifies(self, now: datetime) -> bool:
         """Whether tokens signed with this key are valid: always, unless the key is outgoing and its time is over."""

@@ -9,7 +9,7 @@ Watches the keys: the age of the keys in force, and whether the ring still opens
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
 import structlog
@@ -244,10 +244,14 @@ class KeyCare(Frozen):
 
     async def ages(self) -> Mapping[str, timedelta]:
         """Returns for each purpose how long the key has been in force. If Postern named an encryption key, the key's day is in its id."""
-        now = self.clock.now()
         keys = await self.signing_keys.list()
         found = {purpose.value: in_state(keys, purpose, KeyState.CURRENT) for purpose in KeyPurpose}
-        ages: dict[str, timedelta] = {purpose: key.age(now) for purpose, key in found.items() if key is not None}
+        return self.ages_of({purpose: key.in_force_since for purpose, key in found.items() if key is not None})
+
+    def ages_of(self, in_force_since: Mapping[str, datetime]) -> Mapping[str, timedelta]:
+        """Returns the same as `ages`, for current signing keys whose beginnings the caller has read."""
+        now = self.clock.now()
+        ages: dict[str, timedelta] = {purpose: now - since for purpose, since in in_force_since.items()}
         since = day_of_ring_key(self.keyring.current_key_id())
         if since is not None:
             ages["encryption"] = max(now - since, timedelta(0))

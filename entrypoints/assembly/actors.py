@@ -43,7 +43,6 @@ from adapters.postgres.upkeep.purging import (
     PostgresDeletedServices,
     PostgresForgottenPeople,
 )
-from core.domain.backups import BACKUP_CHECKED
 from core.domain.federation.provisioning.runs import PROVISIONING_TOPIC
 from core.domain.identity.privacy import FORGET_JOB, forget_job
 from core.domain.identity.sessions import LOGOUT_TOPIC
@@ -169,11 +168,8 @@ def assemble_actors(
         MetricsRefresher(
             metrics,
             database=foundation.database,
-            queue=foundation.jobs,
-            audit_backlog=record.audit.backlog,
-            billing_waiting=services.billing.waiting,
-            backup_checked=partial(record.audit.last, BACKUP_CHECKED),
-            key_ages=foundation.key_care.ages,
+            gauges=platform.gauges,
+            key_ages=foundation.key_care.ages_of,
             clock=clock,
             spread=spread,
         ),

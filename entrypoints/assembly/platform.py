@@ -7,6 +7,7 @@ from adapters.postgres.identity.proofs.login_events import PostgresSuspiciousAct
 from adapters.postgres.identity.sessions.sessions import PostgresOwnSessions
 from adapters.postgres.platform.analytics import PostgresAnalytics, PostgresLoginCounter
 from adapters.postgres.platform.configuration import PostgresConfigurations, PostgresManagedMarks
+from adapters.postgres.platform.gauges import PostgresGauges
 from adapters.postgres.platform.governance import PostgresInstallation, PostgresOrganizationRegister, PostgresStorageSamples
 from adapters.postgres.platform.platform_users import PostgresAccountOverviews, PostgresUserDirectory
 from adapters.postgres.platform.todos import PostgresExpiries, PostgresFrames, PostgresThings, PostgresTodos
@@ -29,7 +30,7 @@ from entrypoints.assembly.foundation import Foundation
 from entrypoints.assembly.identity import Identity
 from entrypoints.settings import Settings
 from ports.database import Partitions
-from ports.platform import LoginCounter, StorageSamples
+from ports.platform import GaugeReader, LoginCounter, StorageSamples
 
 
 class Platform(Frozen, kw_only=True):
@@ -43,6 +44,7 @@ class Platform(Frozen, kw_only=True):
     analytics: Analytics
     login_counter: LoginCounter
     storage: StorageSamples
+    gauges: GaugeReader
     todos: OpenTodos
     frames: Frames
     expiries: Expiries
@@ -99,6 +101,7 @@ def assemble_platform(settings: Settings, foundation: Foundation, identity: Iden
         analytics=Analytics(PostgresAnalytics(pool), FairTurns(), clock),
         login_counter=PostgresLoginCounter(pool),
         storage=PostgresStorageSamples(pool),
+        gauges=PostgresGauges(pool),
         text_approvals=TextApprovals(new_unit_of_work, foundation.stores.text_approvals, foundation.shipped_words, foundation.metrics),
         todos=OpenTodos(PostgresTodos(pool), clock),
         frames=Frames(PostgresFrames(pool), clock),

@@ -41,20 +41,19 @@ class ListedGroup(Frozen):
 
 
 class StepsCounted(Frozen):
+    """Runs that wait for an owner, and connections whose last run has failed."""
+
     waiting: int
     failing: int
 
 
 class DirectoryRunStore(Protocol):
-    """Outside a unit of work, `claim_due`, `counted`, `list`, `find`, `people`, `open`, `next_at` and `owners` are one statement and one
+    """Outside a unit of work, `claim_due`, `list`, `find`, `people`, `open`, `next_at` and `owners` are one statement and one
     round trip. The others need a unit of work. `hold_step` and `hold_decision` hold the organization, and then the row of the connection.
     """
 
     async def claim_due(self, at: datetime, until: datetime, holder: UUID, limit: int) -> Sequence[DirectoryStep]:
         """Takes what is due, until then. Of several that ask at once, one gets a connection."""
-
-    async def counted(self) -> StepsCounted:
-        """Runs that wait for an owner, and connections whose last run has failed."""
 
     async def list(self, organization: OrganizationId, connection: UpstreamProviderId, limit: int) -> Sequence[DirectoryRun]:
         """Newest first."""

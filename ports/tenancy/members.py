@@ -192,11 +192,14 @@ class ListedInvitation(Frozen):
 
 
 class InvitationStore(Protocol):
-    """Outside a unit of work, `find`, `list` and `list_own` are one statement and one round trip each. The other methods need a unit of
-    work. Organizations that are being deleted do not exist here.
+    """Outside a unit of work, `find`, `list`, `list_own` and `due_in` are one statement and one round trip each. The other methods need a
+    unit of work. Organizations that are being deleted do not exist here.
     """
 
     async def find(self, which: ByToken | ById) -> InvitationOffer | None: ...
+
+    async def due_in(self) -> float | None:
+        """The seconds until the first pending invitation expires. None when none is pending."""
 
     async def list(
         self, organization: OrganizationId, status: InvitationStatus | None, at: datetime, page: Page

@@ -42,6 +42,7 @@ class RememberedMetrics:
         self.populations: list[Population] = []
         self.queues: list[tuple[Sequence[QueueState], Mapping[str, timedelta]]] = []
         self.backups_checked: list[datetime | None] = []
+        self.directories: list[tuple[int, int]] = []
         self.audit_backlogs: list[tuple[int, timedelta | None]] = []
         self.key_ages: dict[str, timedelta] = {}
         self.ahead: dict[str, timedelta] = {}
@@ -170,7 +171,9 @@ class RememberedMetrics:
         self.urgent.append(urgent)
 
     def directory_run_ended(self, kind: str, outcome: str) -> None: ...
-    def directory_runs(self, waiting: int, failing: int) -> None: ...
+    def directory_runs(self, waiting: int, failing: int) -> None:
+        self.directories.append((waiting, failing))
+
     def provisioning_run_ended(self, kind: str, outcome: str) -> None: ...
     def receivers_reached(self, kind: str, reached: int, failed: int) -> None:
         if reached or failed:

@@ -10,7 +10,9 @@ import trio
 from actors.watchers import MetricsRefresher
 from core.domain.errors import Unavailable
 from ports.database import RoundTrips
+from ports.federation.directory_runs import StepsCounted
 from ports.metrics import DatabaseHost, PoolState, Population
+from ports.platform import DatabaseGauges
 from ports.record import Backlog
 from ports.services.billing import WaitingBillingEvents
 from tests.actors.kept_queue import KeptQueue, TrioClock
@@ -27,12 +29,6 @@ class CountedDatabase:
     def __init__(self) -> None:
         self.away_until = 0.0
         self.ahead = timedelta(milliseconds=3)
-
-    async def population(self) -> Population:
-        await trio.lowlevel.checkpoint()
-        if trio.current_time() < self.away_until:
-            raise Unavailable(retry_after=2)
-        return Population(3, 2, 1)
 
     def pool_state(self) -> PoolState:
         raise AssertionError("not asked")
@@ -68,33 +64,41 @@ class CountedDatabase:
         raise AssertionError("not asked")
 
 
-async def key_ages() -> Mapping[str, timedelta]:
-    await trio.lowlevel.checkpoint()
+KEYS_SINCE = {"access": PROVED_AT, "id": PROVED_AT}
+
+
+def key_ages(since: Mapping[str, datetime]) -> Mapping[str, timedelta]:
+    assert since == KEYS_SINCE
     return {"access": timedelta(days=1), "id": timedelta(days=2)}
 
 
-async def backup_checked() -> datetime:
-    await trio.lowlevel.checkpoint()
-    return PROVED_AT
+class KeptGauges:
+    """Implements `ports.platform.GaugeReader`."""
 
+    def __init__(self, database: CountedDatabase, queue: KeptQueue) -> None:
+        self._database = database
+        self._queue = queue
 
-async def audit_backlog() -> Backlog:
-    await trio.lowlevel.checkpoint()
-    return Backlog(7, TrioClock().now() - timedelta(minutes=3))
+    async def read(self) -> DatabaseGauges:
+        if trio.current_time() < self._database.away_until:
+            raise Unavailable(retry_after=2)
+        return DatabaseGauges(
+            population=Population(3, 2, 1),
+            queue=await self._queue.state(),
+            audit=Backlog(7, TrioClock().now() - timedelta(minutes=3)),
+            billing=WaitingBillingEvents(2, self._queue.clock.now() - timedelta(seconds=30)),
+            backup_checked=PROVED_AT,
+            directories=StepsCounted(1, 2),
+            keys_since=KEYS_SINCE,
+        )
 
 
 @asynccontextmanager
 async def at_work(metrics: RememberedMetrics, database: CountedDatabase, queue: KeptQueue) -> AsyncIterator[None]:
-    async def billing_waiting() -> WaitingBillingEvents:
-        return WaitingBillingEvents(2, queue.clock.now() - timedelta(seconds=30))
-
     refresher = MetricsRefresher(
         metrics,
         database=database,
-        queue=queue,
-        audit_backlog=audit_backlog,
-        billing_waiting=billing_waiting,
-        backup_checked=backup_checked,
+        gauges=KeptGauges(database, queue),
         key_ages=key_ages,
         clock=queue.clock,
         spread=no_spread,
@@ -116,6 +120,7 @@ async def test_the_first_refresh_comes_at_once_and_sets_every_gauge() -> None:
     assert waits == {"work": timedelta(seconds=90)}
     assert metrics.audit_backlogs == [(7, timedelta(minutes=3))]
     assert metrics.backups_checked == [PROVED_AT]
+    assert metrics.directories == [(1, 2)]
     assert metrics.key_ages == {"access": timedelta(days=1), "id": timedelta(days=2)}
 
 

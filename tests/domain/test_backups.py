@@ -173,3 +173,22 @@ def test_a_column_of_another_type_was_not_added() -> None:
         "the table users lacks column a integer",
         "the table users has column mine text, of which the manifest says nothing",
     ]
+
+
+def test_right_after_a_restore_the_rights_that_grants_gives_and_takes_are_no_damage() -> None:
+    """Default privileges have given some. What nobody takes away later is damage still."""
+    before, now = Ownership("ada", {"app": ["insert", "select"]}), Ownership("ada", {"app": ["delete", "insert", "update"]})
+
+    def state(of_log: Ownership) -> DatabaseState:
+        return replace(STATE, tables={"log": replace(STATE.tables["log"], ownership=of_log)}, owner="ada")
+
+    def found(append_only: list[str] | None, now: Ownership = now) -> list[str]:
+        return [one.sentence for one in differences(state(before), state(now), append_only=append_only)]
+
+    assert len(found(None)) == 2
+    assert found(["log"]) == []
+    assert found([]) == ["the table log lets app delete, update, of which the manifest says nothing"]
+    assert found(["log"], Ownership("ada", {"eve": ["delete"]})) == ["the table log lets eve delete, of which the manifest says nothing"]
+    assert found(["log"], Ownership("ada", {"app": ["insert", "references"]})) == [
+        "the table log lets app references, of which the manifest says nothing"
+    ]

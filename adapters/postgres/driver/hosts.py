@@ -141,6 +141,11 @@ _ROUNDS: Final = 8
 # Seconds for a second connection to get a session. A pooler in session mode lets it wait for as long as all sessions are taken.
 OWN_SESSION_PATIENCE: Final = 2.0
 _NAME: Final = b"select pg_backend_pid(), current_setting('postern.session', true)"
+# The first statement of each connection also says where names are looked up, so this costs no round trip. A startup option would not reach
+# the server behind PgBouncer. Otherwise a schema with the role's name, or a temporary table, would come before our tables.
+_FIRST: Final = (
+    b"select pg_backend_pid(), current_setting('postern.session', true), pg_catalog.set_config('search_path', 'public, pg_temp', false)"
+)
 
 
 class SharedSession(psycopg.OperationalError):
@@ -158,7 +163,7 @@ async def backend_of(connection: "Connection", connect: Callable[[], Awaitable["
 
     Raises `SharedSession`. Without a pooler, the server has told the id when the connection began, and one question shows that.
     """
-    backend, _ = await _session(connection)
+    backend, _ = await _session(connection, _FIRST)
     if backend == connection.info.backend_pid:
         return backend
     word = secrets.token_hex(8)
@@ -185,7 +190,7 @@ async def _require_its_own(connection: "Connection", other: "Connection", word: 
         raise SharedSession
 
 
-async def _session(connection: "Connection") -> tuple[int, str | None]:
-    row = await (await connection.execute(_NAME, prepare=False)).fetchone()
+async def _session(connection: "Connection", question: bytes = _NAME) -> tuple[int, str | None]:
+    row = await (await connection.execute(question, prepare=False)).fetchone()
     assert row is not None  # noqa: S101 - a select without from has a row
     return int(row[0]), row[1]

@@ -35,7 +35,7 @@ from core.domain.requests import Page
 from core.domain.tenancy.roles import beyond_a_member
 from core.domain.tenancy.teams import Team
 from core.frozen import Frozen
-from ports.federation.directory_runs import EndedLately, ListedGroup, ListedPerson, StepsCounted
+from ports.federation.directory_runs import EndedLately, ListedGroup, ListedPerson
 from ports.federation.scim import Capacity
 from ports.tenancy.receivers import Owner
 
@@ -439,9 +439,6 @@ class DirectoryRunRows(OnStatements):
     async def claim_due(self, at: datetime, until: datetime, holder: UUID, limit: int) -> Sequence[DirectoryStep]:
         return await self._statements.ask(_step, CLAIM_DUE, {"at": at, "until": until, "holder": holder, "limit": limit})
 
-    async def counted(self) -> StepsCounted:
-        return only(await self._statements.ask(StepsCounted, _COUNTED, {}))
-
     async def list(self, organization: OrganizationId, connection: UpstreamProviderId, limit: int) -> Sequence[DirectoryRun]:
         parameters = {"organization": organization, "connection": connection, "limit": limit}
         return await self._statements.ask(RUN.row, _LIST, parameters)
@@ -580,7 +577,7 @@ CLAIM_DUE: Final[LiteralString] = f"""
  returning {_STEP}
 """
 
-_COUNTED: Final = """
+DIRECTORY_STEPS_COUNTED: Final = """
     select (
                select count(*)
                  from directory_runs as runs

@@ -146,7 +146,7 @@ async def edition_of(connection: Connection) -> Edition | None:
     return await (await connection.cursor(row_factory=class_row(Edition)).execute(_EDITION)).fetchone()
 
 
-_HAS_MARK: Final = "select exists (select from pg_proc where proname = 'schema_edition' and pg_function_is_visible(oid))"
+_HAS_MARK: Final = "select exists (select from pg_proc where proname = 'schema_edition' and pronamespace = to_regnamespace('public'))"
 
 _EDITION: Final = "select number, digest from schema_edition()"
 

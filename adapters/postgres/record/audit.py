@@ -105,7 +105,7 @@ class _Last(Frozen):
 
 
 # One step in an index.
-_LAST: Final = """
+LAST_OF_PLATFORM: Final = """
     select created_at
       from audit_entries
      where organization_id is null and action = %(action)s and success
@@ -134,7 +134,7 @@ class PostgresAuditLog(OnPool):
         return await self._list(matching(wanted, of_platform=organization == PLATFORM_CHAIN), parameters, page)
 
     async def last(self, action: str) -> datetime | None:
-        return first_made(await ask(self._pool, _Last, _LAST, {"action": action}), lambda row: row.created_at)
+        return first_made(await ask(self._pool, _Last, LAST_OF_PLATFORM, {"action": action}), lambda row: row.created_at)
 
     async def find(self, organization: OrganizationId, entry: AuditEntryId) -> AuditEntry | None:
         rows = await ask(
@@ -469,7 +469,7 @@ class PostgresAuditChains(OnPool):
                 return total
 
     async def backlog(self) -> Backlog:
-        (row,) = await ask(self._pool, _Backlog, _BACKLOG, {"most": MOST_PENDING_COUNTED})
+        (row,) = await ask(self._pool, _Backlog, AUDIT_BACKLOG, {"most_entries": MOST_PENDING_COUNTED})
         return Backlog(row.pending, row.oldest)
 
     async def next_chains(self, after: OrganizationId | None, most: int) -> Sequence[OrganizationId]:
@@ -619,8 +619,8 @@ ADD_LINKS: Final = """
 _DROP_LINKED: Final = "delete from audit_pending using audit_links where audit_links.entry_id = audit_pending.entry_id"
 
 # Ids ascend with time, so the entry with the first id counts as the oldest.
-_BACKLOG: Final = """
-    select (select count(*) from (select from audit_pending limit %(most)s) as counted) as pending,
+AUDIT_BACKLOG: Final = """
+    select (select count(*) from (select from audit_pending limit %(most_entries)s) as counted) as pending,
            (select created_at
               from audit_entries
              where id = (select entry_id from audit_pending order by entry_id limit 1)) as oldest

@@ -609,7 +609,7 @@ class PostgresBillingInbox(OnPool):
         return await ask(self._pool, _listed, _LIST_WAITING if waiting else _LIST, {"limit": limit})
 
     async def waiting(self) -> WaitingBillingEvents:
-        return only(await ask(self._pool, WaitingBillingEvents, _WAITING))
+        return only(await ask(self._pool, WaitingBillingEvents, BILLING_WAITING))
 
     async def differs(self, looks: Mapping[str, Snapshot]) -> Sequence[str]:
         rows = await ask(self._pool, _Known, _KNOWN, {"subjects": list(looks)})
@@ -695,7 +695,7 @@ _LIST: Final = f"{_LISTED} order by received_at desc limit %(limit)s"
 
 _LIST_WAITING: Final = f"{_LISTED} where applied_at is null order by received_at desc limit %(limit)s"
 
-_WAITING: Final = "select count(*) as events, min(received_at) as oldest from billing_events where applied_at is null"
+BILLING_WAITING: Final = "select count(*) as events, min(received_at) as oldest from billing_events where applied_at is null"
 
 # `agrees` compares the provider's last known status with our own record. A record that somebody set through the API
 # (`overridden_at`) counts as agreeing.

@@ -6,10 +6,10 @@ from typing import Any, Final, LiteralString
 from uuid import UUID
 
 from adapters.postgres.branding import branded, bring, dress_of
-from adapters.postgres.columns import IdRow
+from adapters.postgres.columns import DueRow, IdRow, due_in
 from adapters.postgres.identity.addresses import may_answer
 from adapters.postgres.identity.sessions.parts import SESSION_LIVES
-from adapters.postgres.statements import OnStatements, first, first_made
+from adapters.postgres.statements import OnStatements, first, first_made, only
 from adapters.postgres.tenancy.management_keys import OF_KEY, OWES_SECOND_FACTOR
 from adapters.postgres.tenancy.roles import RELATIONS_OF_MEMBER, application_of, gives_service_roles
 from adapters.postgres.ties import has_name, is_own_member, shown_name
@@ -343,6 +343,9 @@ class InvitationRows(OnStatements):
         parameters = {"organization": organization, "key": key, "most": most, "at": at}
         return [row.invitation() for row in await self._statements.ask(_Invitation, _CANCEL_MADE, parameters)]
 
+    async def due_in(self) -> float | None:
+        return only(await self._statements.ask(DueRow, _EXPIRES_IN)).due_in
+
     async def expire_due(self, at: datetime, since: datetime | None, limit: int) -> Sequence[Lapsed]:
         return [row.lapsed() for row in await self._statements.ask(_Lapsed, _EXPIRE_DUE, {"at": at, "since": since, "limit": limit})]
 
@@ -540,6 +543,17 @@ _CANCEL_MADE: Final[LiteralString] = f"""
                 limit %(most)s
            ))
  returning {_INVITATION}
+"""
+
+_EXPIRES_IN: Final = f"""
+    select {due_in("expires_at")} as due_in
+      from (
+               select expires_at
+                 from invitations
+                where status = 'pending'
+                order by expires_at
+                limit 1
+           ) as first
 """
 
 _EXPIRE_DUE: Final = """

@@ -294,6 +294,10 @@ class Invitations(Frozen):
         offer = await self.lookup.find(presented.which)
         return offer is not None and offer.invitation.has_just_become(status, self.system.clock.now())
 
+    async def due_in(self) -> float | None:
+        """Returns the seconds until the first pending invitation expires, and None when none is pending."""
+        return await self.lookup.due_in()
+
     async def expire_due(self, since: datetime | None, limit: int) -> tuple[int, datetime | None]:
         """Close one batch of invitations whose time has passed, oldest first. Returns how many, and where the next batch begins."""
         async with self.unit_of_work() as uow:

@@ -15,6 +15,7 @@ from adapters.backup_folders import BackupFolder, opened_digest_key
 from adapters.postgres.backups.restored import HOLDABLE, OutgoingCount, OutgoingWork, enforced_hooks, hold, outgoing
 from adapters.postgres.backups.snapshots import exported_snapshot, gather_statistics, is_empty, is_served, server_version
 from adapters.postgres.backups.tools import ToolFailed
+from adapters.postgres.grants import APPEND_ONLY
 from adapters.postgres.migrate import SchemaMismatch, plan_of_all
 from adapters.postgres.migrating.schema import is_whole, way_here
 from core.domain.backup_differences import differences
@@ -114,8 +115,8 @@ async def restore(
         if isinstance(cause, (psycopg.Error, ToolFailed, SchemaMismatch)):
             raise StartFailed(f"The backup could not be restored: {' '.join(str(cause).split())}") from None
         raise cause from None
-    # A new database may have extensions and functions of its provider.
-    for damage in differences(manifest.database, state, held=HOLDABLE, additions=False):
+    # A new database may have extensions and functions of its provider, and default privileges that are not all of the grants.
+    for damage in differences(manifest.database, state, held=HOLDABLE, additions=False, append_only=APPEND_ONLY):
         raise StartFailed(f"The backup was restored, but {damage.sentence}")
     return manifest, kinds, is_older, hooks
 

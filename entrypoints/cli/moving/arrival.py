@@ -22,6 +22,7 @@ from core.usecases.record import CHAIN_KEY
 from entrypoints.bootstrap import Postern
 from entrypoints.cli.backups.common import run_interruptibly
 from entrypoints.cli.moving.report import say_arrived
+from entrypoints.cli.moving.rights import require_right_to_move
 from entrypoints.cli.opening import opened_postern
 from entrypoints.cli.operating import acting
 from entrypoints.cli.output.progress import progress
@@ -49,6 +50,7 @@ def run(arguments: argparse.Namespace, settings: Settings) -> int:
 async def _run(given: argparse.Namespace, settings: Settings) -> None:
     options = ImportOptions(plan=given.plan, trusts=given.trust_people, slug=given.slug, tier=given.tier)
     async with opened_postern(settings) as postern:
+        await require_right_to_move(settings)
         arrived = await import_(postern, Path(given.file), options, None if given.report is None else Path(given.report))
     say_arrived(arrived, as_json=given.json)
 

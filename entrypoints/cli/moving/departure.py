@@ -20,6 +20,7 @@ from core.usecases.record import CHAIN_KEY
 from entrypoints.bootstrap import Postern
 from entrypoints.cli.backups.common import run_interruptibly
 from entrypoints.cli.moving.report import say_departed
+from entrypoints.cli.moving.rights import require_right_to_move
 from entrypoints.cli.opening import opened_postern
 from entrypoints.cli.operating import acting
 from entrypoints.cli.output.progress import progress
@@ -40,6 +41,7 @@ def run(arguments: argparse.Namespace, settings: Settings) -> int:
 
 async def _run(given: argparse.Namespace, settings: Settings) -> None:
     async with opened_postern(settings) as postern:
+        await require_right_to_move(settings)
         departed = await export(postern, given.organization, Path(given.to), given.key)
     say_departed(departed, as_json=given.json)
 

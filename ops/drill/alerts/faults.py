@@ -387,16 +387,16 @@ async def hung(site: Site) -> AsyncIterator[None]:
 @asynccontextmanager
 async def clock_wrong(site: Site) -> AsyncIterator[None]:
     """The database's clock is a minute ahead."""
-    await site.do("create schema shadow")
-    await site.do("grant usage on schema shadow to public")
+    # Postern looks names up in pg_catalog first, whatever is set for its role, so the wrong clock has to stand there.
+    await site.do("alter function pg_catalog.clock_timestamp() rename to right_clock_timestamp")
     await site.do(
-        "create function shadow.clock_timestamp() returns timestamptz language sql"
-        " as $$ select pg_catalog.clock_timestamp() + interval '60 seconds' $$"
+        "create function pg_catalog.clock_timestamp() returns timestamptz language sql"
+        " as $$ select pg_catalog.right_clock_timestamp() + interval '60 seconds' $$"
     )
-    await site.do("alter role postern set search_path = shadow, public, pg_catalog")
     await _reconnect(site)
     yield
-    await site.do("alter role postern reset search_path")
+    await site.do("drop function pg_catalog.clock_timestamp()")
+    await site.do("alter function pg_catalog.right_clock_timestamp() rename to clock_timestamp")
     await _reconnect(site)
 
 

@@ -132,8 +132,13 @@ class DueInvitations:
 
     def __init__(self, rows: int) -> None:
         self.rows = rows
+        self.due_in_seconds: float | None = 0.0
         self.asked: list[tuple[float, datetime | None]] = []
         self.away_until = 0.0
+
+    async def due_in(self) -> float | None:
+        await trio.lowlevel.checkpoint()
+        return self.due_in_seconds
 
     async def expire_due(self, since: datetime | None, limit: int) -> tuple[int, datetime | None]:
         await trio.sleep(0.01)
@@ -180,3 +185,17 @@ async def test_rounds_follow_and_an_outage_is_waited_out(due: DueInvitations, lo
     assert due.rows == 0
     assert len(log.events("actor_waits")) == 1
     assert [since for _, since in due.asked].count(None) >= 2
+
+
+async def test_the_first_that_is_pending_says_when_it_is_due(store: Store) -> None:
+    invitations = invitations_on(store)
+    assert await invitations.due_in() is None
+    await store.query(FILL.format(due=0, each=10))
+    await store.query("update invitations set expires_at = now() + interval '1 hour' where status = 'pending'")
+    found = await invitations.due_in()
+    assert found is not None
+    assert 3500 < found <= 3600
+    await store.query("update invitations set expires_at = now() - interval '1 hour'")
+    found = await invitations.due_in()
+    assert found is not None
+    assert found < -3500

@@ -1,15 +1,13 @@
 """The store on a database of the test's own."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import count
 from typing import Any
 
-import psycopg
 import pytest
 import trio
-from psycopg.conninfo import make_conninfo
 from psycopg.rows import dict_row
 
 from adapters.crypto.key_ring import AesGcmKeyRing, EncryptionKey
@@ -160,13 +158,3 @@ async def _opened(url: str) -> AsyncIterator[Store]:
         yield make_store(url, pool)
     finally:
         await pool.aclose()
-
-
-@pytest.fixture
-def empty_schema_url(shared_database: str) -> Iterator[str]:
-    """An empty schema, where a connection would find an empty database."""
-    name = f"empty_{next(_numbers)}"
-    with psycopg.connect(shared_database, autocommit=True) as connection:
-        connection.execute(f"create schema {name}".encode())
-        yield make_conninfo(shared_database, options=f"-c search_path={name}")
-        connection.execute(f"drop schema {name} cascade".encode())

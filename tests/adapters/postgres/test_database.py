@@ -7,12 +7,11 @@ import pytest
 import trio
 import trio.testing
 
-from adapters.postgres import database
 from adapters.postgres.database import PostgresDatabase
 from adapters.postgres.driver.pool import Pool
 from adapters.system import SystemClock
 from core.domain.tokens import clocks_differ
-from ports.metrics import PoolState, Population
+from ports.metrics import PoolState
 from tests.adapters.postgres.conftest import Store
 from tests.adapters.postgres.wire import Wire
 from tests.adapters.shifted_clock import ShiftedClock
@@ -85,38 +84,6 @@ async def test_a_ping_compares_the_clocks_in_both_directions(store: Store, ahead
     assert await found.doubt_of_clock() == ("apart" if ahead else None)
 
 
-async def test_active_users_are_counted(store: Store) -> None:
-    for name in ("ada", "bob", "eve"):
-        await store.sign_up(f"{name}@example.org")
-    await store.query("update users set deactivated_at = now() where email = 'eve@example.org'")
-    assert await PostgresDatabase(store.pool, SystemClock()).population() == Population(
-        active_users=2, organizations=0, mfa_enabled_users=0
-    )
-
-
-async def test_second_factors_count_once_in_force_and_with_an_active_user(store: Store) -> None:
-    for name, state in (("ada", "now()"), ("bob", "null"), ("eve", "now()")):
-        account, _ = await store.sign_up(f"{name}@example.org")
-        await store.query(f"insert into mfa_secrets values (%(user)s, '', now(), {state})", {"user": account.id})
-    await store.query("update users set deactivated_at = now() where email = 'eve@example.org'")
-    assert await PostgresDatabase(store.pool, SystemClock()).population() == Population(
-        active_users=2, organizations=0, mfa_enabled_users=1
-    )
-
-
-async def test_a_crowd_is_estimated_and_not_counted(fresh_store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(database, "COUNTED_EXACTLY", 1000)
-    await fresh_store.query("""
-        insert into users (id, email, email_key, deactivated_at)
-        select gen_random_uuid(), n::text, n::text, case when n % 4 = 0 then now() end from generate_series(1, 20000) as n
-    """)
-    population = PostgresDatabase(fresh_store.pool, SystemClock()).population
-    # Before the first statistics are gathered, all that is known is that there are at least so many.
-    assert (await population()).active_users == 1000
-    await fresh_store.query("vacuum analyze users")
-    assert (await population()).active_users == pytest.approx(15_000, rel=0.05)
-
-
 async def test_the_pool_tells_how_it_is_doing(store: Store) -> None:
     port = PostgresDatabase(store.pool, SystemClock())
     assert port.pool_state() == PoolState(connections=1, idle=1, max_size=10, waiting=0)
@@ -128,7 +95,7 @@ async def test_connections_being_opened_count_as_none() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         pool = Pool(f"host=127.0.0.1 port={silent.getsockname()[1]} dbname=nowhere", max_size=3)
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(PostgresDatabase(pool, SystemClock()).population)
+            nursery.start_soon(PostgresDatabase(pool, SystemClock()).doubt_of_clock)
             await trio.testing.wait_all_tasks_blocked()
             assert PostgresDatabase(pool, SystemClock()).pool_state() == PoolState(connections=0, idle=0, max_size=3, waiting=0)
             nursery.cancel_scope.cancel()

@@ -21,14 +21,10 @@ from entrypoints.cli.backups.create import create
 from entrypoints.cli.backups.proof import STATUS
 from entrypoints.cli.parsing.command_line import command_line
 from entrypoints.failures import OK, StartFailed
-from tests.adapters.postgres.migrating.former import CHANGED, EARLIER, FORMER, remember_former
-from tests.entrypoints.backups.installation import KEY, BackedUp, database_beside, name_of, settings_for
+from tests.adapters.postgres.migrating.former import CHANGED, EARLIER, FORMER, copy_rows, make_former
+from tests.entrypoints.backups.installation import KEY, BackedUp, database_beside, settings_for
 
 PROVED: Final = ": proved. It restores, has its contents, opens, verifies and signs in."
-# An edition of before.
-MARK: Final = """
-    create or replace function schema_edition(out number integer, out digest text) language sql immutable as $$ select 11, 'x' $$
-"""
 NOWHERE: Final = "postgresql://nobody@127.0.0.1:1/nothing"
 
 
@@ -36,10 +32,9 @@ NOWHERE: Final = "postgresql://nobody@127.0.0.1:1/nothing"
 def former(backup: BackedUp, tmp_path_factory: pytest.TempPathFactory) -> Iterator[BackedUp]:
     """A filled database as the migrations of before have left it, and its backup."""
     directory = tmp_path_factory.mktemp("former")
-    with database_beside(backup.restored, template=name_of(backup.restored)) as url:
-        trio.run(remember_former, url, FORMER)
-        with psycopg.connect(url, autocommit=True) as connection:
-            connection.execute(MARK)
+    with database_beside(backup.restored) as url:
+        trio.run(make_former, url, FORMER)
+        copy_rows(backup.restored, url)
         manifest = trio.run(create, settings_for(url, directory), directory / "backups")
         assert list(manifest.database.migrations) == FORMER
         yield replace(backup, folder=BackupFolder(directory / "backups" / manifest.id))

@@ -41,11 +41,12 @@ from entrypoints.cli.moving.arrival import ImportOptions
 from entrypoints.failures import StartFailed
 from ports.crypto import CannotOpen
 from ports.tenancy.members import ById
-from tests.adapters.postgres.migrating.former import FORMER, remember_former
+from tests.adapters.postgres.migrating.former import FORMER, copy_rows, make_former
 from tests.adapters.postgres.populous import ACME, MEMBERS
 from tests.e2e.warm.processes import COMMAND, PosternProcess
+from tests.entrypoints.backups.installation import database_beside
 from tests.entrypoints.moving.conftest import Moving
-from tests.entrypoints.moving.installations import ADA, API_KEY, BOB, CY, DAN, EVE, FAY, PASSWORD, THERE, MovingPlace, copied, settings_for
+from tests.entrypoints.moving.installations import ADA, API_KEY, BOB, CY, DAN, EVE, FAY, PASSWORD, THERE, MovingPlace, settings_for
 from tests.entrypoints.moving.test_hostile_files import Row, contents, rewritten
 from tests.patience import PATIENCE
 
@@ -446,11 +447,11 @@ def test_the_serving_role_may_do_it(moving: Moving, here: MovingPlace, tmp_path:
         assert trio.run(grants.apply, here.url, role).lacking == []
         serving = make_conninfo(here.url, user=role, password="made-up")
         place = MovingPlace(settings_for(serving, tmp_path, here.key, "new.example.org"), serving, here.key)
-        here.rows(f"revoke temporary on database {here.one('select current_database()')} from public")
+        here.rows(f"revoke temporary on database {here.one('select current_database()')} from {role}")
         # By whichever statement the answer comes.
         with pytest.raises((UnfitFile, StartFailed), match="permission denied to create temporary tables"):
             place.import_(moving.file)
-        here.rows(f"grant temporary on database {here.one('select current_database()')} to public")
+        trio.run(grants.apply, here.url, role)
         assert place.import_(moving.file).people.new == MEMBERS
     finally:
         here.rows(f"drop owned by {role}")
@@ -583,12 +584,11 @@ def test_an_invitation_of_a_key_that_has_ended_stays_void(moving: Moving, here: 
     assert within(here, backing) == frozenset()
 
 
-def test_an_organization_moves_from_an_installation_that_came_over(
-    moving: Moving, here: MovingPlace, worker_id: str, tmp_path: Path
-) -> None:
+def test_an_organization_moves_from_an_installation_that_came_over(moving: Moving, here: MovingPlace, tmp_path: Path) -> None:
     """Its database was taken on from before 0.2.0, and the one that it moves to is new: both say the same migrations."""
-    with copied(moving.there.url, f"came_over_{worker_id}") as url:
-        trio.run(remember_former, url, FORMER)
+    with database_beside(moving.there.url) as url:
+        trio.run(make_former, url, FORMER)
+        copy_rows(moving.there.url, url)
         before = MovingPlace(settings_for(url, tmp_path, THERE, "old.example.org"), url, THERE)
         trio.run(migrate, url, lambda _line: None)
         departed = before.export(tmp_path / "moved", here.receiving_key())

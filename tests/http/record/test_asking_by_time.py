@@ -20,7 +20,7 @@ from tests.http.conftest import postern_on, with_keys
 STEP: Final = 1.0
 WARM: Final = 120
 SPAN: Final = 1200
-MOST_A_SECOND: Final = 1.0
+MOST: Final = 900
 
 
 class Asked:
@@ -69,7 +69,7 @@ def on_a_pushed_clock(body: Callable[[MockClock], Any]) -> None:
     trio.run(body, clock, clock=clock)
 
 
-def test_an_idle_process_asks_less_than_once_a_second(database_url: str, tmp_path: Path, asked: Asked) -> None:
+def test_an_idle_process_asks_three_times_in_four_seconds_at_most(database_url: str, tmp_path: Path, asked: Asked) -> None:
     async def body(clock: MockClock) -> None:
         async with postern_on(database_url, tmp_path) as postern:
             await with_keys(postern)
@@ -77,6 +77,6 @@ def test_an_idle_process_asks_less_than_once_a_second(database_url: str, tmp_pat
                 await passing(clock, postern, WARM)
                 asked.statements.clear()
                 await passing(clock, postern, SPAN)
-                assert 0 < asked.statements.total() <= SPAN * MOST_A_SECOND, str(asked)
+                assert 0 < asked.statements.total() <= MOST, f"{asked.statements.total()} statements\n{asked}"
 
     on_a_pushed_clock(body)

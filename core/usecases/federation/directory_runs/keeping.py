@@ -84,12 +84,7 @@ class DirectoryKeeping(Frozen):
 
     async def claim_due(self, limit: int) -> Sequence[DirectoryStep]:
         now = self.system.clock.now()
-        due = await self.runs.claim_due(now, now + LEASE, self.system.ids.new(), limit)
-        if len(due) < limit:
-            # Each look counts: what a process has said that is gone by now, or about a connection that is, must not stand for good.
-            counted = await self.runs.counted()
-            self.metrics.directory_runs(counted.waiting, counted.failing)
-        return due
+        return await self.runs.claim_due(now, now + LEASE, self.system.ids.new(), limit)
 
     async def run(self, step: DirectoryStep) -> None:
         """One run of one connection. Raises `Overloaded` and `Unavailable`: then another begins when the lease ends."""

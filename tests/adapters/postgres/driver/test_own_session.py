@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 import trio
-from psycopg.conninfo import conninfo_to_dict
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
+from adapters.postgres import migrate
 from adapters.postgres.driver import hosts
 from adapters.postgres.driver.connection import Connection
 from adapters.postgres.driver.hosts import SharedSession
@@ -83,3 +84,29 @@ async def test_a_pooler_that_shares_sessions_from_now_on_carries_no_statement(da
         async with pool.connection() as connection:
             assert await one(connection, "select 8") == 8
         await pool.aclose()
+
+
+_PATH = "select current_setting('search_path')"
+
+
+async def test_names_are_looked_up_in_public_and_nowhere_before(database_url: str) -> None:
+    """A schema with the role's name, and what an operator has set for the role, do not come before our tables."""
+    async with await Connection.connect(database_url) as connection:
+        role = await one(connection, "select current_user")
+        await connection.execute(f'create schema "{role}"'.encode())
+        await connection.execute(f'create table "{role}".schema_migrations (version bigint)'.encode())
+    other = make_conninfo(database_url, options=f'-c search_path="{role}"')
+    for url in (database_url, other):
+        async with await Connection.connect(url) as connection:
+            assert (await one(connection, _PATH), connection.round_trips) == ("public, pg_temp", 1)
+            assert await migrate.require_current(url) == []
+            # A temporary table does not come before ours, either.
+            await connection.execute("create temporary table schema_migrations (version bigint)")
+            assert await one(connection, "select count(*) from schema_migrations") >= 1
+
+
+async def test_names_are_looked_up_in_public_through_a_pooler(database_url: str) -> None:
+    async with PgBouncer(database_url, mode="session") as pooler:
+        for _ in range(3):
+            async with await Connection.connect(pooler.url) as connection:
+                assert await one(connection, _PATH) == "public, pg_temp"

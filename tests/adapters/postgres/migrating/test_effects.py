@@ -111,10 +111,10 @@ TABLES: Final = """
         ("truncate moons", (Effect("moons", LockMode.ACCESS_EXCLUSIVE, reads=True, rewrites=True),)),
     ],
 )
-async def test_postgresql_tells_what_a_statement_does(empty_schema_url: str, sql: str, effects: tuple[Effect, ...]) -> None:
-    async with await Connection.connect(empty_schema_url) as connection:
+async def test_postgresql_tells_what_a_statement_does(empty_database_url: str, sql: str, effects: tuple[Effect, ...]) -> None:
+    async with await Connection.connect(empty_database_url) as connection:
         await connection.execute(TABLES)
-    async with await Connection.connect(empty_schema_url) as connection:
+    async with await Connection.connect(empty_database_url) as connection:
         found = await observed(connection, sql)
     unchecked = tuple(effect for effect in found if effect.lock is not LockMode.ROW_SHARE)
     assert unchecked == effects

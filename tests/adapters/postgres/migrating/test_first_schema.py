@@ -15,12 +15,12 @@ import trio
 from adapters.postgres import migrate
 from adapters.postgres.driver.connection import Connection
 from adapters.postgres.migrate import Migration, SchemaMismatch
-from adapters.postgres.migrating.schema import EARLIER_STONE, STEPPING_STONE, digest_of_migrations, replaceable_of
+from adapters.postgres.migrating.schema import EARLIER_STONE, STEPPING_STONE, digest_of_migrations
 from adapters.postgres.moving.what_moves import MIGRATIONS
-from tests.adapters.postgres.migrating.former import CHANGED, EARLIER, FORMER, remember_former, schema_at
+from tests.adapters.postgres.migrating.former import CHANGED, EARLIER, FORMER, make_former, schema_at
 from tests.e2e.postern import command
 from tests.places import MIGRATIONS as FOLDER
-from tests.places import REPLACEABLE, ROOT
+from tests.places import ROOT
 
 # A row of the catalogue keeps the transaction that wrote it last.
 _TABLES: Final = """
@@ -46,17 +46,10 @@ async def everything(url: str) -> Sequence[Any]:
     return [await query(url, statement) for statement in (_TABLES, _REMEMBERED, _MARK)]
 
 
-async def former(url: str, lines: Sequence[str], edition: int = 11) -> None:
-    """A database as migrations of these names have left it, with this edition of the views and functions."""
-    text = REPLACEABLE.read_text().partition("\n")[2]
-    await migrate.migrate(url, silent, migrate.shipped()[:1], replaceable=replaceable_of(f"-- edition {edition}\n{text}"))
-    await remember_former(url, lines)
-
-
 @pytest.mark.parametrize("edition", [1, 11])
 async def test_the_whole_schema_of_before_is_taken_on_as_it_is(empty_database_url: str, edition: int) -> None:
     """One of several processes does it. No table changes, and the views and functions are replaced as with any upgrade."""
-    await former(empty_database_url, FORMER, edition)
+    await make_former(empty_database_url, FORMER, edition)
     before = await query(empty_database_url, _TABLES)
     with pytest.raises(SchemaMismatch, match=r"whole schema of before 0\.2\.0: run `postern migrate`"):
         await migrate.require_current(empty_database_url)
@@ -81,7 +74,7 @@ async def test_the_whole_schema_of_before_is_taken_on_as_it_is(empty_database_ur
 
 
 async def test_what_fails_on_the_way_leaves_the_list_of_before(empty_database_url: str) -> None:
-    await former(empty_database_url, FORMER)
+    await make_former(empty_database_url, FORMER)
     async with await Connection.connect(empty_database_url) as connection:
         await connection.execute("alter table schema_migrations add constraint stays check (name <> 'release_0_2')")
     before = await everything(empty_database_url)
@@ -116,7 +109,7 @@ REFUSED: Final = {
 @pytest.mark.parametrize("case", REFUSED)
 async def test_every_other_schema_is_refused_in_a_sentence_and_stays_as_it_was(empty_database_url: str, case: str) -> None:
     lines, sentence = REFUSED[case]
-    await former(empty_database_url, lines)
+    await make_former(empty_database_url, lines)
     before = await everything(empty_database_url)
     for act in (
         migrate.migrate(empty_database_url, silent),
@@ -143,7 +136,7 @@ def test_the_stepping_stones_carry_what_their_lists_say(commit: str, tmp_path: P
 async def test_the_database_makes_the_same_digest_of_its_migrations(empty_database_url: str) -> None:
     """Files of moved organizations carry it."""
     for lines in (FORMER, EARLIER[:45]):
-        await former(empty_database_url, lines)
+        await make_former(empty_database_url, lines)
         assert await query(empty_database_url, f"select {MIGRATIONS}") == [(digest_of_migrations(lines),)]
 
 
@@ -152,7 +145,7 @@ def plan_said(url: str, folder: Path, *arguments: str) -> subprocess.CompletedPr
 
 
 async def test_the_command_takes_it_on_and_says_so(empty_database_url: str, tmp_path: Path) -> None:
-    await former(empty_database_url, FORMER)
+    await make_former(empty_database_url, FORMER)
     before = await everything(empty_database_url)
     run = partial(trio.to_thread.run_sync, plan_said, empty_database_url, tmp_path)
     planned = await run("--plan")
@@ -179,7 +172,7 @@ async def test_the_command_takes_it_on_and_says_so(empty_database_url: str, tmp_
 async def test_the_plan_of_an_older_schema_says_where_it_leads(
     empty_database_url: str, tmp_path: Path, lines: Sequence[str], stones: Sequence[str]
 ) -> None:
-    await former(empty_database_url, lines)
+    await make_former(empty_database_url, lines)
     newest = lines[-1].split()[0]
     run = partial(trio.to_thread.run_sync, plan_said, empty_database_url, tmp_path)
     planned = await run("--plan")

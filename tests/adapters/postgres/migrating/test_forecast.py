@@ -46,12 +46,12 @@ async def prepared(url: str) -> None:
 
 
 async def test_a_plan_tells_locks_work_and_time_from_the_rows_of_this_database(
-    empty_schema_url: str, monkeypatch: pytest.MonkeyPatch
+    empty_database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, speed in {"REWRITTEN": 10_000, "CHANGED": 1000, "INDEXED": 30_000}.items():
         monkeypatch.setattr(forecast, name, speed)
-    await prepared(empty_schema_url)
-    found = await migrate.outlook(empty_schema_url, [WIDE, STEPS])
+    await prepared(empty_database_url)
+    found = await migrate.outlook(empty_database_url, [WIDE, STEPS])
     wide, steps = found.forecasts
     work = "rewrites the table, may change all rows, builds 2 indexes"
     assert list(lines(wide)) == [
@@ -69,8 +69,8 @@ async def test_a_plan_tells_locks_work_and_time_from_the_rows_of_this_database(
     assert found.obstacles == []
 
 
-async def test_a_table_in_parts_has_the_rows_of_its_parts(empty_schema_url: str) -> None:
-    async with await Connection.connect(empty_schema_url) as connection:
+async def test_a_table_in_parts_has_the_rows_of_its_parts(empty_database_url: str) -> None:
+    async with await Connection.connect(empty_database_url) as connection:
         await connection.execute("create table comets (id int primary key) partition by range (id)")
         await connection.execute("create schema parts")
         await connection.execute("create table parts.comets_first partition of comets for values from (minvalue) to (1000)")
@@ -81,26 +81,26 @@ async def test_a_table_in_parts_has_the_rows_of_its_parts(empty_schema_url: str)
         await connection.execute("drop schema parts cascade")
 
 
-async def test_a_plan_names_the_transactions_that_are_in_the_way_and_not_what_they_do(empty_schema_url: str) -> None:
-    await prepared(empty_schema_url)
+async def test_a_plan_names_the_transactions_that_are_in_the_way_and_not_what_they_do(empty_database_url: str) -> None:
+    await prepared(empty_database_url)
     async with (
-        await Connection.connect(empty_schema_url, application_name="a report") as reader,
-        await Connection.connect(empty_schema_url, application_name="a backup") as backup,
+        await Connection.connect(empty_database_url, application_name="a report") as reader,
+        await Connection.connect(empty_database_url, application_name="a backup") as backup,
         reader.transaction(),
         backup.transaction(),
     ):
         await reader.execute("select * from planets where name = 'secret'")
         await backup.execute("select 1")
-        async with await Connection.connect(empty_schema_url) as connection:
+        async with await Connection.connect(empty_database_url) as connection:
             # Older than any request.
             pid = reader.info.backend_pid
             while await (await connection.execute(_YOUNG, {"pid": pid})).fetchone() != (False,):
                 await trio.sleep(0.05)
-        (report,) = (await migrate.outlook(empty_schema_url, [WIDE])).obstacles
+        (report,) = (await migrate.outlook(empty_database_url, [WIDE])).obstacles
         assert (report.pid, report.application, report.state, report.tables) == (pid, "a report", "idle in transaction", ["planets"])
         assert str(report) == f'pid {pid} "a report" (idle in transaction, for {duration(report.age or 0)}, holds planets)'
         # The building of an index waits for everybody.
-        both = (await migrate.outlook(empty_schema_url, [STEPS])).obstacles
+        both = (await migrate.outlook(empty_database_url, [STEPS])).obstacles
         assert {one.application for one in both} == {"a report", "a backup"}
         assert "secret" not in repr(both)
 
@@ -108,10 +108,10 @@ async def test_a_plan_names_the_transactions_that_are_in_the_way_and_not_what_th
 _YOUNG: Final = "select xact_start > clock_timestamp() - interval '0.3 s' from pg_stat_activity where pid = %(pid)s"
 
 
-async def test_a_transaction_that_ends_by_itself_is_no_obstacle(empty_schema_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_transaction_that_ends_by_itself_is_no_obstacle(empty_database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Under load, somebody always has the table for a moment."""
-    await prepared(empty_schema_url)
-    async with await Connection.connect(empty_schema_url) as reader, await Connection.connect(empty_schema_url) as connection:
+    await prepared(empty_database_url)
+    async with await Connection.connect(empty_database_url) as reader, await Connection.connect(empty_database_url) as connection:
         async with trio.open_nursery() as nursery:
             await reader.execute("begin")
             await reader.execute("select * from planets")

@@ -66,9 +66,9 @@ CHANGED_TWICE: Final = "select count(*) from planets where was_changed > 1"
 VALID: Final = "select indisvalid from pg_index where indexrelid = to_regclass('planets_of_name')"
 
 
-async def test_all_kinds_of_steps_are_carried_out_in_their_order(empty_schema_url: str) -> None:
+async def test_all_kinds_of_steps_are_carried_out_in_their_order(empty_database_url: str) -> None:
     said: list[str] = []
-    done = await migrate.migrate(empty_schema_url, said.append, second(CHANGE, INDEX, CHECK, DROP))
+    done = await migrate.migrate(empty_database_url, said.append, second(CHANGE, INDEX, CHECK, DROP))
     assert [migration.number for migration in done] == [1, 2]
     assert [line for line in said if line.startswith("Step")] == [
         "Step 1 of 4 changes planets in batches …",
@@ -76,22 +76,22 @@ async def test_all_kinds_of_steps_are_carried_out_in_their_order(empty_schema_ur
         "Step 3 of 4 checks the rows of planets for planets_moons …",
         "Step 4 of 4 drops the index planets_old …",
     ]
-    assert await answer(empty_schema_url, CHANGED) == 2000
-    assert await answer(empty_schema_url, VALID) is True
-    assert await answer(empty_schema_url, "select convalidated from pg_constraint where conname = 'planets_moons'") is True
-    assert await answer(empty_schema_url, "select to_regclass('planets_old')") is None
+    assert await answer(empty_database_url, CHANGED) == 2000
+    assert await answer(empty_database_url, VALID) is True
+    assert await answer(empty_database_url, "select convalidated from pg_constraint where conname = 'planets_moons'") is True
+    assert await answer(empty_database_url, "select to_regclass('planets_old')") is None
     # What was remembered goes with the end.
-    assert await answer(empty_schema_url, "select to_regclass('schema_migration_steps')") is None
-    assert await migrate.migrate(empty_schema_url, silent, second(CHANGE, INDEX, CHECK, DROP)) == []
+    assert await answer(empty_database_url, "select to_regclass('schema_migration_steps')") is None
+    assert await migrate.migrate(empty_database_url, silent, second(CHANGE, INDEX, CHECK, DROP)) == []
 
 
-async def test_rows_of_a_growing_table_end(empty_schema_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_rows_of_a_growing_table_end(empty_database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows that come during the last batch do not keep the migration going."""
     monkeypatch.setattr(in_steps, "FIRST_BATCH", 1500)
     growing = CHANGE.replace("update planets", "update planets", 1)
-    await migrate.migrate(empty_schema_url, silent, (FIRST,))
+    await migrate.migrate(empty_database_url, silent, (FIRST,))
     await answer(
-        empty_schema_url,
+        empty_database_url,
         """
         create function grow() returns trigger language plpgsql as $$
         begin
@@ -103,44 +103,44 @@ async def test_rows_of_a_growing_table_end(empty_schema_url: str, monkeypatch: p
         """,
     )
     with trio.fail_after(PATIENCE):
-        await migrate.migrate(empty_schema_url, silent, second(growing))
+        await migrate.migrate(empty_database_url, silent, second(growing))
 
 
-async def test_what_was_interrupted_goes_on_after_the_last_batch(empty_schema_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_was_interrupted_goes_on_after_the_last_batch(empty_database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(in_steps, "FIRST_BATCH", 100)
     monkeypatch.setattr(in_steps, "LARGEST_BATCH", 100)
     monkeypatch.setattr(in_steps, "BATCH_TIME", PATIENCE)
-    await migrate.migrate(empty_schema_url, silent, (FIRST,))
+    await migrate.migrate(empty_database_url, silent, (FIRST,))
     stop = """
         create function stop() returns trigger language plpgsql as $$ begin raise exception 'a black hole'; end $$;
         create trigger stopping before update on planets for each row when (old.moons = 1250) execute function stop();
     """
-    await answer(empty_schema_url, stop)
+    await answer(empty_database_url, stop)
     with pytest.raises(MigrationFailed) as caught:
-        await migrate.migrate(empty_schema_url, silent, second(INDEX, CHANGE))
+        await migrate.migrate(empty_database_url, silent, second(INDEX, CHANGE))
     assert str(caught.value) == (
         "Migration 0002_names stopped; the steps that are done stay, and the next try goes on after them: a black hole"
     )
-    assert await answer(empty_schema_url, CHANGED) == 1200
+    assert await answer(empty_database_url, CHANGED) == 1200
     with pytest.raises(migrate.SchemaMismatch, match="lacks what this Postern needs"):
-        await migrate.require_current(empty_schema_url, second(INDEX, CHANGE))
+        await migrate.require_current(empty_database_url, second(INDEX, CHANGE))
 
-    await answer(empty_schema_url, "analyze planets")
-    (left,) = (await migrate.outlook(empty_schema_url, second(INDEX, CHANGE)[1:])).forecasts
+    await answer(empty_database_url, "analyze planets")
+    (left,) = (await migrate.outlook(empty_database_url, second(INDEX, CHANGE)[1:])).forecasts
     assert [part.what for part in left.parts] == ["changes planets in batches (800 rows)"]
 
     with pytest.raises(MigrationFailed, match="Some steps of 0002_names were carried out in another form"):
-        await migrate.migrate(empty_schema_url, silent, second(CHANGE))
+        await migrate.migrate(empty_database_url, silent, second(CHANGE))
 
-    await answer(empty_schema_url, "drop trigger stopping on planets")
+    await answer(empty_database_url, "drop trigger stopping on planets")
     said: list[str] = []
     progressed: list[int] = []
-    await migrate.migrate(empty_schema_url, said.append, second(INDEX, CHANGE), counted(progressed))
+    await migrate.migrate(empty_database_url, said.append, second(INDEX, CHANGE), counted(progressed))
     assert not any("index" in line for line in said), "a step that is done is not done again"
     assert progressed[0] == 1200
     assert sum(progressed) == 2000
-    assert await answer(empty_schema_url, CHANGED) == 2000
-    assert await answer(empty_schema_url, CHANGED_TWICE) == 0
+    assert await answer(empty_database_url, CHANGED) == 2000
+    assert await answer(empty_database_url, CHANGED_TWICE) == 0
 
 
 class _Counting:
@@ -160,82 +160,82 @@ def counted(into: list[int]) -> Callable[[str, int | None, str], _Counting]:
     return opened
 
 
-async def test_a_batch_gives_way_to_somebody_who_holds_a_row(empty_schema_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_batch_gives_way_to_somebody_who_holds_a_row(empty_database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(in_steps, "LOCK_TIMEOUT", "20ms")
     monkeypatch.setattr(in_steps, "YIELD_PAUSE", 0.01)
     monkeypatch.setattr(in_steps, "FIRST_BATCH", 100)
-    await migrate.migrate(empty_schema_url, silent, (FIRST,))
-    async with await Connection.connect(empty_schema_url) as holder, trio.open_nursery() as nursery, holder.transaction():
+    await migrate.migrate(empty_database_url, silent, (FIRST,))
+    async with await Connection.connect(empty_database_url) as holder, trio.open_nursery() as nursery, holder.transaction():
         await holder.execute("select from planets where moons = 150 for update")
-        nursery.start_soon(migrate.migrate, empty_schema_url, silent, second(CHANGE))
+        nursery.start_soon(migrate.migrate, empty_database_url, silent, second(CHANGE))
         with trio.fail_after(PATIENCE):
             # It shrinks its batches until it stands before the row that is held.
-            while await answer(empty_schema_url, CHANGED) != 149:
+            while await answer(empty_database_url, CHANGED) != 149:
                 await trio.sleep(0.02)
-    assert await answer(empty_schema_url, CHANGED) == 2000
+    assert await answer(empty_database_url, CHANGED) == 2000
 
     monkeypatch.setattr(in_steps, "MOST_YIELDS", 1)
     again = (*second(CHANGE), Migration(3, "again", second(CHANGE)[1].sql, 0, steps_of(CHANGE)))
-    async with await Connection.connect(empty_schema_url) as holder, holder.transaction():
+    async with await Connection.connect(empty_database_url) as holder, holder.transaction():
         await holder.execute("select from planets where moons = 150 for update")
         with pytest.raises(MigrationFailed, match="others kept using the rows of a batch"):
-            await migrate.migrate(empty_schema_url, silent, again)
+            await migrate.migrate(empty_database_url, silent, again)
 
 
-async def test_an_index_that_rows_contradict_does_not_stay(empty_schema_url: str) -> None:
-    await migrate.migrate(empty_schema_url, silent, (FIRST,))
-    await answer(empty_schema_url, "update planets set name = 'twin' where moons < 3")
+async def test_an_index_that_rows_contradict_does_not_stay(empty_database_url: str) -> None:
+    await migrate.migrate(empty_database_url, silent, (FIRST,))
+    await answer(empty_database_url, "update planets set name = 'twin' where moons < 3")
     with pytest.raises(MigrationFailed, match='could not create unique index "planets_of_name"'):
-        await migrate.migrate(empty_schema_url, silent, second(INDEX))
-    assert await answer(empty_schema_url, VALID) is None
+        await migrate.migrate(empty_database_url, silent, second(INDEX))
+    assert await answer(empty_database_url, VALID) is None
 
 
-async def test_what_is_left_of_an_interrupted_index_is_built_again(empty_schema_url: str) -> None:
-    await migrate.migrate(empty_schema_url, silent, (FIRST,))
-    await answer(empty_schema_url, "update planets set name = 'twin' where moons < 3")
+async def test_what_is_left_of_an_interrupted_index_is_built_again(empty_database_url: str) -> None:
+    await migrate.migrate(empty_database_url, silent, (FIRST,))
+    await answer(empty_database_url, "update planets set name = 'twin' where moons < 3")
     with pytest.raises(psycopg.errors.UniqueViolation):
-        await answer(empty_schema_url, "create unique index concurrently planets_of_name on planets (name)")
-    assert await answer(empty_schema_url, VALID) is False
-    await answer(empty_schema_url, "update planets set name = null")
+        await answer(empty_database_url, "create unique index concurrently planets_of_name on planets (name)")
+    assert await answer(empty_database_url, VALID) is False
+    await answer(empty_database_url, "update planets set name = null")
     said: list[str] = []
-    await migrate.migrate(empty_schema_url, said.append, second(INDEX))
+    await migrate.migrate(empty_database_url, said.append, second(INDEX))
     assert "Removing what an interrupted try left of planets_of_name …" in said
-    assert await answer(empty_schema_url, VALID) is True
+    assert await answer(empty_database_url, VALID) is True
 
 
-async def test_an_index_that_was_finished_but_not_remembered_stays(empty_schema_url: str) -> None:
-    await migrate.migrate(empty_schema_url, silent, (FIRST,))
-    await answer(empty_schema_url, "create unique index concurrently planets_of_name on planets (name)")
-    built = await answer(empty_schema_url, "select to_regclass('planets_of_name')::oid")
-    await migrate.migrate(empty_schema_url, silent, second(INDEX))
-    assert await answer(empty_schema_url, "select to_regclass('planets_of_name')::oid") == built
+async def test_an_index_that_was_finished_but_not_remembered_stays(empty_database_url: str) -> None:
+    await migrate.migrate(empty_database_url, silent, (FIRST,))
+    await answer(empty_database_url, "create unique index concurrently planets_of_name on planets (name)")
+    built = await answer(empty_database_url, "select to_regclass('planets_of_name')::oid")
+    await migrate.migrate(empty_database_url, silent, second(INDEX))
+    assert await answer(empty_database_url, "select to_regclass('planets_of_name')::oid") == built
 
 
 async def test_an_index_waits_for_a_long_transaction_and_another_process_for_the_index(
-    empty_schema_url: str, monkeypatch: pytest.MonkeyPatch
+    empty_database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The one who waits for a turn has no transaction, or the building of the index would wait for it, too."""
     monkeypatch.setattr(in_steps, "LOOK_EVERY", 0.02)
-    await migrate.migrate(empty_schema_url, silent, (FIRST,))
+    await migrate.migrate(empty_database_url, silent, (FIRST,))
     said: list[str] = []
     waiting: list[str] = []
-    async with await Connection.connect(empty_schema_url, application_name="a report") as reader:
+    async with await Connection.connect(empty_database_url, application_name="a report") as reader:
         pid = reader.info.backend_pid
         with trio.fail_after(PATIENCE):
             async with trio.open_nursery() as nursery, reader.transaction():
                 await reader.execute("update planets set name = 'held' where moons = 1")
-                nursery.start_soon(migrate.migrate, empty_schema_url, said.append, second(INDEX))
+                nursery.start_soon(migrate.migrate, empty_database_url, said.append, second(INDEX))
                 while not any('"a report"' in line for line in said):
                     await trio.sleep(0.02)
-                nursery.start_soon(migrate.migrate, empty_schema_url, waiting.append, second(INDEX))
+                nursery.start_soon(migrate.migrate, empty_database_url, waiting.append, second(INDEX))
                 while not waiting:
                     await trio.sleep(0.02)
                 # Nobody waits behind it.
-                await answer(empty_schema_url, "update planets set name = 'free' where moons = 2")
+                await answer(empty_database_url, "update planets set name = 'free' where moons = 2")
     told = next(line for line in said if '"a report"' in line)
     assert told.startswith(f'It waits for the end of pid {pid} "a report" (idle in transaction, for ')
     assert waiting == ["Another process is migrating; waiting for it …"]
-    assert await answer(empty_schema_url, VALID) is True
+    assert await answer(empty_database_url, VALID) is True
 
 
 # Autovacuum that takes long on any table.

@@ -216,113 +216,115 @@ async def answer(url: str) -> Any:
     return found
 
 
-async def test_it_comes_after_the_migrations_and_once(empty_schema_url: str) -> None:
-    said = await replaced(empty_schema_url, edition(1))
+async def test_it_comes_after_the_migrations_and_once(empty_database_url: str) -> None:
+    said = await replaced(empty_database_url, edition(1))
     assert [line.partition(" in ")[0] for line in said[-2:]] == [
         "Applying edition 1 of the views and functions …",
         "Applied edition 1 of the views and functions",
     ]
-    assert await query(empty_schema_url, "select id from worlds") == [(1,)]
-    assert await replaced(empty_schema_url, edition(1)) == []
-    assert await query(empty_schema_url, "select number, digest from schema_edition()") == [(1, edition(1).edition.digest)]
+    assert await query(empty_database_url, "select id from worlds") == [(1,)]
+    assert await replaced(empty_database_url, edition(1)) == []
+    assert await query(empty_database_url, "select number, digest from schema_edition()") == [(1, edition(1).edition.digest)]
 
 
-async def test_a_higher_edition_replaces_a_lower_one_and_no_lower_one_comes_back(empty_schema_url: str) -> None:
-    await replaced(empty_schema_url, edition(1))
+async def test_a_higher_edition_replaces_a_lower_one_and_no_lower_one_comes_back(empty_database_url: str) -> None:
+    await replaced(empty_database_url, edition(1))
     older, newer = edition(1), edition(2, ", id + 1 as next", 2)
     with pytest.raises(SchemaMismatch) as caught:
-        await migrate.require_current(empty_schema_url, TWO, newer)
+        await migrate.require_current(empty_database_url, TWO, newer)
     lacks = "The database lacks what this Postern needs (edition 2 of the views and functions): run `postern migrate`"
     assert str(caught.value) == lacks
-    plan = await migrate.plan(empty_schema_url, TWO, newer)
+    plan = await migrate.plan(empty_database_url, TWO, newer)
     assert (plan.lacking, plan.edition, plan.beyond) == ([newer], older.edition, [])
 
-    await replaced(empty_schema_url, newer)
-    assert (await answer(empty_schema_url), await query(empty_schema_url, "select next from worlds")) == (2, [(2,)])
+    await replaced(empty_database_url, newer)
+    assert (await answer(empty_database_url), await query(empty_database_url, "select next from worlds")) == (2, [(2,)])
     # A process of the release before starts, has nothing to do there, and undoes nothing.
-    assert await replaced(empty_schema_url, older) == []
-    assert await answer(empty_schema_url) == 2
-    (ahead,) = await migrate.require_current(empty_schema_url, TWO, older)
+    assert await replaced(empty_database_url, older) == []
+    assert await answer(empty_database_url) == 2
+    (ahead,) = await migrate.require_current(empty_database_url, TWO, older)
     assert (str(ahead), ahead.needs) == ("edition 2 of the views and functions", 0)
     # A process of before the file knows of no editions.
-    assert await migrate.require_current(empty_schema_url, TWO) == []
-    assert await migrate.migrate(empty_schema_url, silent, TWO) == []
-    assert await answer(empty_schema_url) == 2
+    assert await migrate.require_current(empty_database_url, TWO) == []
+    assert await migrate.migrate(empty_database_url, silent, TWO) == []
+    assert await answer(empty_database_url) == 2
 
 
-async def test_one_number_in_two_forms_is_refused(empty_schema_url: str) -> None:
-    await replaced(empty_schema_url, edition(2))
-    for act in (migrate.plan(empty_schema_url, TWO, edition(2, answer=3)), replaced(empty_schema_url, edition(2, answer=3))):
+async def test_one_number_in_two_forms_is_refused(empty_database_url: str) -> None:
+    await replaced(empty_database_url, edition(2))
+    for act in (migrate.plan(empty_database_url, TWO, edition(2, answer=3)), replaced(empty_database_url, edition(2, answer=3))):
         with pytest.raises(SchemaMismatch) as caught:
             await act
         told = "The edition 2 of the views and functions was applied in another form than the one that this Postern carries"
         assert str(caught.value) == told
-    assert await answer(empty_schema_url) == 1
+    assert await answer(empty_database_url) == 1
 
 
-async def test_of_many_that_migrate_at_once_the_highest_edition_stays(empty_schema_url: str) -> None:
+async def test_of_many_that_migrate_at_once_the_highest_edition_stays(empty_database_url: str) -> None:
     said: list[str] = []
     async with trio.open_nursery() as nursery:
         for number in (1, 2, 3, 1, 2, 3):
             one = partial(migrate.migrate, replaceable=edition(number, answer=number))
-            nursery.start_soon(one, empty_schema_url, said.append, TWO)
-    assert await answer(empty_schema_url) == 3
+            nursery.start_soon(one, empty_database_url, said.append, TWO)
+    assert await answer(empty_database_url) == 3
     applied = [line.split()[2] for line in said if line.startswith("Applied edition")]
     assert applied == sorted(set(applied)), "an edition was applied twice, or after a higher one"
 
 
-async def test_a_view_in_use_is_asked_for_again_and_nobody_waits_behind_it(empty_schema_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_view_in_use_is_asked_for_again_and_nobody_waits_behind_it(
+    empty_database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(migrate, "LOCK_PAUSE", 0.01)
     monkeypatch.setattr(migrate, "LOCK_TIMEOUT", PATIENCE)
-    await replaced(empty_schema_url, edition(1))
+    await replaced(empty_database_url, edition(1))
     said: list[str] = []
     newer = partial(migrate.migrate, replaceable=edition(2, answer=2))
     async with (
-        await Connection.connect(empty_schema_url, application_name="report") as reader,
+        await Connection.connect(empty_database_url, application_name="report") as reader,
         trio.open_nursery() as nursery,
         reader.transaction(),
     ):
         await reader.execute("select * from worlds")
-        nursery.start_soon(newer, empty_schema_url, said.append, TWO)
+        nursery.start_soon(newer, empty_database_url, said.append, TWO)
         with trio.fail_after(PATIENCE):
             while not any(line.startswith("A table is in use") for line in said):
-                assert await query(empty_schema_url, "select id from worlds") == [(1,)]
-        assert await answer(empty_schema_url) == 1
-        (report,) = (await migrate.outlook(empty_schema_url, (), edition(2))).obstacles
+                assert await query(empty_database_url, "select id from worlds") == [(1,)]
+        assert await answer(empty_database_url) == 1
+        (report,) = (await migrate.outlook(empty_database_url, (), edition(2))).obstacles
         assert (report.application, report.tables) == ("report", ["worlds"])
     assert re.search(r'by pid \d+ "report" \(idle in transaction, for .+, holds worlds\)', said[1]), said
-    assert await answer(empty_schema_url) == 2
+    assert await answer(empty_database_url) == 2
 
 
 async def test_a_view_that_stays_in_use_ends_the_attempt_and_keeps_the_edition(
-    empty_schema_url: str, monkeypatch: pytest.MonkeyPatch
+    empty_database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The server gives up within the time, whoever comes between the look and the statement."""
     monkeypatch.setattr(migrate, "LOCK_TIMEOUT", 0.01)
     monkeypatch.setattr(migrate, "LOCK_PAUSE", 0.0)
     monkeypatch.setattr(migrate, "LOCK_ATTEMPTS", 2)
     monkeypatch.setattr(migrate, "obstacles", nobody)
-    await replaced(empty_schema_url, edition(1))
-    async with await Connection.connect(empty_schema_url) as reader, reader.transaction():
+    await replaced(empty_database_url, edition(1))
+    async with await Connection.connect(empty_database_url) as reader, reader.transaction():
         await reader.execute("select * from worlds")
         with pytest.raises(MigrationFailed, match="could not get a table to itself in 2 attempts; nothing of it was kept"):
-            await replaced(empty_schema_url, edition(2, answer=2))
-    assert await answer(empty_schema_url) == 1
-    assert await query(empty_schema_url, "select number from schema_edition()") == [(1,)]
+            await replaced(empty_database_url, edition(2, answer=2))
+    assert await answer(empty_database_url) == 1
+    assert await query(empty_database_url, "select number from schema_edition()") == [(1,)]
 
 
 async def nobody(*_: object) -> Sequence[object]:
     return []
 
 
-async def test_an_edition_that_fails_leaves_the_one_before(empty_schema_url: str) -> None:
-    await replaced(empty_schema_url, edition(2, ", id + 1 as next"))
+async def test_an_edition_that_fails_leaves_the_one_before(empty_database_url: str) -> None:
+    await replaced(empty_database_url, edition(2, ", id + 1 as next"))
     with pytest.raises(MigrationFailed) as caught:
-        await replaced(empty_schema_url, edition(3, answer=3))
+        await replaced(empty_database_url, edition(3, answer=3))
     # A view loses no column by a replacement.
     assert str(caught.value) == "The edition 3 of the views and functions failed and was rolled back: cannot drop columns from view"
-    assert await query(empty_schema_url, "select number from schema_edition()") == [(2,)]
-    assert (await answer(empty_schema_url), await query(empty_schema_url, "select next from worlds")) == (1, [(2,)])
+    assert await query(empty_database_url, "select number from schema_edition()") == [(2,)]
+    assert (await answer(empty_database_url), await query(empty_database_url, "select next from worlds")) == (1, [(2,)])
 
 
 @pytest.mark.parametrize("first_line", ["", "-- edition", "-- edition 0", "-- edition 01", "-- edition 1, additive", "\n-- edition 1"])
