@@ -5,11 +5,12 @@ elsewhere, because the token belongs to one host.
 """
 
 import re
+from base64 import b64decode
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import timedelta
 from email.utils import parsedate_to_datetime
 from typing import Any, Final
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 import msgspec
 import trio
@@ -313,14 +314,36 @@ def masked(said: str, values: Collection[str]) -> str:
 # So much of a token helps to guess the rest.
 _PART: Final = 6
 _WORDS: Final = re.compile(r"[^\s\"'“”<>(){}\[\],;]+")
+_ENCODED: Final = re.compile(r"[A-Za-z0-9+/_-]{8,}")
+_HEX: Final = re.compile(r"(?:[0-9A-Fa-f]{2}){3,}")
+_STANDARD: Final = str.maketrans("-_", "+/")
 
 
 def without_secret(said: str, secret: str) -> str:
-    """A server may say back what it was sent, or a part of it."""
-    parts = {secret[at : at + _PART] for at in range(len(secret) - _PART + 1)} or {secret}
+    """A server may say back what it was sent, or a part of it: as it is, backwards, or in an encoding that anybody reads."""
+    folded = secret.casefold()
+    parts = {folded[at : at + _PART] for at in range(len(folded) - _PART + 1)} or {folded}
+
+    def has_part(text: str) -> bool:
+        folded = text.casefold()
+        return any(one[at : at + _PART] in parts for one in (folded, folded[::-1]) for at in range(len(folded) - _PART + 1))
 
     def shown(word: re.Match[str]) -> str:
-        text = word[0]
-        return "…" if any(text[at : at + _PART] in parts for at in range(len(text) - _PART + 1)) else text
+        return "…" if any(map(has_part, _readings(word[0]))) else word[0]
 
     return _WORDS.sub(shown, said)
+
+
+def _readings(word: str) -> Iterator[str]:
+    """What a word may mean to somebody who reads it."""
+    yield word
+    yield unquote(word)
+    for run in _HEX.findall(word):
+        yield bytes.fromhex(run).decode("latin-1")
+        yield bytes.fromhex(run[1:-1]).decode("latin-1")
+    for one in (word, word[::-1]):
+        for run in _ENCODED.findall(one):
+            # It may begin anywhere in a group of four, behind other letters.
+            for start in range(4):
+                cut = run[start:].translate(_STANDARD)
+                yield b64decode(cut[: len(cut) // 4 * 4]).decode("latin-1")
