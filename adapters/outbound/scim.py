@@ -23,6 +23,7 @@ from core.domain.federation.provisioning.people import (
     FarIdentity,
     Value,
     Wanted,
+    entries_with,
     found_at,
     place_of,
     resource_of,
@@ -107,7 +108,8 @@ class ScimClient:
         far_id = theirs.identity.far_id
         asked = {name: wanted[name] for name in names}
         if site.dialect.patches:
-            body: Mapping[str, Any] = {"schemas": [_PATCH_SCHEMA], "Operations": [_operation(name, value) for name, value in asked.items()]}
+            operations = [_operation(name, value, theirs.resource) for name, value in asked.items()]
+            body: Mapping[str, Any] = {"schemas": [_PATCH_SCHEMA], "Operations": operations}
             answer = await self._asked(site, "PATCH", _path(far_id), "/Users/{id}", body)
         else:
             # What is not named would go with a replacement, so everything of theirs goes back.
@@ -270,12 +272,13 @@ def _matches(person: FarPerson, attribute: str, value: str) -> bool:
     return found == value
 
 
-def _operation(name: str, value: Value) -> Mapping[str, Any]:
+def _operation(name: str, value: Value, theirs: Mapping[str, Any]) -> Mapping[str, Any]:
     place = place_of(name)
     if value is None:
         return {"op": "remove", "path": name if place.type is None else f'{place.attribute}[type eq "{place.type}"]'}
     if place.attribute == "emails":
-        return {"op": "replace", "path": "emails", "value": [{"value": value, "type": place.type, "primary": True}]}
+        # Some systems take no filter in this path, so the whole list goes, with the other addresses that stand there.
+        return {"op": "replace", "path": "emails", "value": entries_with(theirs, name, value)}
     return {"op": "replace", "path": name, "value": value}
 
 

@@ -120,6 +120,15 @@ class KnownThere(Frozen, kw_only=True):
     user: UserId | None
     digest: bytes | None
     is_active: bool
+    kept_there: Collection[str] = ()
+
+
+class AdoptedThere(Frozen, kw_only=True):
+    """An account there that an owner lets a person take over, with the `externalId` that the owner has seen."""
+
+    user: UserId
+    far_id: str
+    external_id: str
 
 
 class EndedThere(Frozen):
@@ -158,8 +167,8 @@ class ListedThere(Frozen, kw_only=True):
 
 
 class ProvisioningRunStore(Protocol):
-    """Outside a unit of work, `claim_due`, `counted`, `work`, `list`, `find`, `people`, `exchanges` and `owners` are one statement
-    and one round trip. The others need a unit of work.
+    """Outside a unit of work, `claim_due`, `counted`, `work`, `list`, `find`, `people`, `adopted`, `exchanges` and `owners` are one
+    statement and one round trip. The others need a unit of work.
     """
 
     async def claim_due(self, at: datetime, until: datetime, holder: UUID, limit: int) -> Sequence[ProvisioningWork]:
@@ -214,6 +223,9 @@ class ProvisioningRunStore(Protocol):
 
     async def ends(self, run: ProvisioningRunId) -> Collection[UserId]:
         """Those whom the run would end."""
+
+    async def adopted(self, run: ProvisioningRunId, users: Collection[UserId]) -> Mapping[UserId, AdoptedThere]:
+        """The accounts that an owner lets these people take over, by their word about this run."""
 
     async def decide(self, run: ProvisioningRun, at: datetime) -> bool:
         """Saves an owner's word. False when the run does not wait any more."""

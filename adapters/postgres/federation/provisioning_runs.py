@@ -8,7 +8,7 @@ from uuid import UUID
 from adapters.postgres.columns import Columns, IdRow, array, storable_text
 from adapters.postgres.federation.facts import KNOWN_FIELD
 from adapters.postgres.identity.accounts import is_locked
-from adapters.postgres.identity.addresses import is_verified_for
+from adapters.postgres.identity.addresses import is_verified_for, is_vouched_by, proved_domains
 from adapters.postgres.identity.proofs.sign_in_policy import admits
 from adapters.postgres.identity.sessions.parts import PROFILE, profile
 from adapters.postgres.services.service_roles import roles_held
@@ -35,9 +35,10 @@ from core.domain.identifiers import (
     TeamId,
     UserId,
 )
-from core.domain.mail import Email
+from core.domain.mail import Email, mail_domain
 from core.frozen import Frozen
 from ports.federation.provisioning_runs import (
+    AdoptedThere,
     EndedThere,
     FarExchange,
     KnownThere,
@@ -63,6 +64,7 @@ def _work(
         teams=None if team_ids is None else tuple(map(TeamId, team_ids)),
         dialect=dialect_of(preset),
         is_ending=state == "ending",
+        is_draft=state == "draft",
         left_out=tuple(attributes_left_out),
         **columns,
     )
@@ -126,6 +128,7 @@ class ProvisioningRunRows(OnStatements):
                 "far_ids": [None if one.far_id is None else storable_text(one.far_id) for one in part],
                 # An array of arrays would have to be of one length.
                 "attributes": [",".join(one.attributes) for one in part],
+                "formers": [None if one.former_external_id is None else storable_text(one.former_external_id) for one in part],
             }
             await self._statements.tell(_NAME, parameters)
 
@@ -186,8 +189,12 @@ class ProvisioningRunRows(OnStatements):
     async def ends(self, run: ProvisioningRunId) -> Collection[UserId]:
         return set(await self._statements.ask_for_many(_User, _RUN_ENDS, {"run": run}, _user_of))
 
+    async def adopted(self, run: ProvisioningRunId, users: Collection[UserId]) -> Mapping[UserId, AdoptedThere]:
+        rows = await self._statements.ask(AdoptedThere, _ADOPTED, {"run": run, "users": array(user.hex for user in users)})
+        return {one.user: one for one in rows}
+
     async def decide(self, run: ProvisioningRun, at: datetime) -> bool:
-        if not await self._statements.ask(IdRow, _DECIDE, {"id": run.id, "state": run.state.value}):
+        if not await self._statements.ask(IdRow, _DECIDE, {"id": run.id, "state": run.state.value, "adopts": run.adopts}):
             return False
         parameters = {"connection": run.connection, "run": run.id, "digest": run.settings_digest, "at": at}
         if run.state is ProvisioningRunState.AGREED:
@@ -336,16 +343,17 @@ _SAVE_RUN: Final = """
     update provisioning_runs
        set kind = %(kind)s, state = %(state)s, ended_at = %(ended_at)s, made = %(made)s, matched = %(matched)s, changed = %(changed)s,
            overwritten = %(overwritten)s, ended = %(ended)s, left_out = %(left_out)s, unchanged = %(unchanged)s,
-           held_back = %(held_back)s, why = %(why)s, digest = %(digest)s
+           held_back = %(held_back)s, adoptable = %(adoptable)s, why = %(why)s, digest = %(digest)s
      where id = %(id)s
 """
 
 # A person whose account has gone meanwhile is named by nobody.
 _NAME: Final = """
-    insert into provisioning_run_people (run_id, place, what, why, user_id, far_id, attributes)
-    select %(run)s, named.place, named.what, named.why, users.id, named.far_id, string_to_array(nullif(named.attributes, ''), ',')
+    insert into provisioning_run_people (run_id, place, what, why, user_id, far_id, attributes, former_external_id)
+    select %(run)s, named.place, named.what, named.why, users.id, named.far_id, string_to_array(nullif(named.attributes, ''), ','),
+           named.former
       from unnest(%(places)s::integer[], %(whats)s::text[], %(whys)s::text[], %(users)s::uuid[], %(far_ids)s::text[],
-                  %(attributes)s::text[]) as named (place, what, why, user_id, far_id, attributes)
+                  %(attributes)s::text[], %(formers)s::text[]) as named (place, what, why, user_id, far_id, attributes, former)
       left join users on users.id = named.user_id
      where named.user_id is null or users.id is not null
 """
@@ -416,7 +424,7 @@ _FIND_RUN: Final[LiteralString] = f"""
 
 # The address of today is that of a member. Of whoever is none any more, the organization knows the name that it has sent.
 _RUN_PEOPLE: Final[LiteralString] = """
-    select people.what, people.why, people.user_id as user, people.far_id, people.attributes,
+    select people.what, people.why, people.user_id as user, people.far_id, people.attributes, people.former_external_id,
            coalesce(users.email, sent.user_name) as named, people.place as number
       from provisioning_run_people as people
       join provisioning_runs as runs on runs.id = people.run_id
@@ -431,7 +439,16 @@ _RUN_PEOPLE: Final[LiteralString] = """
 
 _RUN_ENDS: Final = "select user_id from provisioning_run_people where run_id = %(run)s and what = 'ended' and user_id is not null"
 
-_DECIDE: Final = "update provisioning_runs set state = %(state)s where id = %(id)s and state = 'waiting' returning id"
+_DECIDE: Final = "update provisioning_runs set state = %(state)s, adopts = %(adopts)s where id = %(id)s and state = 'waiting' returning id"
+
+# Only the very account, with the very `externalId`, that the owner has seen.
+_ADOPTED: Final = """
+    select people.user_id as user, people.far_id, people.former_external_id as external_id
+      from provisioning_runs as runs
+      join provisioning_run_people as people on people.run_id = runs.id
+     where runs.id = %(run)s and runs.adopts and people.user_id = any(%(users)s::uuid[]) and people.what = 'left_out'
+       and people.far_id is not null and people.former_external_id is not null
+"""
 
 _AGREE: Final = """
     update provisioning_connections
@@ -482,6 +499,8 @@ class _PersonRow(NamedTuple):
     user: UUID
     email: str
     email_is_verified: bool
+    is_vouched_by_provider: bool
+    proved_domains: list[str] | None
     is_own_member: bool
     is_admitted: bool
     is_chosen: bool
@@ -508,6 +527,7 @@ class _PersonRow(NamedTuple):
     why: str | None
     user_name: str | None
     tries: int | None
+    kept_there: list[str] | None
 
     def sent(self) -> SentPerson | None:
         if self.place is None:
@@ -521,13 +541,16 @@ class _PersonRow(NamedTuple):
             why=self.why,
             user_name=self.user_name,
             tries=self.tries or 0,
+            kept_there=self.kept_there or (),
         )
 
     def person(self) -> OutwardPerson:
+        email = Email(self.email)
         return OutwardPerson(
             user=UserId(self.user),
-            email=Email(self.email),
+            email=email,
             email_is_verified=self.email_is_verified,
+            is_vouched_for=self.is_vouched_by_provider or mail_domain(email) in (self.proved_domains or ()),
             is_member=self.role is not None,
             is_own_member=self.is_own_member,
             is_admitted=self.is_admitted,
@@ -607,6 +630,8 @@ class ProvisionedPeopleRows(OnStatements):
             "whys": [one.why for one in people],
             "user_names": [None if one.user_name is None else storable_text(one.user_name) for one in people],
             "tries": [one.tries for one in people],
+            # An array of arrays would have to be of one length.
+            "kept": [",".join(one.kept_there) for one in people],
             "at": at,
         }
         rows = await self._statements.ask(_User, _SAVE_THERE, parameters)
@@ -661,7 +686,8 @@ def _fields_named(keys: LiteralString, keeper_of_field: LiteralString, keeper_of
 
 # Everything that a mapping may tell of some people, as the organization of the application may know it today.
 _PEOPLE: Final[LiteralString] = f"""
-    select users.id, users.email, {is_verified_for("services.org_id")}, coalesce({IS_OWN_MEMBERSHIP}, false),
+    select users.id, users.email, {is_verified_for("services.org_id")}, {is_vouched_by("services.org_id")},
+           {proved_domains("%(organization)s")}, coalesce({IS_OWN_MEMBERSHIP}, false),
            {admits("memberships.role is not null", "users.id")},
            (
                %(teams)s::uuid[] is null
@@ -693,7 +719,7 @@ _PEOPLE: Final[LiteralString] = f"""
            end,
            {_fields_named("person_fields", "is null", "is null")},
            {_fields_named("organization_fields", "= services.org_id", "= services.org_id")},
-           sent.state, sent.far_id, sent.sent_digest, sent.active, sent.why, sent.user_name, sent.tries
+           sent.state, sent.far_id, sent.sent_digest, sent.active, sent.why, sent.user_name, sent.tries, sent.kept_there
       from {{asked}} as asked
       join services on services.id = %(service)s
       join organizations on organizations.id = services.org_id
@@ -734,7 +760,7 @@ PAGE_THERE: Final[LiteralString] = _PEOPLE.replace(
 _PEOPLE_THERE: Final[LiteralString] = _PEOPLE.replace("{asked}", "unnest(%(users)s::uuid[])").replace("as asked\n", "as asked (user_id)\n")
 
 _KNOWN_THERE: Final = """
-    select far_id, user_id as user, sent_digest as digest, active as is_active
+    select far_id, user_id as user, sent_digest as digest, active as is_active, kept_there
       from provisioned_people
      where connection_id = %(connection)s and far_id = any(%(far_ids)s::text[])
 """
@@ -742,15 +768,15 @@ _KNOWN_THERE: Final = """
 # Whose account has gone meanwhile is there without one here: it is deleted there. An id of another is nobody's besides.
 _SAVE_THERE: Final = """
     insert into provisioned_people as people (
-               connection_id, user_id, far_id, sent_digest, active, state, why, user_name, tries, changed_at, came_at
+               connection_id, user_id, far_id, sent_digest, active, state, why, user_name, tries, changed_at, came_at, kept_there
            )
     select %(connection)s, users.id, saved.far_id, saved.digest, saved.active,
            case when users.id is null then 'to_delete' else saved.state end, saved.why,
            case when users.id is not null then saved.user_name end, saved.tries, %(at)s,
-           %(came_at)s::timestamptz
+           %(came_at)s::timestamptz, coalesce(string_to_array(nullif(saved.kept, ''), ','), '{}')
       from unnest(%(users)s::uuid[], %(far_ids)s::text[], %(digests)s::bytea[], %(actives)s::boolean[], %(places)s::text[],
-                  %(whys)s::text[], %(user_names)s::text[], %(tries)s::integer[]
-           ) as saved (user_id, far_id, digest, active, state, why, user_name, tries)
+                  %(whys)s::text[], %(user_names)s::text[], %(tries)s::integer[], %(kept)s::text[]
+           ) as saved (user_id, far_id, digest, active, state, why, user_name, tries, kept)
       left join users on users.id = saved.user_id and users.anonymized_at is null
      where (users.id is not null or saved.far_id is not null)
        and not exists (
@@ -769,6 +795,7 @@ _SAVE_THERE: Final = """
         on conflict (connection_id, user_id) do update
        set far_id = excluded.far_id, sent_digest = excluded.sent_digest, active = excluded.active, state = excluded.state,
            why = excluded.why, user_name = excluded.user_name, tries = excluded.tries, changed_at = excluded.changed_at,
+           kept_there = excluded.kept_there,
            came_at = case when excluded.active and not people.active then excluded.came_at else people.came_at end,
            ended_at = case when people.active and not excluded.active then excluded.changed_at else people.ended_at end
  returning people.user_id

@@ -622,6 +622,7 @@ TABLES: Final = (
                 "user_id",
             ),
             plain(WORD, "state", "why"),
+            plain(FACT, "kept_there"),
             plain(COMMITMENT, "sent_digest"),
         ),
         moves=_LOOKED_FOR_ANEW,
@@ -668,6 +669,13 @@ TABLES: Final = (
             personal(
                 "far_id",
                 "The id of the person in the system of an application.",
+                Eraser.ACCOUNT,
+                "30 days, with the run, and as long as a stop holds the person; no longer than the account.",
+                "user_id",
+            ),
+            personal(
+                "former_external_id",
+                "What the account of the person in the system of an application was tied to, before the person took it over or could.",
                 Eraser.ACCOUNT,
                 "30 days, with the run, and as long as a stop holds the person; no longer than the account.",
                 "user_id",

@@ -21,7 +21,6 @@ from core.domain.federation.provisioning.people import (
     WhyGone,
     WhyNotThere,
     found_there,
-    met_there,
 )
 from core.domain.federation.provisioning.runs import (
     AGAIN_AFTER_FAULT,
@@ -39,7 +38,7 @@ from core.domain.federation.provisioning.runs import (
     ProvisioningWork,
     begun_there,
     end_there,
-    left_out_there,
+    person_adopted,
     provisioning_event,
     run_facts,
 )
@@ -56,6 +55,7 @@ from ports.federation.provisioning_runs import (
     FarRefused,
     FarSide,
     FarSite,
+    KnownThere,
     ProvisionedPeopleStore,
     ProvisioningPace,
     ProvisioningRunStore,
@@ -198,7 +198,7 @@ class _Working:
                     self._keep_stranger(identity)
                 elif ours.user is None:
                     continue
-                elif ours.is_active != identity.is_active or (ours.is_active and not self._is_as_sent(one.resource, ours.digest)):
+                elif ours.is_active != identity.is_active or (ours.is_active and not self._is_as_sent(one.resource, ours)):
                     self._different.add(ours.user)
             if not page.people:
                 break
@@ -211,8 +211,9 @@ class _Working:
                 break
             await keeping.pace.breathe()
 
-    def _is_as_sent(self, resource: Mapping[str, object], digest: bytes | None) -> bool:
-        return self._sender.digest(found_there(resource, (*self._names, EXTERNAL_ID, ACTIVE))) == digest
+    def _is_as_sent(self, resource: Mapping[str, object], ours: KnownThere) -> bool:
+        names = [one for one in (*self._names, EXTERNAL_ID, ACTIVE) if one not in ours.kept_there]
+        return self._sender.digest(found_there(resource, names)) == ours.digest
 
     def _keep_stranger(self, identity: FarIdentity) -> None:
         for key in {f"i{identity.external_id}", f"n{(identity.user_name or '').casefold()}"}:
@@ -248,28 +249,27 @@ class _Working:
             else:
                 to_send.append((person, wanted))
         if is_plan:
-            for person, wanted in to_send:
-                self._tally.note(await self._planned(person, wanted))
-            await self._write(())
+            await self._plan(to_send)
             return
+        if work.agreed_run is not None and to_send:
+            self._sender.adopted = await self._keeping.runs.adopted(work.agreed_run, [person.user for person, _ in to_send])
         await self._send(to_send)
 
-    async def _planned(self, person: OutwardPerson, wanted: Wanted) -> ProvisioningRunPerson:
-        """What a run would do. It asks, and changes nothing."""
-        sent = person.sent
-        if not wanted.get(USER_NAME):
-            return left_out_there(person.user, WhyNotThere.NO_USER_NAME)
-        if sent is not None and sent.far_id is not None and (not self._work.dialect.lists or hash(sent.far_id) in self._seen):
-            return ProvisioningRunPerson(what=DoneThere.CHANGED, user=person.user, far_id=sent.far_id)
-        found = await self._sender.with_owners(self._listed_as(wanted))
-        if not self._work.dialect.lists:
-            found = await self._sender.candidates(wanted)
-        met = met_there(person, wanted, found)
-        if isinstance(met, WhyNotThere):
-            return left_out_there(person.user, met, found[0].far_id)
-        if met is None:
-            return ProvisioningRunPerson(what=DoneThere.MADE, user=person.user)
-        return ProvisioningRunPerson(what=DoneThere.MATCHED, user=person.user, far_id=met.far_id)
+    async def _plan(self, people: Sequence[tuple[OutwardPerson, Wanted]]) -> None:
+        """Names what a run would do with them. It asks, and changes nothing."""
+        planned = dict[UserId, ProvisioningRunPerson | None]()
+
+        async def one(person: OutwardPerson, wanted: Wanted) -> None:
+            planned[person.user] = await self._sender.planned(person, wanted, self._listed_as(wanted))
+
+        for start in range(0, len(people), _AT_ONCE):
+            part = people[start : start + _AT_ONCE]
+            await self._hold_now()
+            await self._keeping.pace.together([lambda p=person, w=wanted: one(p, w) for person, wanted in part])  # type: ignore[misc]
+        # In the order of the page, whoever was answered first: the digest is of all of them.
+        for person, _ in people:
+            self._tally.note_planned(planned[person.user])
+        await self._write(())
 
     async def _send(self, to_send: Sequence[tuple[OutwardPerson, Wanted]]) -> None:
         """Some at once, and what was done is written before the next ones: whoever is killed here has made so many at most, and the next
@@ -309,6 +309,9 @@ class _Working:
             if results:
                 by_word = self._run is not None and self._work.agreed_run is not None
                 await uow.provisioned_people.save(self._work.connection, [one.sent for one in results], now, by_word=by_word)
+                for named in (one.named for one in results):
+                    if named is not None and named.what is DoneThere.MATCHED and named.former_external_id is not None:
+                        await uow.record(person_adopted(self._work, named))
             if names and self._run is not None:
                 await uow.provisioning_runs.name(self._run, names, after)
             await uow.provisioning_runs.note_exchanges(self._work.connection, notes)
