@@ -898,8 +898,8 @@ EVENT_DATA: Final[Mapping[str, EventData]] = {
         "The service, and the person who is sent again.", {"service_slug": "billing", "user_id": _ID}
     ),
     "service.provisioning.person.adopted": EventData(
-        "The person, the account there, and the `externalId` that it had before, as an owner has let it be taken over in this run.",
-        {"service_slug": "billing", "user_id": _ID, "far_id": "2819c223", "former_external_id": "00u1a2b3c4", "run_id": _ID},
+        "The person's account there, and the `externalId` that it had before, as an owner has let it be taken over in this run.",
+        {"service_slug": "billing", "run_id": _ID, "far_id": "2819c223", "former_external_id": "00u1a2b3c4"},
     ),
     "signal_stream.created": EventData("The stream that the service made.", _SIGNAL_STREAM),
     "signal_stream.updated": EventData(

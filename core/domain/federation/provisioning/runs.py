@@ -277,10 +277,19 @@ def provisioning_event(name: str, work: ProvisioningWork, facts: dict[str, str |
     return Event(name, actor, Target("service", str(work.service)), work.organization, about)
 
 
-def person_adopted(work: ProvisioningWork, person: ProvisioningRunPerson) -> Event:
-    """A person has taken over an account there by an owner's word. It says what the account was tied to before."""
-    facts = {"user_id": str(person.user), "far_id": person.far_id or "", "former_external_id": person.former_external_id or ""}
-    return provisioning_event("service.provisioning.person.adopted", work, {**facts, "run_id": str(work.agreed_run)})
+def person_adopted(work: ProvisioningWork, user: UserId, person: ProvisioningRunPerson) -> Event:
+    """A person has taken over an account there by an owner's word. What the account was tied to before identifies the person, so it is
+    forgotten with them.
+    """
+    return Event(
+        "service.provisioning.person.adopted",
+        SYSTEM,
+        Target("user", str(user)),
+        work.organization,
+        {"service_slug": work.service_slug, "run_id": str(work.agreed_run)},
+        personal={"far_id": person.far_id or "", "former_external_id": person.former_external_id or ""},
+        person=user,
+    )
 
 
 def run_facts(run: ProvisioningRun) -> dict[str, str | int]:

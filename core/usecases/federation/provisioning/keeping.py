@@ -309,9 +309,9 @@ class _Working:
             if results:
                 by_word = self._run is not None and self._work.agreed_run is not None
                 await uow.provisioned_people.save(self._work.connection, [one.sent for one in results], now, by_word=by_word)
-                for named in (one.named for one in results):
-                    if named is not None and named.what is DoneThere.MATCHED and named.former_external_id is not None:
-                        await uow.record(person_adopted(self._work, named))
+                for one in results:
+                    if one.named is not None and one.named.what is DoneThere.MATCHED and one.named.former_external_id is not None:
+                        await uow.record(person_adopted(self._work, one.sent.user, one.named))
             if names and self._run is not None:
                 await uow.provisioning_runs.name(self._run, names, after)
             await uow.provisioning_runs.note_exchanges(self._work.connection, notes)

@@ -57,15 +57,13 @@ async def test_an_owner_lets_verified_addresses_take_over_their_accounts(scene: 
     assert (named["what"], named["former_external_id"]) == ("matched", "00u1a2b3c4")
     told = {one["name"]: one["details"] for one in scene.told() if "provisioning" in one["name"]}
     assert told["service.provisioning.run.agreed"]["adopts"] == 1
-    assert told["service.provisioning.person.adopted"] == {
-        "service_slug": "shop",
-        "user_id": str(ada.user),
-        "far_id": theirs["id"],
-        "former_external_id": "00u1a2b3c4",
-        "run_id": plan["id"],
-    }
+    assert told["service.provisioning.person.adopted"] == {"service_slug": "shop", "run_id": plan["id"]}
     (entry,) = scene.audited("service.provisioning.person.adopted")
-    assert entry["details"]["former_external_id"] == "00u1a2b3c4"
+    assert (entry["target_type"], entry["target_id"]) == ("user", str(ada.user))
+    assert (entry["details"]["far_id"], entry["details"]["former_external_id"]) == (theirs["id"], "00u1a2b3c4")
+    assert scene.people.rows("select details from audit_personal where details ? 'former_external_id'") == [
+        {"details": {"far_id": theirs["id"], "former_external_id": "00u1a2b3c4"}}
+    ], "it is forgotten with the person"
     assert scene.counts(await scene.step()) == {"unchanged": 2, "left_out": 1}
 
 
