@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable, Collection, Sequence
 from datetime import timedelta
 from typing import Final, TypeVar
 
+from core.domain.federation.provisioning.listed import OTHER
 from core.domain.federation.provisioning.people import (
     ACTIVE,
     EXTERNAL_ID,
@@ -29,6 +30,7 @@ from core.domain.federation.provisioning.runs import (
     ProvisioningWork,
     left_out_there,
 )
+from core.domain.identifiers import UserId
 from core.frozen import Frozen, replace
 from ports.federation.provisioning_runs import (
     FarExchange,
@@ -41,6 +43,7 @@ from ports.federation.provisioning_runs import (
     FarSite,
     ProvisionedPeopleStore,
     ProvisioningPace,
+    TurnOver,
 )
 from ports.system import Secrets
 
@@ -52,7 +55,11 @@ LONGEST_WAIT: Final = timedelta(seconds=60)
 _MOST_FAULTS: Final = 5
 """So many people one after the other without an answer: the other system is away, and not the people."""
 # Nothing can be asked any more.
-_FATAL: Final = frozenset({FarFault.CREDENTIALS, FarFault.REDIRECT, FarFault.THROTTLED, "address_not_allowed", "name_not_found"})
+_FATAL: Final = frozenset({FarFault.CREDENTIALS, FarFault.REDIRECT, FarFault.THROTTLED})
+
+
+def _has_turn(_rest: timedelta) -> bool:
+    return True
 
 
 class SendingResult(Frozen):
@@ -92,7 +99,9 @@ class PeopleSender:
         secrets: Secrets,
         pace: ProvisioningPace,
         issuer: str,
+        has_turn: Callable[[timedelta], bool] = _has_turn,
     ) -> None:
+        """`has_turn`: whether the turn lasts longer than a rest of so long."""
         self._work = work
         self._far = far
         self._site = site
@@ -100,7 +109,13 @@ class PeopleSender:
         self._secrets = secrets
         self._pace = pace
         self._issuer = issuer
+        self._has_turn = has_turn
         self._faults = 0
+        self._given = dict[str, UserId]()
+
+    def begin_batch(self) -> None:
+        """Ids that were given in a batch are compared with each other, and after it the store knows them."""
+        self._given.clear()
 
     def wanted(self, person: OutwardPerson) -> Wanted:
         return wanted_there(person, self._work.mapping, self._work.left_out, issuer=self._issuer)
@@ -109,13 +124,20 @@ class PeopleSender:
         return digest_there(wanted, self._site.dialect.rewrites)
 
     async def asked(self, call: Callable[[], Awaitable[Answer]]) -> Answer:
-        """A call that waits as long as the other system asks for. Raises `FarFailed`, `FarRefused` and `FarOtherId`."""
+        """A call that waits as long as the other system asks for. Raises `FarFailed`, `FarRefused` and `FarOtherId`, and `TurnOver` before
+        a call, so that nothing that was sent is lost.
+        """
         for _ in range(_MOST_TRIES):
+            if not self._has_turn(timedelta(0)):
+                raise TurnOver
             try:
                 answer = await call()
             except FarFailed as failed:
                 if failed.retry_after is None or failed.retry_after > LONGEST_WAIT:
                     raise
+                if not self._has_turn(failed.retry_after):
+                    # Nobody waits for a rest in a place that others need.
+                    raise TurnOver(failed.retry_after) from None
                 await self._pace.rest(max(failed.retry_after.total_seconds(), 0.1))
             else:
                 self._faults = 0
@@ -137,22 +159,41 @@ class PeopleSender:
         if not found:
             return ()
         known = await self._people.known(self._work.connection, [one.far_id for one in found])
-        return [replace(one, owner=known[one.far_id].user) if one.far_id in known else one for one in found]
+        owned = [replace(one, owner=known[one.far_id].user) if one.far_id in known else one for one in found]
+        if len(owned) == 1 and owned[0].external_id == OTHER:
+            # The list has kept a digest. What it is, is asked for where it matters.
+            far_id, owner = owned[0].far_id, owned[0].owner
+            theirs = await self.asked(lambda: self._far.read(self._site, far_id))
+            return [] if theirs is None else [replace(theirs.identity, owner=owner)]
+        return owned
 
     async def send(self, person: OutwardPerson, wanted: Wanted, read: Sequence[FarIdentity]) -> SendingResult:
         """`read` are those whom the list of this run has named. Raises `FarFailed` when nothing more can be asked."""
         before = person.sent
         try:
-            return await self._sent(person, wanted, read)
+            result = await self._sent(person, wanted, read)
         except FarOtherId:
             return self._not_there(person, before, WhyNotThere.OTHER_ID, PlaceThere.REFUSED)
         except FarRefused as refused:
             return self._not_there(person, before, refused.why, PlaceThere.REFUSED)
         except FarFailed as failed:
-            self._faults += 1
-            if failed.fault in _FATAL or self._faults >= _MOST_FAULTS:
+            if self._is_of_system(failed):
                 raise
             return self._not_there(person, before, WhyNotThere.NO_ANSWER, PlaceThere.REFUSED)
+        far_id = result.sent.far_id
+        if result.sent.place is PlaceThere.SENT and far_id is not None and not self._gives(far_id, person.user):
+            # The system has made somebody, and says the id of another.
+            return self._not_there(person, None, WhyNotThere.OF_ANOTHER, PlaceThere.LEFT_OUT, far_id)
+        return result
+
+    def _is_of_system(self, failed: FarFailed) -> bool:
+        """Whether everybody else would meet the same."""
+        self._faults += 1
+        return failed.is_away or failed.fault in _FATAL or self._faults >= _MOST_FAULTS
+
+    def _gives(self, far_id: str, user: UserId) -> bool:
+        """False for an id that another of our people has by now."""
+        return self._given.setdefault(far_id, user) == user
 
     async def _sent(self, person: OutwardPerson, wanted: Wanted, read: Sequence[FarIdentity]) -> SendingResult:
         before = person.sent
@@ -174,6 +215,8 @@ class PeopleSender:
             return self._not_there(person, None, met, PlaceThere.LEFT_OUT, found[0].far_id)
         if met is None:
             return await self._made(person, wanted)
+        if not self._gives(met.far_id, person.user):
+            return self._not_there(person, None, WhyNotThere.OF_ANOTHER, PlaceThere.LEFT_OUT, met.far_id)
         return await self._matched(person, wanted, met.far_id)
 
     async def _made(self, person: OutwardPerson, wanted: Wanted) -> SendingResult:
@@ -230,8 +273,7 @@ class PeopleSender:
         except FarRefused as refused:
             return self._not_ended(before, refused.why)
         except FarFailed as failed:
-            self._faults += 1
-            if failed.fault in _FATAL or self._faults >= _MOST_FAULTS:
+            if self._is_of_system(failed):
                 raise
             return self._not_ended(before, WhyNotThere.NO_ANSWER)
         ended = replace(before, is_active=False, digest=None, place=PlaceThere.SENT, why=named.why, tries=0)
