@@ -470,6 +470,7 @@ class _Working:
             # Whoever has come back meanwhile does not end.
             people = await self._keeping.people.people(self._work, users[start : start + _AT_ONCE])
             await self._end_people([one for one in people if one.why_gone is not None])
+            self._progress.done.clear()
 
     async def _end_people(self, people: Sequence[OutwardPerson]) -> None:
         results = list[SendingResult]()
@@ -486,7 +487,6 @@ class _Working:
                 done, results[:] = list(results), []
                 if done:
                     await self._write(done)
-                self._progress.done.clear()
 
     async def _close(self, waiting: Sequence[RunPerson]) -> None:
         work, now, keeping, tally = self._work, self._now, self._keeping, self._tally
@@ -619,8 +619,10 @@ class _Working:
         """The owner has deleted the connection and wants everybody ended there."""
         keeping, progress = self._keeping, self._progress
         while page := await keeping.people.page(self._work, progress.after, PEOPLE_AT_ONCE):
-            await self._end_people([one for one in page if one.sent is not None and one.sent.is_active])
+            active = [one for one in page if one.sent is not None and one.sent.is_active and one.user not in progress.done]
+            await self._end_people(active)
             progress.after = page[-1].user
+            progress.done.clear()
             await keeping.pace.breathe()
             self._require_turn()
         left = (await keeping.people.ended_lately(self._work.connection, self._now)).there
