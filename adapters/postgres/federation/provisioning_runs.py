@@ -1,6 +1,6 @@
 """Runs of connections outwards in PostgreSQL: what is due, the marks, the runs, and whom a connection has sent."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final, LiteralString, NamedTuple
 from uuid import UUID
@@ -19,6 +19,7 @@ from adapters.postgres.ties import IS_OWN_MEMBERSHIP
 from core.domain.claims import KnownField, ServiceFacts, StandardProfile
 from core.domain.federation.provisioning.connections import MappedAttribute, ProvisioningSource, dialect_of
 from core.domain.federation.provisioning.people import OutwardPerson, PlaceThere, SentPerson
+from core.domain.federation.provisioning.progress import ProgressPart
 from core.domain.federation.provisioning.runs import (
     EXCHANGES_KEPT,
     PROVISIONING_TOPIC,
@@ -114,7 +115,28 @@ class ProvisioningRunRows(OnStatements):
 
     async def begin(self, run: ProvisioningRun) -> None:
         await self._statements.tell(_INTERRUPTED, {"connection": run.connection, "at": run.begun_at})
+        await self.keep_progress(run.connection, ())
         await self._statements.tell(_BEGIN, RUN_THERE.values(run))
+
+    async def under_way(self, connection: ProvisioningConnectionId) -> ProvisioningRun | None:
+        return first(await self._statements.ask(RUN_THERE.row, _UNDER_WAY, {"connection": connection}))
+
+    async def progress(self, connection: ProvisioningConnectionId) -> Mapping[str, bytes]:
+        kept: dict[str, bytearray] = {}
+        last: tuple[str, int] = ("", -1)
+        while parts := await self._statements.ask(ProgressPart, _PROGRESS, {"connection": connection, "name": last[0], "place": last[1]}):
+            for one in parts:
+                kept.setdefault(one.name, bytearray()).extend(one.part)
+            last = (parts[-1].name, parts[-1].place)
+        return {name: bytes(blob) for name, blob in kept.items()}
+
+    async def keep_progress(self, connection: ProvisioningConnectionId, parts: Iterable[ProgressPart]) -> None:
+        await self._statements.tell("delete from provisioning_progress where connection_id = %(connection)s", {"connection": connection})
+        for one in parts:
+            await self._statements.tell(_KEEP_PROGRESS, {"connection": connection, "name": one.name, "place": one.place, "part": one.part})
+
+    async def end_turn(self, work: ProvisioningWork, at: datetime, again_at: datetime | None) -> None:
+        await self._statements.tell(_END_TURN, {"connection": work.connection, "at": at, "again_at": again_at})
 
     async def name(self, run: ProvisioningRun, people: Sequence[ProvisioningRunPerson], after: int) -> None:
         for start in range(0, len(people), _PART):
@@ -152,6 +174,7 @@ class ProvisioningRunRows(OnStatements):
             "again_at": again_at,
         }
         await self._statements.tell(_SETTLE, parameters)
+        await self.keep_progress(work.connection, ())
 
     async def stop(self, work: ProvisioningWork, why: str, at: datetime) -> None:
         await self._statements.tell(_STOP, {"connection": work.connection, "why": why, "at": at})
@@ -246,19 +269,30 @@ _WORK_COLUMNS: Final = """
            connections.sealed_token, connections.mapping, connections.attributes_left_out, connections.team_ids,
            connections.preset, connections.state, coalesce(connections.active_digest, '') as digest, connections.holder,
            connections.whole_due_at, connections.whole_at, connections.failing_since, connections.agreed_digest, connections.agreed_run,
-           connections.held_run, connections.held_digest, connections.held_since
+           connections.held_run, connections.held_digest, connections.held_since, connections.turn_over_at
 """
 
-# Where there is no active connection, this is one look at an empty index.
+# Where there is no active connection, this is one look at an empty index. Of an organization one connection at a time is under way, so that
+# nobody takes the places of others by many. Whoever's turn ran out goes behind all others.
 CLAIM_THERE: Final[LiteralString] = f"""
     with due as (
-             select connections.id
+             select connections.id,
+                    row_number() over (
+                        partition by connections.org_id
+                        order by connections.turn_over_at nulls first, connections.claimed_at nulls first, connections.id
+                    ) as place
                from provisioning_connections as connections
                join organizations on organizations.id = connections.org_id and organizations.status = 'active'
                join services on services.id = connections.service_id
               where connections.state in ('active', 'ending')
                 and (connections.leased_until is null or connections.leased_until <= %(at)s)
                 and (connections.again_at is null or connections.again_at <= %(at)s)
+                and not exists (
+                        select
+                          from provisioning_connections as others
+                         where others.org_id = connections.org_id and others.state in ('active', 'ending')
+                           and others.leased_until > %(at)s
+                    )
                 and (
                         connections.state = 'ending'
                      or connections.whole_due_at <= %(at)s
@@ -278,14 +312,20 @@ CLAIM_THERE: Final[LiteralString] = f"""
                                 )
                             )
                     )
-              order by connections.leased_until nulls first, connections.id
+         ),
+         chosen as (
+             select connections.id
+               from provisioning_connections as connections
+               join due on due.id = connections.id and due.place = 1
+              where connections.leased_until is null or connections.leased_until <= %(at)s
+              order by connections.turn_over_at nulls first, connections.claimed_at nulls first, connections.id
               limit %(limit)s
                 for no key update of connections skip locked
          )
     update provisioning_connections as connections
-       set holder = %(holder)s, leased_until = %(until)s
-      from due, organizations, services
-     where connections.id = due.id and organizations.id = connections.org_id and services.id = connections.service_id
+       set holder = %(holder)s, leased_until = %(until)s, claimed_at = %(at)s
+      from chosen, organizations, services
+     where connections.id = chosen.id and organizations.id = connections.org_id and services.id = connections.service_id
  returning {_WORK_COLUMNS}
 """
 
@@ -335,6 +375,29 @@ _INTERRUPTED: Final = """
      where connection_id = %(connection)s and state = 'running'
 """
 
+_UNDER_WAY: Final[LiteralString] = f"""
+    select {RUN_THERE.names} from provisioning_runs where connection_id = %(connection)s and state = 'running'
+"""
+
+# Two megabytes at a time.
+_PROGRESS: Final = """
+    select name, place, part
+      from provisioning_progress
+     where connection_id = %(connection)s and (name, place) > (%(name)s, %(place)s)
+     order by name, place
+     limit 8
+"""
+
+_KEEP_PROGRESS: Final = """
+    insert into provisioning_progress (connection_id, name, place, part) values (%(connection)s, %(name)s, %(place)s, %(part)s)
+"""
+
+_END_TURN: Final = """
+    update provisioning_connections
+       set turn_over_at = %(at)s, again_at = %(again_at)s, leased_until = null
+     where id = %(connection)s
+"""
+
 _BEGIN: Final[LiteralString] = f"insert into provisioning_runs ({RUN_THERE.into()}) values ({RUN_THERE.inserted()})"
 
 _OVER: Final = "update provisioning_runs set state = 'over' where connection_id = %(connection)s and state = 'waiting'"
@@ -365,7 +428,7 @@ _SETTLE: Final = """
            agreed_run = case when agreed_run is distinct from %(claimed_agreed_run)s::uuid then agreed_run else %(agreed_run)s end,
            held_since = case when held_run = %(held_run)s and held_since is null then null else %(held_since)s::timestamptz end,
            whole_at = %(whole_at)s, failing_since = %(failing_since)s, held_run = %(held_run)s, held_digest = %(held_digest)s,
-           again_at = %(again_at)s, leased_until = null
+           again_at = %(again_at)s, leased_until = null, turn_over_at = null
      where id = %(connection)s
 """
 

@@ -3,11 +3,11 @@ plan, and one that would end too many stops; an owner lets both go on by the dig
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from enum import StrEnum
 from hashlib import sha256
-from typing import Final
+from typing import Any, Final, Self
 from uuid import UUID
 
 from core.domain.errors import Conflict
@@ -102,6 +102,8 @@ class ProvisioningWork(Frozen, kw_only=True):
     held_run: ProvisioningRunId | None
     held_digest: bytes | None
     held_since: datetime | None
+    turn_over_at: datetime | None = None
+    """When its last turn ran out, with more to do."""
 
     def has_asked(self, digest: bytes, now: datetime) -> bool:
         return was_asked(self.held_digest, self.held_since, digest, now)
@@ -174,13 +176,14 @@ class ProvisioningTally:
         self.adoptable = 0
         self._left_out = 0
         self._names: list[ProvisioningRunPerson] = []
-        self._coming = sha256()
+        # A digest over the one before, so that another process goes on with it.
+        self._coming = b""
 
     def note(self, person: ProvisioningRunPerson) -> None:
         self.counts[person.what] += 1
         if person.what in {DoneThere.MADE, DoneThere.MATCHED}:
             said = [person.what.value, str(person.user), person.far_id, *person.attributes]
-            self._coming.update(json.dumps(said).encode())
+            self._come(json.dumps(said).encode())
         if person.what is DoneThere.LEFT_OUT:
             self._left_out += 1
             if self._left_out > MOST_LEFT_OUT_NAMED:
@@ -195,10 +198,28 @@ class ProvisioningTally:
             self.adoptable += 1
             self.counts[DoneThere.LEFT_OUT] += 1
             said = ["adoptable", str(person.user), person.far_id, person.former_external_id]
-            self._coming.update(json.dumps(said).encode())
+            self._come(json.dumps(said).encode())
             self._names.append(person)
         else:
             self.note(person)
+
+    def _come(self, said: bytes) -> None:
+        self._coming = sha256(self._coming + said).digest()
+
+    def state(self) -> dict[str, Any]:
+        """For the next turn, in which `of_state` makes the same of it: when all names were taken."""
+        counts = {what.value: count for what, count in self.counts.items()}
+        numbers = {"unchanged": self.unchanged, "held_back": self.held_back, "named": self.named, "left_out": self._left_out}
+        return {"counts": counts, **numbers, "adoptable": self.adoptable, "coming": self._coming.hex()}
+
+    @classmethod
+    def of_state(cls, state: Mapping[str, Any]) -> Self:
+        made = cls()
+        made.counts.update({DoneThere(what): count for what, count in state["counts"].items()})
+        made.unchanged, made.held_back, made.named = state["unchanged"], state["held_back"], state["named"]
+        made.adoptable = state["adoptable"]
+        made._left_out, made._coming = state["left_out"], bytes.fromhex(state["coming"])
+        return made
 
     def take_names(self) -> tuple[int, Sequence[ProvisioningRunPerson]]:
         """Those who were noted since the last call, and behind how many they stand: a run holds no names of earlier pages."""
@@ -223,7 +244,7 @@ class ProvisioningTally:
 
     def digest(self, ends: Sequence[RunPerson]) -> bytes:
         """Of all that an owner lets go on."""
-        return sha256(self._coming.digest() + digest_of_ends(ends)).digest()
+        return sha256(self._coming + digest_of_ends(ends)).digest()
 
 
 def end_there(user: UserId, why: WhyGone) -> RunPerson:

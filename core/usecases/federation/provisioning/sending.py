@@ -46,6 +46,7 @@ from ports.federation.provisioning_runs import (
     FarSite,
     ProvisionedPeopleStore,
     ProvisioningPace,
+    TurnOver,
 )
 from ports.system import Secrets
 
@@ -57,7 +58,11 @@ LONGEST_WAIT: Final = timedelta(seconds=60)
 _MOST_FAULTS: Final = 5
 """So many people one after the other without an answer: the other system is away, and not the people."""
 # Nothing can be asked any more.
-_FATAL: Final = frozenset({FarFault.CREDENTIALS, FarFault.REDIRECT, FarFault.THROTTLED, "address_not_allowed", "name_not_found"})
+_FATAL: Final = frozenset({FarFault.CREDENTIALS, FarFault.REDIRECT, FarFault.THROTTLED})
+
+
+def _has_turn(_rest: timedelta) -> bool:
+    return True
 
 
 class SendingResult(Frozen):
@@ -128,7 +133,9 @@ class PeopleSender:
         secrets: Secrets,
         pace: ProvisioningPace,
         issuer: str,
+        has_turn: Callable[[timedelta], bool] = _has_turn,
     ) -> None:
+        """`has_turn`: whether the turn lasts longer than a rest of so long."""
         self._work = work
         self._far = far
         self._site = site
@@ -136,9 +143,15 @@ class PeopleSender:
         self._secrets = secrets
         self._pace = pace
         self._issuer = issuer
+        self._has_turn = has_turn
         self._faults = 0
         self.adopted: Mapping[UserId, AdoptedThere] = {}
         """The accounts that an owner lets people take over."""
+        self._given = dict[str, UserId]()
+
+    def begin_batch(self) -> None:
+        """Ids that were given in a batch are compared with each other, and after it the store knows them."""
+        self._given.clear()
 
     def wanted(self, person: OutwardPerson) -> Wanted:
         return wanted_there(person, self._work.mapping, self._work.left_out, issuer=self._issuer)
@@ -147,13 +160,20 @@ class PeopleSender:
         return digest_there(wanted, self._site.dialect.rewrites)
 
     async def asked(self, call: Callable[[], Awaitable[Answer]]) -> Answer:
-        """A call that waits as long as the other system asks for. Raises `FarFailed`, `FarRefused` and `FarOtherId`."""
+        """A call that waits as long as the other system asks for. Raises `FarFailed`, `FarRefused` and `FarOtherId`, and `TurnOver` before
+        a call, so that nothing that was sent is lost.
+        """
         for _ in range(_MOST_TRIES):
+            if not self._has_turn(timedelta(0)):
+                raise TurnOver
             try:
                 answer = await call()
             except FarFailed as failed:
                 if failed.retry_after is None or failed.retry_after > LONGEST_WAIT:
                     raise
+                if not self._has_turn(failed.retry_after):
+                    # Nobody waits for a rest in a place that others need.
+                    raise TurnOver(failed.retry_after) from None
                 await self._pace.rest(max(failed.retry_after.total_seconds(), 0.1))
             else:
                 self._faults = 0
@@ -181,16 +201,29 @@ class PeopleSender:
         """`read` are those whom the list of this run has named. Raises `FarFailed` when nothing more can be asked."""
         before = person.sent
         try:
-            return await self._sent(person, wanted, read)
+            result = await self._sent(person, wanted, read)
         except FarOtherId:
             return self._not_there(person, before, WhyNotThere.OTHER_ID, PlaceThere.REFUSED)
         except FarRefused as refused:
             return self._not_there(person, before, refused.why, PlaceThere.REFUSED)
         except FarFailed as failed:
-            self._faults += 1
-            if failed.fault in _FATAL or self._faults >= _MOST_FAULTS:
+            if self._is_of_system(failed):
                 raise
             return self._not_there(person, before, WhyNotThere.NO_ANSWER, PlaceThere.REFUSED)
+        far_id = result.sent.far_id
+        if result.sent.place is PlaceThere.SENT and far_id is not None and not self._gives(far_id, person.user):
+            # The system has made somebody, and says the id of another.
+            return self._not_there(person, None, WhyNotThere.OF_ANOTHER, PlaceThere.LEFT_OUT, far_id)
+        return result
+
+    def _is_of_system(self, failed: FarFailed) -> bool:
+        """Whether everybody else would meet the same."""
+        self._faults += 1
+        return failed.is_away or failed.fault in _FATAL or self._faults >= _MOST_FAULTS
+
+    def _gives(self, far_id: str, user: UserId) -> bool:
+        """False for an id that another of our people has by now."""
+        return self._given.setdefault(far_id, user) == user
 
     async def planned(self, person: OutwardPerson, wanted: Wanted, read: Sequence[FarIdentity]) -> ProvisioningRunPerson | None:
         """What `send` would do. It asks, and changes nothing. None for a person of whom nothing would be sent. Raises `FarFailed` when
@@ -203,8 +236,7 @@ class PeopleSender:
         except FarRefused as refused:
             return left_out_there(person.user, refused.why)
         except FarFailed as failed:
-            self._faults += 1
-            if failed.fault in _FATAL or self._faults >= _MOST_FAULTS:
+            if self._is_of_system(failed):
                 raise
             return left_out_there(person.user, WhyNotThere.NO_ANSWER)
         return intended.named(person.user)
@@ -246,8 +278,12 @@ class PeopleSender:
         """
         far_id, why = theirs.identity.far_id, WhyNotThere.OTHER_EXTERNAL_ID
         former = theirs.identity.external_id
-        if former is None or met_there(person, wanted, await self.with_owners([theirs.identity])) is not why:
-            return _Intended(DoneThere.LEFT_OUT, why=why, far_id=far_id)
+        met = met_there(person, wanted, await self.with_owners([theirs.identity]))
+        if isinstance(met, FarIdentity):
+            # It is free by now, or the list has kept a digest of what names the person.
+            return matched
+        if met is not why or former is None:
+            return _Intended(DoneThere.LEFT_OUT, why=met or why, far_id=far_id)
         if await self._is_one_of_ours(former):
             return _Intended(DoneThere.LEFT_OUT, why=WhyNotThere.OF_ANOTHER, far_id=far_id)
         adopted = self.adopted.get(person.user)
@@ -285,6 +321,8 @@ class PeopleSender:
             why = intended.why or WhyNotThere.NO_ANSWER
             left = self._not_there(person, intended.before, why, intended.place, intended.far_id)
             return left if intended.former is None else replace(left, named=named)
+        if intended.what is DoneThere.MATCHED and not self._gives(theirs.identity.far_id, person.user):
+            return self._not_there(person, None, WhyNotThere.OF_ANOTHER, PlaceThere.LEFT_OUT, theirs.identity.far_id)
         if intended.names:
             await self.asked(lambda: self._far.change(self._site, theirs, wanted, intended.names))
         return SendingResult(self._there(person, wanted, theirs.identity.far_id, intended.kept), named)
@@ -327,8 +365,7 @@ class PeopleSender:
         except FarRefused as refused:
             return self._not_ended(before, refused.why)
         except FarFailed as failed:
-            self._faults += 1
-            if failed.fault in _FATAL or self._faults >= _MOST_FAULTS:
+            if self._is_of_system(failed):
                 raise
             return self._not_ended(before, WhyNotThere.NO_ANSWER)
         ended = replace(before, is_active=False, digest=None, place=PlaceThere.SENT, why=named.why, tries=0)
