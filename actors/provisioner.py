@@ -1,5 +1,5 @@
-"""The provisioner: sends people to the systems of applications. A connection that is due has a place for as long as its run takes, and the
-other place goes on with those of others. A run yields: it works in short turns, and rests after each page for as long as that took.
+"""The provisioner: sends people to the systems of applications. A connection that is due has a place for a turn of two minutes, and what is
+left of its run goes on in another turn, behind all that wait. Within a turn, a run rests after each page for as long as that took.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -17,9 +17,9 @@ log = structlog.get_logger()
 
 # "Within a minute" includes the look and the run.
 _INTERVAL: Final = 30.0
-_PLACES: Final = 2
-# The other system has its own bounds. This is one for all of it, so that no run is under way for good.
-_LONGEST: Final = 3600.0
+_PLACES: Final = 8
+# A turn ends by itself, with the answer that is under way. This is for one that does not.
+_LONGEST: Final = 600.0
 # Calls to one system at a time.
 _CALLS: Final = 4
 _SHORTEST_BREATH: Final = 0.005
@@ -73,6 +73,8 @@ class KeptProvisioning(Protocol):
 
     async def run(self, work: ProvisioningWork, /) -> None: ...
 
+    async def give_up(self, work: ProvisioningWork, /) -> None: ...
+
 
 class Provisioner:
     name = "provisioner"
@@ -114,6 +116,7 @@ class Provisioner:
                 await self._provisioning.run(work)
             if scope.cancelled_caught:
                 log.warning("provisioning_run_too_long", **about)
+                await self._provisioning.give_up(work)
         except (Unavailable, Overloaded) as error:
             log.warning("provisioning_run_left", actor=self.name, detail=error.detail, **about)
         except Exception as error:  # noqa: BLE001 - a mishap of this connection must not stop the others

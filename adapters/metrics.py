@@ -319,7 +319,7 @@ class PrometheusMetrics:
         "Runs that send people to the systems of applications, by kind and outcome",
         "kind",
         "outcome",
-        known=product(ProvisioningRunKind, ("done", "waiting", "failed", "throttled")),
+        known=product(ProvisioningRunKind, ("done", "waiting", "failed", "throttled", "turn_over")),
     )
     _provisioned_people = _counter(
         "sso_provisioning_people_total",

@@ -104,7 +104,9 @@ class Metrics(Protocol):
         """Runs that wait for an owner, and directories whose last run has failed."""
 
     def provisioning_run_ended(self, kind: str, outcome: str) -> None:
-        """A run of a connection outwards: a `ProvisioningRunKind`, and `done`, `waiting`, `failed` or `throttled`."""
+        """A run of a connection outwards: a `ProvisioningRunKind`, and `done`, `waiting`, `failed` or `throttled`; or `turn_over`, which
+        another turn goes on from.
+        """
 
     def person_sent_there(self, what: str) -> None:
         """A person in the system of an application: a `DoneThere`, or `deleted`."""

@@ -24,8 +24,11 @@ class Failure(StrEnum):
 
 
 class OutboundFailed(Exception):
-    def __init__(self, failure: Failure) -> None:
+    """`was_connected`: the destination has taken the connection, and failed later. Otherwise nobody has heard anything."""
+
+    def __init__(self, failure: Failure, *, was_connected: bool = False) -> None:
         self.failure = failure
+        self.was_connected = was_connected
         super().__init__(failure.value)
 
 

@@ -17,7 +17,7 @@ from typing import Final
 import httpcore
 import trio
 
-from adapters.outbound.connections import KeptConnections
+from adapters.outbound.connections import KeptConnections, OutboundConnection
 from adapters.outbound.dialer import Dialer
 from core.domain.outbound import OutboundDestination
 from core.frozen import Frozen, replace
@@ -121,24 +121,30 @@ class GuardedClient:
             return answer
 
     async def _answer(self, asked: "_Asked", timeout: timedelta) -> OutboundAnswer:  # noqa: ASYNC109 - one deadline for a whole call
-        with trio.move_on_after(timeout.total_seconds()), _explained():
-            while True:
-                try:
-                    return await self._ask(asked)
-                except _KeptConnectionLost:
-                    if asked.once:
-                        raise
-                    # The server closed the kept connection as we began to write. The loop takes the next kept connection, or a new one.
-                    continue
-        raise OutboundFailed(Failure.TIMEOUT)
+        taken = _Taken()
+        try:
+            with trio.move_on_after(timeout.total_seconds()), _explained():
+                while True:
+                    try:
+                        return await self._ask(asked, taken)
+                    except _KeptConnectionLost:
+                        if asked.once:
+                            raise
+                        # The server closed the kept connection as we began to write. The loop takes the next kept connection, or a new one.
+                        continue
+        except OutboundFailed as failed:
+            raise OutboundFailed(failed.failure, was_connected=taken.was_connected) from None
+        raise OutboundFailed(Failure.TIMEOUT, was_connected=taken.was_connected)
 
-    async def _ask(self, asked: "_Asked") -> OutboundAnswer:
+    async def _ask(self, asked: "_Asked", taken: "_Taken") -> OutboundAnswer:
         connections = self._connections or await self._opened()
         to = asked.destination
         headers = {"host": to.authority, "accept-encoding": "identity", **asked.headers}
         url = httpcore.URL(scheme=to.scheme, host=to.host, port=to.port, target=to.target)
         request = httpcore.Request(asked.method, url, headers=list(headers.items()), content=asked.content)
+        taken.connection = None
         connection, kept = await connections.take(url.origin)
+        taken.connection = connection
         answered = False
         try:
             response = await connection.handle_async_request(request)
@@ -193,6 +199,16 @@ class _Asked(Frozen):
     content: bytes | None
     longest: int
     once: bool = False
+
+
+class _Taken:
+    """The connection over which a call goes, for whoever asks afterwards whether there was one."""
+
+    connection: OutboundConnection | None = None
+
+    @property
+    def was_connected(self) -> bool:
+        return self.connection is not None and self.connection.has_connected
 
 
 class _KeptConnectionLost(httpcore.NetworkError):

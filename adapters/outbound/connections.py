@@ -52,6 +52,10 @@ class OutboundConnection(httpcore.AsyncHTTPConnection):
             self._connection = _Conversation(self._origin, await self._connect(request), self._keepalive_expiry)
         return await super().handle_async_request(request)
 
+    @property
+    def has_connected(self) -> bool:
+        return self._connection is not None
+
 
 class _Conversation(httpcore.AsyncHTTP11Connection):
     MAX_INCOMPLETE_EVENT_SIZE = LONGEST_HEAD
@@ -133,10 +137,10 @@ class KeptConnections:
         self._network = network
         self._context = context
         # The connections that wait for a next request, the oldest first, each with its origin and the time when its waiting ends.
-        self._idle: dict[httpcore.AsyncHTTPConnection, tuple[_Key, float]] = {}
-        self._of: defaultdict[_Key, list[httpcore.AsyncHTTPConnection]] = defaultdict(list)
+        self._idle: dict[OutboundConnection, tuple[_Key, float]] = {}
+        self._of: defaultdict[_Key, list[OutboundConnection]] = defaultdict(list)
 
-    async def take(self, origin: httpcore.Origin) -> tuple[httpcore.AsyncHTTPConnection, bool]:
+    async def take(self, origin: httpcore.Origin) -> tuple[OutboundConnection, bool]:
         """The origin's connection that was used last, and True; or a new connection, and False."""
         while (waiting := self._of.get(_key(origin))) is not None:
             connection = waiting[-1]
@@ -148,7 +152,7 @@ class KeptConnections:
         made = OutboundConnection(origin=origin, ssl_context=self._context, keepalive_expiry=KEPT_FOR, network_backend=self._network)
         return made, False
 
-    async def give_back(self, origin: httpcore.Origin, connection: httpcore.AsyncHTTPConnection) -> None:
+    async def give_back(self, origin: httpcore.Origin, connection: OutboundConnection) -> None:
         """Keep the connection if it can be used again. Close connections whose time is over, and the oldest while there are too many."""
         if connection.is_idle():
             self._idle[connection] = (_key(origin), trio.current_time() + KEPT_FOR)
@@ -167,7 +171,7 @@ class KeptConnections:
             self._forget(connection)
             await _closed(connection)
 
-    def _forget(self, connection: httpcore.AsyncHTTPConnection) -> None:
+    def _forget(self, connection: OutboundConnection) -> None:
         key, _ = self._idle.pop(connection)
         others = self._of[key]
         others.remove(connection)

@@ -5,11 +5,12 @@ elsewhere, because the token belongs to one host.
 """
 
 import re
+from base64 import b64decode
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import timedelta
 from email.utils import parsedate_to_datetime
 from typing import Any, Final
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 import msgspec
 import trio
@@ -22,6 +23,7 @@ from core.domain.federation.provisioning.people import (
     FarIdentity,
     Value,
     Wanted,
+    entries_with,
     found_at,
     place_of,
     resource_of,
@@ -43,11 +45,14 @@ from ports.system import Clock
 
 LONGEST_SCIM_ANSWER: Final = 1 << 20
 PATIENCE: Final = timedelta(seconds=20)
+_PERSON: Final = "/Users/{id}"
 _MEDIA_TYPE: Final = "application/scim+json"
 _PATCH_SCHEMA: Final = "urn:ietf:params:scim:api:messages:2.0:PatchOp"
 _LONGEST_SAID: Final = 300
 _LONGEST_TYPE: Final = 50
 _SHORTEST_VALUE: Final = 3
+# A value of a byte or two becomes an object of sixty. An honest page of a hundred people has a few thousand.
+_MOST_VALUES: Final = 100_000
 # People in one turn of the event loop: one takes a few hundredths of a millisecond.
 _A_TURN: Final = 10
 _ADDRESS: Final = re.compile(r"[^\s\"'<>()]+@[^\s\"'<>()]+")
@@ -77,17 +82,24 @@ class ScimClient:
         return await self._page(site, answer)
 
     async def find(self, site: FarSite, attribute: str, value: str) -> Sequence[FarPerson]:
+        # A server that ignores filters answers with everybody.
+        return [one for one in await self._filtered(site, attribute, value) if _matches(one, attribute, value)]
+
+    async def takes_filters(self, site: FarSite, known: FarIdentity, nobody: str) -> bool:
+        if not known.user_name or await self._filtered(site, USER_NAME, nobody):
+            return False
+        return known.far_id in {one.identity.far_id for one in await self.find(site, USER_NAME, known.user_name)}
+
+    async def _filtered(self, site: FarSite, attribute: str, value: str) -> Sequence[FarPerson]:
         # A quotation mark in the value would end it, and the rest would be a filter of somebody else's.
         escaped = value.replace("\\", "\\\\").replace('"', '\\"')
         asked = quote(f'{attribute} eq "{escaped}"', safe="")
         answer = await self._asked(site, "GET", f"/Users?filter={asked}&count=10", f"/Users?filter={attribute}", values=[value])
-        found = (await self._page(site, answer)).people
-        # A server that ignores filters answers with everybody.
-        return [one for one in found if _matches(one, attribute, value)]
+        return (await self._page(site, answer)).people
 
     async def read(self, site: FarSite, far_id: str) -> FarPerson | None:
         try:
-            answer = await self._asked(site, "GET", _path(far_id), "/Users/{id}")
+            answer = await self._asked(site, "GET", _path(far_id), _PERSON)
         except FarRefused as refused:
             if refused.status == 404:
                 return None
@@ -106,11 +118,12 @@ class ScimClient:
         far_id = theirs.identity.far_id
         asked = {name: wanted[name] for name in names}
         if site.dialect.patches:
-            body: Mapping[str, Any] = {"schemas": [_PATCH_SCHEMA], "Operations": [_operation(name, value) for name, value in asked.items()]}
-            answer = await self._asked(site, "PATCH", _path(far_id), "/Users/{id}", body)
+            operations = [_operation(name, value, theirs.resource) for name, value in asked.items()]
+            body: Mapping[str, Any] = {"schemas": [_PATCH_SCHEMA], "Operations": operations}
+            answer = await self._asked(site, "PATCH", _path(far_id), _PERSON, body)
         else:
             # What is not named would go with a replacement, so everything of theirs goes back.
-            answer = await self._asked(site, "PUT", _path(far_id), "/Users/{id}", resource_of(asked, theirs.resource))
+            answer = await self._asked(site, "PUT", _path(far_id), _PERSON, resource_of(asked, theirs.resource))
         if answer.status != 204 and answer.body:
             self._same(self._person(site, answer), far_id)
 
@@ -118,7 +131,7 @@ class ScimClient:
         if not site.dialect.deletes:
             return False
         try:
-            await self._asked(site, "DELETE", _path(far_id), "/Users/{id}")
+            await self._asked(site, "DELETE", _path(far_id), _PERSON)
         except FarRefused as refused:
             if refused.status in {405, 501}:
                 return False
@@ -134,7 +147,7 @@ class ScimClient:
 
     async def _page(self, site: FarSite, answer: OutboundAnswer) -> FarPage:
         try:
-            listed = _LISTED.decode(answer.body)
+            listed = _LISTED.decode(_bounded(answer.body))
             total = int(listed.total) if listed.total is not None else len(listed.resources)
             people = list[FarPerson]()
             for at, raw in enumerate(listed.resources):
@@ -147,7 +160,7 @@ class ScimClient:
 
     def _person(self, site: FarSite, answer: OutboundAnswer) -> FarPerson:
         try:
-            return _made(_RESOURCE.decode(answer.body))
+            return _made(_RESOURCE.decode(_bounded(answer.body)))
         except (msgspec.DecodeError, ValueError, RecursionError):
             raise self._malformed(site) from None
 
@@ -180,7 +193,7 @@ class ScimClient:
             answer = await self._outbound.send(method, request, PATIENCE, most=LONGEST_SCIM_ANSWER)
         except OutboundFailed as failed:
             self._note(site, _Said(method, form), failed.failure.value, has_failed=True)
-            raise FarFailed(failed.failure.value) from None
+            raise FarFailed(failed.failure.value, is_away=not failed.was_connected) from None
         return self._judged(site, method, form, answer, values)
 
     def _judged(self, site: FarSite, method: str, form: str, answer: OutboundAnswer, values: Collection[str]) -> OutboundAnswer:
@@ -196,7 +209,8 @@ class ScimClient:
             site,
             _Said(method, form, status, scim_type),
             without_secret(masked(said, values), site.token.reveal()),
-            has_failed=status != 404,
+            # Whoever asks for a person may hear that there is none.
+            has_failed=status != 404 or form != _PERSON,
         )
         if status == 429 or (status == 503 and "retry-after" in answer.headers):
             raise FarFailed(FarFault.THROTTLED, self._retry_after(answer.headers.get("retry-after")))
@@ -241,6 +255,13 @@ class _Said(Frozen):
     scim_type: str | None = None
 
 
+def _bounded(body: bytes) -> bytes:
+    """Raises `ValueError` for a text with more values than a process should hold."""
+    if sum(body.count(mark) for mark in (b",", b"[", b"{")) > _MOST_VALUES:
+        raise ValueError
+    return body
+
+
 def _path(far_id: str) -> str:
     return f"/Users/{quote(far_id, safe='')}"
 
@@ -269,12 +290,13 @@ def _matches(person: FarPerson, attribute: str, value: str) -> bool:
     return found == value
 
 
-def _operation(name: str, value: Value) -> Mapping[str, Any]:
+def _operation(name: str, value: Value, theirs: Mapping[str, Any]) -> Mapping[str, Any]:
     place = place_of(name)
     if value is None:
         return {"op": "remove", "path": name if place.type is None else f'{place.attribute}[type eq "{place.type}"]'}
     if place.attribute == "emails":
-        return {"op": "replace", "path": "emails", "value": [{"value": value, "type": place.type, "primary": True}]}
+        # Some systems take no filter in this path, so the whole list goes, with the other addresses that stand there.
+        return {"op": "replace", "path": "emails", "value": entries_with(theirs, name, value)}
     return {"op": "replace", "path": name, "value": value}
 
 
@@ -282,7 +304,8 @@ def _error(body: bytes) -> tuple[str | None, str]:
     """The type and the text of an error (RFC 7644 section 3.12)."""
     try:
         said = _RESOURCE.decode(body[: 64 << 10])
-    except (msgspec.DecodeError, RecursionError):
+    except (msgspec.DecodeError, ValueError, RecursionError):
+        # Bytes that are no UTF-8 are a `ValueError` of Python's own.
         return None, ""
     scim_type, detail = said.get("scimType"), said.get("detail")
     is_type = isinstance(scim_type, str) and _TYPE.fullmatch(scim_type) is not None
@@ -313,14 +336,36 @@ def masked(said: str, values: Collection[str]) -> str:
 # So much of a token helps to guess the rest.
 _PART: Final = 6
 _WORDS: Final = re.compile(r"[^\s\"'“”<>(){}\[\],;]+")
+_ENCODED: Final = re.compile(r"[A-Za-z0-9+/_-]{8,}")
+_HEX: Final = re.compile(r"(?:[0-9A-Fa-f]{2}){3,}")
+_STANDARD: Final = str.maketrans("-_", "+/")
 
 
 def without_secret(said: str, secret: str) -> str:
-    """A server may say back what it was sent, or a part of it."""
-    parts = {secret[at : at + _PART] for at in range(len(secret) - _PART + 1)} or {secret}
+    """A server may say back what it was sent, or a part of it: as it is, backwards, or in an encoding that anybody reads."""
+    folded = secret.casefold()
+    parts = {folded[at : at + _PART] for at in range(len(folded) - _PART + 1)} or {folded}
+
+    def has_part(text: str) -> bool:
+        folded = text.casefold()
+        return any(one[at : at + _PART] in parts for one in (folded, folded[::-1]) for at in range(len(folded) - _PART + 1))
 
     def shown(word: re.Match[str]) -> str:
-        text = word[0]
-        return "…" if any(text[at : at + _PART] in parts for at in range(len(text) - _PART + 1)) else text
+        return "…" if any(map(has_part, _readings(word[0]))) else word[0]
 
     return _WORDS.sub(shown, said)
+
+
+def _readings(word: str) -> Iterator[str]:
+    """What a word may mean to somebody who reads it."""
+    yield word
+    yield unquote(word)
+    for run in _HEX.findall(word):
+        yield bytes.fromhex(run).decode("latin-1")
+        yield bytes.fromhex(run[1:-1]).decode("latin-1")
+    for one in (word, word[::-1]):
+        for run in _ENCODED.findall(one):
+            # It may begin anywhere in a group of four, behind other letters.
+            for start in range(4):
+                cut = run[start:].translate(_STANDARD)
+                yield b64decode(cut[: len(cut) // 4 * 4]).decode("latin-1")

@@ -547,6 +547,7 @@ def assemble_federation(
             stores.provisioning_runs,
             stores.provisioned_people,
             foundation.keyring,
+            foundation.outbound,
             system,
             settings.public_url,
         ),

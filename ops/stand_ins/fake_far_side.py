@@ -54,6 +54,8 @@ class Arrived:
 
 @dataclass(frozen=True, slots=True)
 class FarAnswer:
+    """`body` is what becomes JSON, or bytes that go as they are."""
+
     status: int
     body: Any = None
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -499,7 +501,7 @@ def _parsed(sent: bytes) -> Any:
 
 
 def _send(stream: socket.socket, answer: FarAnswer) -> None:
-    body = b"" if answer.body is None else json.dumps(answer.body).encode()
+    body = answer.body if isinstance(answer.body, bytes) else b"" if answer.body is None else json.dumps(answer.body).encode()
     length = [] if answer.status == 204 else [f"content-length: {len(body)}"]
     lines = [f"HTTP/1.1 {answer.status} X", "content-type: application/scim+json", *length]
     lines += [f"{name}: {value}" for name, value in answer.headers.items()]

@@ -1,13 +1,14 @@
 """Runs of connections outwards: the other system, what is due, the runs, and whom a connection has sent."""
 
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 from uuid import UUID
 
 from core.domain.federation.provisioning.connections import ProvisioningDialect
 from core.domain.federation.provisioning.people import FarIdentity, OutwardPerson, PlaceThere, SentPerson, Wanted
+from core.domain.federation.provisioning.progress import ProgressPart
 from core.domain.federation.provisioning.runs import ProvisioningRun, ProvisioningRunPerson, ProvisioningWork
 from core.domain.identifiers import OrganizationId, ProvisioningConnectionId, ProvisioningRunId, ServiceId, UserId
 from core.domain.secrets import Secret
@@ -16,7 +17,9 @@ from ports.tenancy.receivers import Owner
 
 
 class FarFault(StrEnum):
-    """Why nothing more can be asked of the other system just now."""
+    """Why nothing more can be asked of the other system just now. Beside these, a run fails by `ports.outbound.Failure`, and by
+    `status_…` where the list is refused.
+    """
 
     CREDENTIALS = "credentials"
     """It does not take the token."""
@@ -26,14 +29,31 @@ class FarFault(StrEnum):
     MALFORMED = "malformed_answer"
     TOO_LONG = "answer_too_long"
     THROTTLED = "throttled"
+    LIST_TOO_LONG = "list_too_long"
+    """The list of its people does not end."""
+    REPEATED_PAGE = "repeated_page"
+    """The list begins anew with each page, and it takes no filters, so that nobody can be asked for either."""
+    NOT_ENDED = "not_ended"
+    """Somebody whom it should end is still active there."""
+    TOO_SLOW = "too_long"
+    """All turns of a run together have taken too long."""
+    BROKEN = "broken"
+    """Something that nobody has foreseen. The installation's log has it."""
+
+
+INTERRUPTED: Final = "interrupted"
+"""Of a run whose process was gone, or whose connection was stopped or changed meanwhile."""
 
 
 class FarFailed(Exception):
-    """There was no answer, or none that says anything. `fault` is a `FarFault`, or why there was no connection."""
+    """There was no answer, or none that says anything. `fault` is a `FarFault`, or why there was no connection. `is_away`: nobody has
+    heard the question, so it is no matter of the person about whom it was.
+    """
 
-    def __init__(self, fault: str, retry_after: timedelta | None = None) -> None:
+    def __init__(self, fault: str, retry_after: timedelta | None = None, *, is_away: bool = False) -> None:
         self.fault = fault
         self.retry_after = retry_after
+        self.is_away = is_away
         super().__init__(fault)
 
 
@@ -89,9 +109,17 @@ class FarPage(Frozen):
     total: int
 
 
+class TurnOver(Exception):
+    """The turn of this connection is over, and there is more to do. `again_after`: the other system wants a rest until then."""
+
+    def __init__(self, again_after: timedelta | None = None) -> None:
+        self.again_after = again_after
+        super().__init__()
+
+
 class FarSide(Protocol):
-    """A client over the guarded client implements it. Every method is one call, raises `FarFailed` and `FarRefused`, and follows nobody
-    elsewhere. What it returns is at most as long as a page of a hundred people.
+    """A client over the guarded client implements it. Every method is one call if it does not say otherwise, raises `FarFailed` and
+    `FarRefused`, and follows nobody elsewhere. What it returns is at most as long as a page of a hundred people.
     """
 
     async def page(self, site: FarSite, start: int, count: int) -> FarPage:
@@ -99,6 +127,9 @@ class FarSide(Protocol):
 
     async def find(self, site: FarSite, attribute: str, value: str) -> Sequence[FarPerson]:
         """Those of whom the attribute has this value."""
+
+    async def takes_filters(self, site: FarSite, known: FarIdentity, nobody: str) -> bool:
+        """Whether a filter finds one of theirs, and nobody by a name that nobody has. Two calls."""
 
     async def read(self, site: FarSite, far_id: str) -> FarPerson | None:
         """Raises `FarOtherId`."""
@@ -120,6 +151,15 @@ class KnownThere(Frozen, kw_only=True):
     user: UserId | None
     digest: bytes | None
     is_active: bool
+    kept_there: Collection[str] = ()
+
+
+class AdoptedThere(Frozen, kw_only=True):
+    """An account there that an owner lets a person take over, with the `externalId` that the owner has seen."""
+
+    user: UserId
+    far_id: str
+    external_id: str
 
 
 class EndedThere(Frozen):
@@ -158,12 +198,14 @@ class ListedThere(Frozen, kw_only=True):
 
 
 class ProvisioningRunStore(Protocol):
-    """Outside a unit of work, `claim_due`, `counted`, `work`, `list`, `find`, `people`, `exchanges` and `owners` are one statement
-    and one round trip. The others need a unit of work.
+    """Outside a unit of work, `claim_due`, `counted`, `work`, `list`, `find`, `under_way`, `people`, `adopted`, `exchanges` and `owners`
+    are one statement and one round trip, and `progress` a few. The others need a unit of work.
     """
 
     async def claim_due(self, at: datetime, until: datetime, holder: UUID, limit: int) -> Sequence[ProvisioningWork]:
-        """Takes what is due, until then. Of several that ask at once, one gets a connection."""
+        """Takes what is due, until then. Of several that ask at once, one gets a connection. Nothing of an organization of which one is
+        under way. Whoever's last turn has run out comes behind all others, and otherwise whoever had the last turn long ago comes first.
+        """
 
     async def counted(self) -> ProvisioningCounted: ...
 
@@ -179,7 +221,19 @@ class ProvisioningRunStore(Protocol):
         """
 
     async def begin(self, run: ProvisioningRun) -> None:
-        """A run that was under way before was interrupted."""
+        """A run that was under way before was interrupted, and nobody goes on with it."""
+
+    async def under_way(self, connection: ProvisioningConnectionId) -> ProvisioningRun | None:
+        """The run that has begun and not ended."""
+
+    async def progress(self, connection: ProvisioningConnectionId) -> Mapping[str, bytes]:
+        """What was kept at the end of the last turn, by name."""
+
+    async def keep_progress(self, connection: ProvisioningConnectionId, parts: Iterable[ProgressPart]) -> None:
+        """In place of what was kept before."""
+
+    async def end_turn(self, work: ProvisioningWork, at: datetime, again_at: datetime | None) -> None:
+        """Gives the lease back. There is more to do, behind all others."""
 
     async def name(self, run: ProvisioningRun, people: Sequence[ProvisioningRunPerson], after: int) -> None:
         """Behind as many others."""
@@ -188,7 +242,9 @@ class ProvisioningRunStore(Protocol):
         """One that waits takes the place of the one that waited."""
 
     async def settle(self, claimed: ProvisioningWork, work: ProvisioningWork, again_at: datetime | None) -> None:
-        """Saves how far the connection has come, and gives the lease back. What others have pressed since it was claimed stays."""
+        """Saves how far the connection has come, and gives the lease back. What others have pressed since it was claimed stays. Nothing is
+        kept for another turn.
+        """
 
     async def stop(self, work: ProvisioningWork, why: str, at: datetime) -> None:
         """Nothing goes there until somebody makes the connection active again."""
@@ -214,6 +270,9 @@ class ProvisioningRunStore(Protocol):
 
     async def ends(self, run: ProvisioningRunId) -> Collection[UserId]:
         """Those whom the run would end."""
+
+    async def adopted(self, run: ProvisioningRunId, users: Collection[UserId]) -> Mapping[UserId, AdoptedThere]:
+        """The accounts that an owner lets these people take over, by their word about this run."""
 
     async def decide(self, run: ProvisioningRun, at: datetime) -> bool:
         """Saves an owner's word. False when the run does not wait any more."""

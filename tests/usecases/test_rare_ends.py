@@ -223,10 +223,10 @@ async def test_another_owner_was_quicker_to_decide_about_a_run(how: str) -> None
         ProvisioningRuns,
         unit_of_work=unit_of_work,
         system=SimpleNamespace(clock=SimpleNamespace(now=lambda: NOW)),
-        _held=answering((SimpleNamespace(digest=b"settings"), run)),
+        _held=answering((SimpleNamespace(digest=b"settings", is_draft=False), run)),
     )
     with pytest.raises(Conflict, match="does not wait"):
-        await getattr(runs, how)(None, "wiki", run.id, None, **({"seen": bytes(32).hex()} if how == "go_on" else {}))
+        await getattr(runs, how)(None, "wiki", run.id, None, **({"seen": bytes(32).hex(), "adopts": False} if how == "go_on" else {}))
     assert told.calls == []
 
 

@@ -91,6 +91,7 @@ class ProvisioningConnectionRows(OnStatements):
     async def save(self, connection: ProvisioningConnection, *, keeps_token: bool, sealed_token: bytes | None) -> None:
         parameters = {**_values(connection), "keeps_token": keeps_token, "token": sealed_token}
         await self._statements.tell(_SAVE, parameters)
+        await self._statements.tell(_INTERRUPTED, {"connection": connection.id, "at": connection.changed_at})
         self._statements.ring(PROVISIONING_TOPIC)
 
     async def forget_people(self, connection: ProvisioningConnectionId) -> None:
@@ -180,9 +181,19 @@ _SAVE: Final = """
            token_set_at = %(token_set_at)s, mapping = %(mapping)s, attributes_left_out = %(left_out)s::text[],
            team_ids = %(teams)s::uuid[], state = %(state)s, stopped_why = %(stopped_why)s, active_digest = %(active_digest)s,
            people_url = %(people_url)s, changed_at = %(changed_at)s,
-           failing_since = %(failing_since)s, holder = null, leased_until = null, again_at = null,
+           failing_since = %(failing_since)s, holder = null, leased_until = null, again_at = null, turn_over_at = null,
            whole_due_at = case when %(state)s = 'active' then %(changed_at)s else whole_due_at end
      where id = %(id)s
+"""
+
+# Nobody goes on with it, and the list of runs says so.
+_INTERRUPTED: Final = """
+    with interrupted as (
+             update provisioning_runs
+                set state = 'failed', why = 'interrupted', ended_at = %(at)s
+              where connection_id = %(connection)s and state = 'running'
+         )
+    delete from provisioning_progress where connection_id = %(connection)s
 """
 
 # `ldaps://dc1.example.org:636`, as it was typed.

@@ -1,6 +1,6 @@
 """Runs of connections outwards in PostgreSQL: what is due, the marks, the runs, and whom a connection has sent."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final, LiteralString, NamedTuple
 from uuid import UUID
@@ -8,7 +8,7 @@ from uuid import UUID
 from adapters.postgres.columns import Columns, IdRow, array, storable_text
 from adapters.postgres.federation.facts import KNOWN_FIELD
 from adapters.postgres.identity.accounts import is_locked
-from adapters.postgres.identity.addresses import is_verified_for
+from adapters.postgres.identity.addresses import is_verified_for, is_vouched_by, proved_domains
 from adapters.postgres.identity.proofs.sign_in_policy import admits
 from adapters.postgres.identity.sessions.parts import PROFILE, profile
 from adapters.postgres.services.service_roles import roles_held
@@ -19,6 +19,7 @@ from adapters.postgres.ties import IS_OWN_MEMBERSHIP
 from core.domain.claims import KnownField, ServiceFacts, StandardProfile
 from core.domain.federation.provisioning.connections import MappedAttribute, ProvisioningSource, dialect_of
 from core.domain.federation.provisioning.people import OutwardPerson, PlaceThere, SentPerson
+from core.domain.federation.provisioning.progress import ProgressPart
 from core.domain.federation.provisioning.runs import (
     EXCHANGES_KEPT,
     PROVISIONING_TOPIC,
@@ -35,9 +36,10 @@ from core.domain.identifiers import (
     TeamId,
     UserId,
 )
-from core.domain.mail import Email
+from core.domain.mail import Email, mail_domain
 from core.frozen import Frozen
 from ports.federation.provisioning_runs import (
+    AdoptedThere,
     EndedThere,
     FarExchange,
     KnownThere,
@@ -63,6 +65,7 @@ def _work(
         teams=None if team_ids is None else tuple(map(TeamId, team_ids)),
         dialect=dialect_of(preset),
         is_ending=state == "ending",
+        is_draft=state == "draft",
         left_out=tuple(attributes_left_out),
         **columns,
     )
@@ -112,7 +115,28 @@ class ProvisioningRunRows(OnStatements):
 
     async def begin(self, run: ProvisioningRun) -> None:
         await self._statements.tell(_INTERRUPTED, {"connection": run.connection, "at": run.begun_at})
+        await self.keep_progress(run.connection, ())
         await self._statements.tell(_BEGIN, RUN_THERE.values(run))
+
+    async def under_way(self, connection: ProvisioningConnectionId) -> ProvisioningRun | None:
+        return first(await self._statements.ask(RUN_THERE.row, _UNDER_WAY, {"connection": connection}))
+
+    async def progress(self, connection: ProvisioningConnectionId) -> Mapping[str, bytes]:
+        kept: dict[str, bytearray] = {}
+        last: tuple[str, int] = ("", -1)
+        while parts := await self._statements.ask(ProgressPart, _PROGRESS, {"connection": connection, "name": last[0], "place": last[1]}):
+            for one in parts:
+                kept.setdefault(one.name, bytearray()).extend(one.part)
+            last = (parts[-1].name, parts[-1].place)
+        return {name: bytes(blob) for name, blob in kept.items()}
+
+    async def keep_progress(self, connection: ProvisioningConnectionId, parts: Iterable[ProgressPart]) -> None:
+        await self._statements.tell("delete from provisioning_progress where connection_id = %(connection)s", {"connection": connection})
+        for one in parts:
+            await self._statements.tell(_KEEP_PROGRESS, {"connection": connection, "name": one.name, "place": one.place, "part": one.part})
+
+    async def end_turn(self, work: ProvisioningWork, at: datetime, again_at: datetime | None) -> None:
+        await self._statements.tell(_END_TURN, {"connection": work.connection, "at": at, "again_at": again_at})
 
     async def name(self, run: ProvisioningRun, people: Sequence[ProvisioningRunPerson], after: int) -> None:
         for start in range(0, len(people), _PART):
@@ -126,6 +150,7 @@ class ProvisioningRunRows(OnStatements):
                 "far_ids": [None if one.far_id is None else storable_text(one.far_id) for one in part],
                 # An array of arrays would have to be of one length.
                 "attributes": [",".join(one.attributes) for one in part],
+                "formers": [None if one.former_external_id is None else storable_text(one.former_external_id) for one in part],
             }
             await self._statements.tell(_NAME, parameters)
 
@@ -149,6 +174,7 @@ class ProvisioningRunRows(OnStatements):
             "again_at": again_at,
         }
         await self._statements.tell(_SETTLE, parameters)
+        await self.keep_progress(work.connection, ())
 
     async def stop(self, work: ProvisioningWork, why: str, at: datetime) -> None:
         await self._statements.tell(_STOP, {"connection": work.connection, "why": why, "at": at})
@@ -186,8 +212,12 @@ class ProvisioningRunRows(OnStatements):
     async def ends(self, run: ProvisioningRunId) -> Collection[UserId]:
         return set(await self._statements.ask_for_many(_User, _RUN_ENDS, {"run": run}, _user_of))
 
+    async def adopted(self, run: ProvisioningRunId, users: Collection[UserId]) -> Mapping[UserId, AdoptedThere]:
+        rows = await self._statements.ask(AdoptedThere, _ADOPTED, {"run": run, "users": array(user.hex for user in users)})
+        return {one.user: one for one in rows}
+
     async def decide(self, run: ProvisioningRun, at: datetime) -> bool:
-        if not await self._statements.ask(IdRow, _DECIDE, {"id": run.id, "state": run.state.value}):
+        if not await self._statements.ask(IdRow, _DECIDE, {"id": run.id, "state": run.state.value, "adopts": run.adopts}):
             return False
         parameters = {"connection": run.connection, "run": run.id, "digest": run.settings_digest, "at": at}
         if run.state is ProvisioningRunState.AGREED:
@@ -239,19 +269,30 @@ _WORK_COLUMNS: Final = """
            connections.sealed_token, connections.mapping, connections.attributes_left_out, connections.team_ids,
            connections.preset, connections.state, coalesce(connections.active_digest, '') as digest, connections.holder,
            connections.whole_due_at, connections.whole_at, connections.failing_since, connections.agreed_digest, connections.agreed_run,
-           connections.held_run, connections.held_digest, connections.held_since
+           connections.held_run, connections.held_digest, connections.held_since, connections.turn_over_at
 """
 
-# Where there is no active connection, this is one look at an empty index.
+# Where there is no active connection, this is one look at an empty index. Of an organization one connection at a time is under way, so that
+# nobody takes the places of others by many. Whoever's turn ran out goes behind all others.
 CLAIM_THERE: Final[LiteralString] = f"""
     with due as (
-             select connections.id
+             select connections.id,
+                    row_number() over (
+                        partition by connections.org_id
+                        order by connections.turn_over_at nulls first, connections.claimed_at nulls first, connections.id
+                    ) as place
                from provisioning_connections as connections
                join organizations on organizations.id = connections.org_id and organizations.status = 'active'
                join services on services.id = connections.service_id
               where connections.state in ('active', 'ending')
                 and (connections.leased_until is null or connections.leased_until <= %(at)s)
                 and (connections.again_at is null or connections.again_at <= %(at)s)
+                and not exists (
+                        select
+                          from provisioning_connections as others
+                         where others.org_id = connections.org_id and others.state in ('active', 'ending')
+                           and others.leased_until > %(at)s
+                    )
                 and (
                         connections.state = 'ending'
                      or connections.whole_due_at <= %(at)s
@@ -271,14 +312,20 @@ CLAIM_THERE: Final[LiteralString] = f"""
                                 )
                             )
                     )
-              order by connections.leased_until nulls first, connections.id
+         ),
+         chosen as (
+             select connections.id
+               from provisioning_connections as connections
+               join due on due.id = connections.id and due.place = 1
+              where connections.leased_until is null or connections.leased_until <= %(at)s
+              order by connections.turn_over_at nulls first, connections.claimed_at nulls first, connections.id
               limit %(limit)s
                 for no key update of connections skip locked
          )
     update provisioning_connections as connections
-       set holder = %(holder)s, leased_until = %(until)s
-      from due, organizations, services
-     where connections.id = due.id and organizations.id = connections.org_id and services.id = connections.service_id
+       set holder = %(holder)s, leased_until = %(until)s, claimed_at = %(at)s
+      from chosen, organizations, services
+     where connections.id = chosen.id and organizations.id = connections.org_id and services.id = connections.service_id
  returning {_WORK_COLUMNS}
 """
 
@@ -328,6 +375,29 @@ _INTERRUPTED: Final = """
      where connection_id = %(connection)s and state = 'running'
 """
 
+_UNDER_WAY: Final[LiteralString] = f"""
+    select {RUN_THERE.names} from provisioning_runs where connection_id = %(connection)s and state = 'running'
+"""
+
+# Two megabytes at a time.
+_PROGRESS: Final = """
+    select name, place, part
+      from provisioning_progress
+     where connection_id = %(connection)s and (name, place) > (%(name)s, %(place)s)
+     order by name, place
+     limit 8
+"""
+
+_KEEP_PROGRESS: Final = """
+    insert into provisioning_progress (connection_id, name, place, part) values (%(connection)s, %(name)s, %(place)s, %(part)s)
+"""
+
+_END_TURN: Final = """
+    update provisioning_connections
+       set turn_over_at = %(at)s, again_at = %(again_at)s, leased_until = null
+     where id = %(connection)s
+"""
+
 _BEGIN: Final[LiteralString] = f"insert into provisioning_runs ({RUN_THERE.into()}) values ({RUN_THERE.inserted()})"
 
 _OVER: Final = "update provisioning_runs set state = 'over' where connection_id = %(connection)s and state = 'waiting'"
@@ -336,16 +406,17 @@ _SAVE_RUN: Final = """
     update provisioning_runs
        set kind = %(kind)s, state = %(state)s, ended_at = %(ended_at)s, made = %(made)s, matched = %(matched)s, changed = %(changed)s,
            overwritten = %(overwritten)s, ended = %(ended)s, left_out = %(left_out)s, unchanged = %(unchanged)s,
-           held_back = %(held_back)s, why = %(why)s, digest = %(digest)s
+           held_back = %(held_back)s, adoptable = %(adoptable)s, why = %(why)s, digest = %(digest)s
      where id = %(id)s
 """
 
 # A person whose account has gone meanwhile is named by nobody.
 _NAME: Final = """
-    insert into provisioning_run_people (run_id, place, what, why, user_id, far_id, attributes)
-    select %(run)s, named.place, named.what, named.why, users.id, named.far_id, string_to_array(nullif(named.attributes, ''), ',')
+    insert into provisioning_run_people (run_id, place, what, why, user_id, far_id, attributes, former_external_id)
+    select %(run)s, named.place, named.what, named.why, users.id, named.far_id, string_to_array(nullif(named.attributes, ''), ','),
+           named.former
       from unnest(%(places)s::integer[], %(whats)s::text[], %(whys)s::text[], %(users)s::uuid[], %(far_ids)s::text[],
-                  %(attributes)s::text[]) as named (place, what, why, user_id, far_id, attributes)
+                  %(attributes)s::text[], %(formers)s::text[]) as named (place, what, why, user_id, far_id, attributes, former)
       left join users on users.id = named.user_id
      where named.user_id is null or users.id is not null
 """
@@ -357,7 +428,7 @@ _SETTLE: Final = """
            agreed_run = case when agreed_run is distinct from %(claimed_agreed_run)s::uuid then agreed_run else %(agreed_run)s end,
            held_since = case when held_run = %(held_run)s and held_since is null then null else %(held_since)s::timestamptz end,
            whole_at = %(whole_at)s, failing_since = %(failing_since)s, held_run = %(held_run)s, held_digest = %(held_digest)s,
-           again_at = %(again_at)s, leased_until = null
+           again_at = %(again_at)s, leased_until = null, turn_over_at = null
      where id = %(connection)s
 """
 
@@ -416,7 +487,7 @@ _FIND_RUN: Final[LiteralString] = f"""
 
 # The address of today is that of a member. Of whoever is none any more, the organization knows the name that it has sent.
 _RUN_PEOPLE: Final[LiteralString] = """
-    select people.what, people.why, people.user_id as user, people.far_id, people.attributes,
+    select people.what, people.why, people.user_id as user, people.far_id, people.attributes, people.former_external_id,
            coalesce(users.email, sent.user_name) as named, people.place as number
       from provisioning_run_people as people
       join provisioning_runs as runs on runs.id = people.run_id
@@ -431,7 +502,16 @@ _RUN_PEOPLE: Final[LiteralString] = """
 
 _RUN_ENDS: Final = "select user_id from provisioning_run_people where run_id = %(run)s and what = 'ended' and user_id is not null"
 
-_DECIDE: Final = "update provisioning_runs set state = %(state)s where id = %(id)s and state = 'waiting' returning id"
+_DECIDE: Final = "update provisioning_runs set state = %(state)s, adopts = %(adopts)s where id = %(id)s and state = 'waiting' returning id"
+
+# Only the very account, with the very `externalId`, that the owner has seen.
+_ADOPTED: Final = """
+    select people.user_id as user, people.far_id, people.former_external_id as external_id
+      from provisioning_runs as runs
+      join provisioning_run_people as people on people.run_id = runs.id
+     where runs.id = %(run)s and runs.adopts and people.user_id = any(%(users)s::uuid[]) and people.what = 'left_out'
+       and people.far_id is not null and people.former_external_id is not null
+"""
 
 _AGREE: Final = """
     update provisioning_connections
@@ -482,6 +562,8 @@ class _PersonRow(NamedTuple):
     user: UUID
     email: str
     email_is_verified: bool
+    is_vouched_by_provider: bool
+    proved_domains: list[str] | None
     is_own_member: bool
     is_admitted: bool
     is_chosen: bool
@@ -508,6 +590,7 @@ class _PersonRow(NamedTuple):
     why: str | None
     user_name: str | None
     tries: int | None
+    kept_there: list[str] | None
 
     def sent(self) -> SentPerson | None:
         if self.place is None:
@@ -521,13 +604,16 @@ class _PersonRow(NamedTuple):
             why=self.why,
             user_name=self.user_name,
             tries=self.tries or 0,
+            kept_there=self.kept_there or (),
         )
 
     def person(self) -> OutwardPerson:
+        email = Email(self.email)
         return OutwardPerson(
             user=UserId(self.user),
-            email=Email(self.email),
+            email=email,
             email_is_verified=self.email_is_verified,
+            is_vouched_for=self.is_vouched_by_provider or mail_domain(email) in (self.proved_domains or ()),
             is_member=self.role is not None,
             is_own_member=self.is_own_member,
             is_admitted=self.is_admitted,
@@ -607,6 +693,8 @@ class ProvisionedPeopleRows(OnStatements):
             "whys": [one.why for one in people],
             "user_names": [None if one.user_name is None else storable_text(one.user_name) for one in people],
             "tries": [one.tries for one in people],
+            # An array of arrays would have to be of one length.
+            "kept": [",".join(one.kept_there) for one in people],
             "at": at,
         }
         rows = await self._statements.ask(_User, _SAVE_THERE, parameters)
@@ -661,7 +749,8 @@ def _fields_named(keys: LiteralString, keeper_of_field: LiteralString, keeper_of
 
 # Everything that a mapping may tell of some people, as the organization of the application may know it today.
 _PEOPLE: Final[LiteralString] = f"""
-    select users.id, users.email, {is_verified_for("services.org_id")}, coalesce({IS_OWN_MEMBERSHIP}, false),
+    select users.id, users.email, {is_verified_for("services.org_id")}, {is_vouched_by("services.org_id")},
+           {proved_domains("%(organization)s")}, coalesce({IS_OWN_MEMBERSHIP}, false),
            {admits("memberships.role is not null", "users.id")},
            (
                %(teams)s::uuid[] is null
@@ -693,7 +782,7 @@ _PEOPLE: Final[LiteralString] = f"""
            end,
            {_fields_named("person_fields", "is null", "is null")},
            {_fields_named("organization_fields", "= services.org_id", "= services.org_id")},
-           sent.state, sent.far_id, sent.sent_digest, sent.active, sent.why, sent.user_name, sent.tries
+           sent.state, sent.far_id, sent.sent_digest, sent.active, sent.why, sent.user_name, sent.tries, sent.kept_there
       from {{asked}} as asked
       join services on services.id = %(service)s
       join organizations on organizations.id = services.org_id
@@ -734,7 +823,7 @@ PAGE_THERE: Final[LiteralString] = _PEOPLE.replace(
 _PEOPLE_THERE: Final[LiteralString] = _PEOPLE.replace("{asked}", "unnest(%(users)s::uuid[])").replace("as asked\n", "as asked (user_id)\n")
 
 _KNOWN_THERE: Final = """
-    select far_id, user_id as user, sent_digest as digest, active as is_active
+    select far_id, user_id as user, sent_digest as digest, active as is_active, kept_there
       from provisioned_people
      where connection_id = %(connection)s and far_id = any(%(far_ids)s::text[])
 """
@@ -742,15 +831,15 @@ _KNOWN_THERE: Final = """
 # Whose account has gone meanwhile is there without one here: it is deleted there. An id of another is nobody's besides.
 _SAVE_THERE: Final = """
     insert into provisioned_people as people (
-               connection_id, user_id, far_id, sent_digest, active, state, why, user_name, tries, changed_at, came_at
+               connection_id, user_id, far_id, sent_digest, active, state, why, user_name, tries, changed_at, came_at, kept_there
            )
     select %(connection)s, users.id, saved.far_id, saved.digest, saved.active,
            case when users.id is null then 'to_delete' else saved.state end, saved.why,
            case when users.id is not null then saved.user_name end, saved.tries, %(at)s,
-           %(came_at)s::timestamptz
+           %(came_at)s::timestamptz, coalesce(string_to_array(nullif(saved.kept, ''), ','), '{}')
       from unnest(%(users)s::uuid[], %(far_ids)s::text[], %(digests)s::bytea[], %(actives)s::boolean[], %(places)s::text[],
-                  %(whys)s::text[], %(user_names)s::text[], %(tries)s::integer[]
-           ) as saved (user_id, far_id, digest, active, state, why, user_name, tries)
+                  %(whys)s::text[], %(user_names)s::text[], %(tries)s::integer[], %(kept)s::text[]
+           ) as saved (user_id, far_id, digest, active, state, why, user_name, tries, kept)
       left join users on users.id = saved.user_id and users.anonymized_at is null
      where (users.id is not null or saved.far_id is not null)
        and not exists (
@@ -769,6 +858,7 @@ _SAVE_THERE: Final = """
         on conflict (connection_id, user_id) do update
        set far_id = excluded.far_id, sent_digest = excluded.sent_digest, active = excluded.active, state = excluded.state,
            why = excluded.why, user_name = excluded.user_name, tries = excluded.tries, changed_at = excluded.changed_at,
+           kept_there = excluded.kept_there,
            came_at = case when excluded.active and not people.active then excluded.came_at else people.came_at end,
            ended_at = case when people.active and not excluded.active then excluded.changed_at else people.ended_at end
  returning people.user_id

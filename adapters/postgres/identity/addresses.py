@@ -48,14 +48,18 @@ def may_answer(organization: LiteralString, person: LiteralString = "users") -> 
            )"""
 
 
+def is_vouched_by(organization: LiteralString, person: LiteralString = "users") -> LiteralString:
+    """Whether a provider of this very organization has vouched for the address. False for an address that is proved: who has proved it
+    tells an organization nothing about a person whom it only lists.
+    """
+    return f"coalesce(split_part({person}.address_vouched_by, '/', 1) = {organization}::text, false)"
+
+
 def is_verified_for(organization: LiteralString, person: LiteralString = "users") -> LiteralString:
     """Whether the address counts as verified towards this organization: it is proved, or a provider of this organization has vouched for
     it. False without an organization, unless the address is proved.
     """
-    return (
-        f"({person}.email_verified_at is not null"
-        f" or coalesce(split_part({person}.address_vouched_by, '/', 1) = {organization}::text, false))"
-    )
+    return f"({person}.email_verified_at is not null or {is_vouched_by(organization, person)})"
 
 
 def proved_domains(organization: LiteralString) -> LiteralString:

@@ -586,6 +586,7 @@ TABLES: Final = (
             leaves=(
                 *("sealed_token", "token_set_at", "active_digest", "people_url", "whole_due_at", "whole_at", "mailed_at", "taken"),
                 *("holder", "agreed_digest", "agreed_run", "held_run", "held_digest", "held_since"),
+                *("claimed_at", "turn_over_at"),
             ),
             sets={"state": "'stopped'", "stopped_why": "'arrived'"},
             checks={
@@ -622,6 +623,7 @@ TABLES: Final = (
                 "user_id",
             ),
             plain(WORD, "state", "why"),
+            plain(FACT, "kept_there"),
             plain(COMMITMENT, "sent_digest"),
         ),
         moves=_LOOKED_FOR_ANEW,
@@ -641,6 +643,21 @@ TABLES: Final = (
         moves=_LOOKED_FOR_ANEW,
         ends=Ends.CASCADES,
         until="when the worker has looked at the person, or with the connection",
+    ),
+    Table(
+        "provisioning_progress",
+        opens=NO_CREDENTIAL,
+        whose=CONNECTION_OUTWARDS,
+        holds=(
+            plain(WORD, "name"),
+            plain(
+                "Ids and digests of those whom the other system lists, and of people the ids: what a run knows between two of its turns",
+                "part",
+            ),
+        ),
+        moves=_LOOKED_FOR_ANEW,
+        ends=Ends.CASCADES,
+        until="the next turn, the end of the run, or with the connection",
     ),
     Table(
         "provisioning_runs",
@@ -668,6 +685,13 @@ TABLES: Final = (
             personal(
                 "far_id",
                 "The id of the person in the system of an application.",
+                Eraser.ACCOUNT,
+                "30 days, with the run, and as long as a stop holds the person; no longer than the account.",
+                "user_id",
+            ),
+            personal(
+                "former_external_id",
+                "What the account of the person in the system of an application was tied to, before the person took it over or could.",
                 Eraser.ACCOUNT,
                 "30 days, with the run, and as long as a stop holds the person; no longer than the account.",
                 "user_id",

@@ -204,6 +204,7 @@ _FURTHER: Final = (
         ("service.provisioning.stopped", "Connection to a service's system stopped"),
         ("service.provisioning.ended", "Everybody ended in a service's system"),
         ("service.provisioning.person.tried_again", "Person sent to a service's system again"),
+        ("service.provisioning.person.adopted", "Person has taken over an account in a service's system"),
         ("signal_stream.created", "Stream of signals made by a service"),
         ("signal_stream.updated", "Stream of signals changed by a service"),
         ("signal_stream.deleted", "Stream of signals deleted by a service"),
@@ -626,6 +627,7 @@ _RUN_THERE: Final[Mapping[str, Json]] = {
     "matched": 0,
     "changed": 3,
     "ends": 40,
+    "adopts": 0,
     "digest": "9f2c4d4c86a1d0c5f2a0b3b8a3d7e9f1c2b3a4958677869504132231f0e1d2c3",
 }
 _DECIDED: Final[Mapping[str, Json]] = {
@@ -894,6 +896,10 @@ EVENT_DATA: Final[Mapping[str, EventData]] = {
     ),
     "service.provisioning.person.tried_again": EventData(
         "The service, and the person who is sent again.", {"service_slug": "billing", "user_id": _ID}
+    ),
+    "service.provisioning.person.adopted": EventData(
+        "The person's account there, and the `externalId` that it had before, as an owner has let it be taken over in this run.",
+        {"service_slug": "billing", "run_id": _ID, "far_id": "2819c223", "former_external_id": "00u1a2b3c4"},
     ),
     "signal_stream.created": EventData("The stream that the service made.", _SIGNAL_STREAM),
     "signal_stream.updated": EventData(

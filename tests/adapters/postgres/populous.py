@@ -154,6 +154,8 @@ _FILL: Final = """
       from provisioned_people
       join provisioning_connections as connections on connections.id = connection_id
      where org_id = %(organization)s;
+    insert into provisioning_progress (connection_id, name, place, part)
+    select id, 'said', 0, '{}' from provisioning_connections where org_id = %(organization)s;
     insert into provisioning_runs (id, connection_id, kind, state, begun_at, settings_digest)
     select gen_random_uuid(), id, 'whole', 'done', now(), '' from provisioning_connections where org_id = %(organization)s;
     insert into provisioning_run_people (run_id, place, what, user_id)

@@ -38,6 +38,7 @@ SERVICES: Final = (
             "provisioning_connections": "the system to which it sends people",
             "provisioned_people": "whom it has sent there",
             "provisioning_marks": "whom to look at for that",
+            "provisioning_progress": "how far a look has come, between two of its turns",
             "provisioning_runs": "what the looks have done, for thirty days",
             "provisioning_run_people": "whom these have named",
             "provisioning_exchanges": "what the two systems have said, for a week",

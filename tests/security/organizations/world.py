@@ -718,6 +718,7 @@ class World:
         sent = {"connection_id": connection, "user_id": self.bob.user}
         self._put("provisioned_people", **sent, far_id=f"{scene.slug}-7", active=True, state="left_out", why="no_answer")
         self._put("provisioning_marks", **sent)
+        self._put("provisioning_progress", connection_id=connection, name="said", place=0, part=b"{}")
         run = self._put("provisioning_runs", connection_id=connection, kind="plan", state="waiting", settings_digest=b"d", digest=b"d")
         self._put("provisioning_run_people", run_id=run, what="made", user_id=self.bob.user)
         self._people.change(

@@ -2,6 +2,7 @@
 is none of the organization's business.
 """
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from psycopg.types.json import Jsonb
 from ops.stand_ins.fake_far_side import FakeFarSide
 from ops.stand_ins.far_dialects import FarDialect
 from tests.http.federation.provisioning.scene import MAPPING, ProvisioningScene
+from tests.http.tenants import Tenant
 from tests.security.provisioning.test_lying_systems import without_lists
 
 CEO = "ceo@customer.example"
@@ -22,13 +24,15 @@ def mapped(*more: dict[str, Any], **replaced: dict[str, Any]) -> Jsonb:
 
 @pytest.mark.parametrize("lists", [True, False], ids=["from the list", "by filters"])
 @pytest.mark.parametrize("written", [CEO, "CEO@Customer.Example"])
-async def test_a_listed_address_that_nobody_proved_gets_nobodys_account(
-    scene: ProvisioningScene, far: FakeFarSide, monkeypatch: pytest.MonkeyPatch, written: str, lists: bool
+@pytest.mark.parametrize("proved", [False, True], ids=["unproved", "proved by its owner"])
+async def test_a_listed_address_gets_nobodys_account(
+    scene: ProvisioningScene, far: FakeFarSide, monkeypatch: pytest.MonkeyPatch, written: str, lists: bool, proved: bool
 ) -> None:
+    """Who lists it learns nothing of its owner, either: a proof that its owner has given to others counts for nothing here."""
     if not lists:
         monkeypatch.setattr("adapters.postgres.federation.provisioning_runs.dialect_of", without_lists)
     theirs = far.add(written, displayName="The boss", emails=[{"value": written, "type": "work"}])
-    scene.member(CEO, listed=True, proved=False, given_name="Mallory")
+    scene.member(CEO, listed=True, proved=proved, given_name="Mallory")
     scene.active()
     for _ in range(2):
         run = await scene.step()
@@ -38,6 +42,64 @@ async def test_a_listed_address_that_nobody_proved_gets_nobodys_account(
     scene.people.change("delete from memberships using users where users.id = user_id and email = %s", CEO)
     await scene.step()
     assert far.people.resources[theirs["id"]] == theirs
+
+
+def verified_domain(scene: ProvisioningScene, domain: str, *, tenant: Tenant | None = None, is_proved: bool = True) -> None:
+    at = datetime.now(UTC) if is_proved else None
+    scene.people.change(
+        "insert into domains (id, org_id, domain, token, verified_at, next_check_at, created_at, updated_at)"
+        " values (gen_random_uuid(), %s, %s, 'x', %s, %s, now(), now())",
+        (tenant or scene.acme).id,
+        domain,
+        at,
+        at,
+    )
+
+
+@pytest.mark.parametrize("proved", [False, True], ids=["unproved", "proved by its owner"])
+async def test_a_listed_address_of_a_domain_that_the_organization_has_verified_counts(
+    scene: ProvisioningScene, far: FakeFarSide, proved: bool
+) -> None:
+    scene.member("ada@acme.example", listed=True, proved=proved)
+    scene.member(CEO, listed=True, proved=proved)
+    scene.member("sub@x.acme.example", listed=True, proved=proved)
+    ada, ceo, below = far.add("Ada@acme.example"), far.add(CEO), far.add("sub@x.acme.example")
+    verified_domain(scene, "customer.example", tenant=scene.globex)
+    scene.active()
+    assert {one[1:] for one in scene.named(await scene.step()) if one[0] == "left_out"} == {
+        ("address_not_proved", one) for one in ("ada@acme.example", CEO, "sub@x.acme.example")
+    }
+    verified_domain(scene, "acme.example")
+    run = await scene.step()
+    assert ("matched", None, "ada@acme.example") in scene.named(run)
+    assert scene.there()["ada@acme.example"]["far_id"] == ada["id"]
+    assert [far.people.resources[one["id"]] for one in (ceo, below)] == [ceo, below], "another's domain, and one below it"
+
+
+async def test_a_domain_that_is_not_verified_yet_counts_for_nothing(scene: ProvisioningScene, far: FakeFarSide) -> None:
+    scene.member("ada@acme.example", listed=True)
+    theirs = far.add("ada@acme.example")
+    verified_domain(scene, "acme.example", is_proved=False)
+    scene.active()
+    await scene.step()
+    assert far.people.resources[theirs["id"]] == theirs
+
+
+async def test_whoever_was_met_before_goes_on(scene: ProvisioningScene, far: FakeFarSide) -> None:
+    """People who are there by an earlier release, or by a domain that is verified no more, are neither left out nor ended."""
+    ada = scene.member("ada@acme.example", listed=True)
+    theirs = far.add("ada@acme.example")
+    verified_domain(scene, "acme.example")
+    scene.active()
+    await scene.step()
+    scene.people.change("delete from domains")
+    assert scene.counts(await scene.step()) == {"unchanged": 2}
+    # Also where somebody there has taken our id away.
+    far.people.keep({**theirs, "externalId": None})
+    assert scene.counts(await scene.step()) == {"overwritten": 1, "unchanged": 1}
+    there = far.named("ada@acme.example")
+    assert there is not None
+    assert (there["id"], there["externalId"], there["active"]) == (theirs["id"], str(ada.user), True)
 
 
 async def test_a_name_that_is_hidden_there_is_not_taken_by_force(scene: ProvisioningScene, far: FakeFarSide) -> None:

@@ -65,11 +65,11 @@ class WhyNotThere(StrEnum):
     NO_USER_NAME = "no_user_name"
     """The mapping has no value for it."""
     ADDRESS_NOT_PROVED = "address_not_proved"
-    """Somebody there has the name of this person, and nobody has proved or vouched here that the address is theirs."""
+    """Somebody there has the name of this person, and the address does not count here: see `OutwardPerson.address_counts`."""
     OF_ANOTHER = "far_id_of_another"
     """The one there is another of our people."""
     OTHER_EXTERNAL_ID = "other_external_id"
-    """The one there is tied to something else by an `externalId`."""
+    """The one there is tied to something else by an `externalId`. An owner may let the person take it over."""
     AMBIGUOUS = "ambiguous"
     """Several there are this person."""
     OTHER_ID = "other_id"
@@ -107,6 +107,8 @@ class SentPerson(Frozen, kw_only=True):
     why: str | None = None
     user_name: str | None = None
     tries: int = 0
+    kept_there: Collection[str] = ()
+    """Attributes for which we have had no value since the person was made or matched there. What stands there stays until we have one."""
 
 
 class OutwardPerson(Frozen, kw_only=True):
@@ -116,6 +118,8 @@ class OutwardPerson(Frozen, kw_only=True):
     email: Email
     email_is_verified: bool
     """Proved, or vouched for here."""
+    is_vouched_for: bool
+    """The organization itself vouches for the address: by its own provider, or because it has verified the domain."""
     is_member: bool
     is_own_member: bool
     is_admitted: bool
@@ -150,6 +154,13 @@ class OutwardPerson(Frozen, kw_only=True):
         if not self.is_admitted:
             return WhyGone.NOT_ADMITTED
         return None if self.is_chosen else WhyGone.NOT_CHOSEN
+
+    @property
+    def address_counts(self) -> bool:
+        """Whether the person may be matched by the address. Of whoever the organization merely lists, its own word alone counts: the
+        person's own proof would tell it that there is an account with this address, and when its owner came.
+        """
+        return self.email_is_verified if self.is_own_member else self.is_vouched_for
 
     @property
     def allowed(self) -> Sequence[str]:
@@ -343,6 +354,13 @@ def _set_entry(resource: dict[str, Any], place: AttributePlace, value: Value) ->
     resource[key] = entries
 
 
+def entries_with(resource: Mapping[str, Any], name: str, value: Value) -> Sequence[Any]:
+    """The entries of a list of theirs, as `emails`, with this value in the one that the name means. The others stay."""
+    place, changed = place_of(name), resource_of({name: value}, resource)
+    entries: Sequence[Any] = changed[_key(changed, place.attribute)]
+    return entries
+
+
 def _entry(entries: Sequence[Any], wanted: str | None) -> Any:
     typed = [one for one in entries if isinstance(one, dict) and str(one.get("type") or _WORK).casefold() == wanted]
     return next((one for one in typed if one.get("primary") is True), typed[0] if typed else None)
@@ -364,6 +382,16 @@ def found_at(resource: Mapping[str, Any], name: str) -> str | bool | None:
         # Without it, a person is active (RFC 7643 section 4.1.1 leaves that to them).
         return str(value).casefold() != "false"
     return _text(value) if isinstance(value, str | bool | int | float) else None
+
+
+def kept_as_they_are(wanted: Wanted, kept: Collection[str]) -> Wanted:
+    """What is wanted, without the attributes of which we keep what stands there, because we have no value."""
+    return {name: value for name, value in wanted.items() if value is not None or name not in kept}
+
+
+def without_value(wanted: Wanted) -> Collection[str]:
+    """The attributes for which there is no value here."""
+    return tuple(name for name, value in wanted.items() if value is None)
 
 
 def found_there(resource: Mapping[str, Any], names: Collection[str]) -> Wanted:
@@ -398,8 +426,8 @@ def is_still_there(person: OutwardPerson, sent: SentPerson, theirs: FarIdentity)
 
 def met_there(person: OutwardPerson, wanted: Wanted, found: Sequence[FarIdentity]) -> FarIdentity | WhyNotThere | None:
     """Which of those found there is this person. None: nobody, so the person is made. An `externalId` that names the person counts before
-    everything; the address counts only where it was proved or vouched for here, or whoever lists an address here would get the account of
-    its owner there.
+    everything; the address counts only where it `address_counts`, or whoever lists an address here would get the account of its owner
+    there.
     """
     name = str(wanted.get(USER_NAME) or "").casefold()
     named = {one.far_id: one for one in found if one.external_id == wanted[EXTERNAL_ID]}
@@ -411,7 +439,7 @@ def met_there(person: OutwardPerson, wanted: Wanted, found: Sequence[FarIdentity
         return WhyNotThere.OF_ANOTHER
     if named or one.owner == person.user:
         return one
-    if one.external_id:
-        return WhyNotThere.OTHER_EXTERNAL_ID
-    is_theirs = person.email_is_verified and name == person.email.address.casefold()
-    return one if is_theirs else WhyNotThere.ADDRESS_NOT_PROVED
+    # First the address: whom an owner may let take an account over is told by the other reason alone.
+    if not (person.address_counts and name == person.email.address.casefold()):
+        return WhyNotThere.ADDRESS_NOT_PROVED
+    return WhyNotThere.OTHER_EXTERNAL_ID if one.external_id else one

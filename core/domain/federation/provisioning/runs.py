@@ -2,11 +2,12 @@
 plan, and one that would end too many stops; an owner lets both go on by the digest of what they have seen, as at directories (0193).
 """
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from enum import StrEnum
 from hashlib import sha256
-from typing import Final
+from typing import Any, Final, Self
 from uuid import UUID
 
 from core.domain.errors import Conflict
@@ -88,6 +89,8 @@ class ProvisioningWork(Frozen, kw_only=True):
     dialect: ProvisioningDialect
     is_ending: bool
     """Its owner has deleted it and wants everybody ended there."""
+    is_draft: bool = False
+    """Somebody has drafted other settings, which no owner has activated."""
     digest: bytes
     """Of the settings that an owner has activated."""
     holder: UUID
@@ -99,6 +102,8 @@ class ProvisioningWork(Frozen, kw_only=True):
     held_run: ProvisioningRunId | None
     held_digest: bytes | None
     held_since: datetime | None
+    turn_over_at: datetime | None = None
+    """When its last turn ran out, with more to do."""
 
     def has_asked(self, digest: bytes, now: datetime) -> bool:
         return was_asked(self.held_digest, self.held_since, digest, now)
@@ -126,6 +131,10 @@ class ProvisioningRun(Frozen, kw_only=True):
     unchanged: int = 0
     held_back: int = 0
     """Those who would end, if an owner let the run go on."""
+    adoptable: int = 0
+    """Those of the left out whose address counts here, and whose account there has another `externalId`."""
+    adopts: bool = False
+    """An owner lets these take the accounts over."""
     why: str | None = None
     """Why it failed."""
     settings_digest: bytes
@@ -144,11 +153,18 @@ class ProvisioningRunPerson(Frozen, kw_only=True):
     user: UserId | None = None
     far_id: str | None = None
     attributes: Sequence[str] = ()
-    """The names of those that were different there."""
+    """The names of those that were different there, or of those that would be written."""
+    former_external_id: str | None = None
+    """The other `externalId` of the account there that the person takes over, or could."""
     named: str | None = None
     """The address today. It is read, and never kept."""
     number: int = 0
     """The place among those whom the run names."""
+
+    @property
+    def is_adoptable(self) -> bool:
+        """Whether an owner may let the person take over the account there, which has another `externalId`."""
+        return self.what is DoneThere.LEFT_OUT and self.why == WhyNotThere.OTHER_EXTERNAL_ID and self.former_external_id is not None
 
 
 class ProvisioningTally:
@@ -157,19 +173,53 @@ class ProvisioningTally:
     def __init__(self) -> None:
         self.counts: dict[DoneThere, int] = dict.fromkeys(DoneThere, 0)
         self.unchanged = self.held_back = self.named = 0
+        self.adoptable = 0
         self._left_out = 0
         self._names: list[ProvisioningRunPerson] = []
-        self._coming = sha256()
+        # A digest over the one before, so that another process goes on with it.
+        self._coming = b""
 
     def note(self, person: ProvisioningRunPerson) -> None:
         self.counts[person.what] += 1
         if person.what in {DoneThere.MADE, DoneThere.MATCHED}:
-            self._coming.update(f"{person.what.value} {person.user} {person.far_id}\n".encode())
+            said = [person.what.value, str(person.user), person.far_id, *person.attributes]
+            self._come(json.dumps(said).encode())
         if person.what is DoneThere.LEFT_OUT:
             self._left_out += 1
             if self._left_out > MOST_LEFT_OUT_NAMED:
                 return
         self._names.append(person)
+
+    def note_planned(self, person: ProvisioningRunPerson | None) -> None:
+        """Of a plan. None: nothing would be sent of the person. Whoever may be adopted is named in any case, for an owner's word."""
+        if person is None:
+            self.unchanged += 1
+        elif person.is_adoptable:
+            self.adoptable += 1
+            self.counts[DoneThere.LEFT_OUT] += 1
+            said = ["adoptable", str(person.user), person.far_id, person.former_external_id]
+            self._come(json.dumps(said).encode())
+            self._names.append(person)
+        else:
+            self.note(person)
+
+    def _come(self, said: bytes) -> None:
+        self._coming = sha256(self._coming + said).digest()
+
+    def state(self) -> dict[str, Any]:
+        """For the next turn, in which `of_state` makes the same of it: when all names were taken."""
+        counts = {what.value: count for what, count in self.counts.items()}
+        numbers = {"unchanged": self.unchanged, "held_back": self.held_back, "named": self.named, "left_out": self._left_out}
+        return {"counts": counts, **numbers, "adoptable": self.adoptable, "coming": self._coming.hex()}
+
+    @classmethod
+    def of_state(cls, state: Mapping[str, Any]) -> Self:
+        made = cls()
+        made.counts.update({DoneThere(what): count for what, count in state["counts"].items()})
+        made.unchanged, made.held_back, made.named = state["unchanged"], state["held_back"], state["named"]
+        made.adoptable = state["adoptable"]
+        made._left_out, made._coming = state["left_out"], bytes.fromhex(state["coming"])
+        return made
 
     def take_names(self) -> tuple[int, Sequence[ProvisioningRunPerson]]:
         """Those who were noted since the last call, and behind how many they stand: a run holds no names of earlier pages."""
@@ -189,11 +239,12 @@ class ProvisioningTally:
             left_out=counts[DoneThere.LEFT_OUT],
             unchanged=self.unchanged,
             held_back=self.held_back,
+            adoptable=self.adoptable,
         )
 
     def digest(self, ends: Sequence[RunPerson]) -> bytes:
         """Of all that an owner lets go on."""
-        return sha256(self._coming.digest() + digest_of_ends(ends)).digest()
+        return sha256(self._coming + digest_of_ends(ends)).digest()
 
 
 def end_there(user: UserId, why: WhyGone) -> RunPerson:
@@ -216,17 +267,18 @@ def begun_there(work: ProvisioningWork, run: ProvisioningRunId, kind: Provisioni
     )
 
 
-def agreed_there(run: ProvisioningRun, settings: bytes | None, seen: str, now: datetime) -> ProvisioningRun:
-    """Raises `BadRequest` for what is no digest, and `Conflict` for a run that does not wait, that is more than a day old, that others have
-    planned otherwise, or whose connection has other settings by now.
+def agreed_there(run: ProvisioningRun, work: ProvisioningWork, seen: str, now: datetime, *, adopts: bool = False) -> ProvisioningRun:
+    """`adopts`: those whom the run names as adoptable take the accounts over. Raises `BadRequest` for what is no digest, and `Conflict` for
+    a run that does not wait, that is more than a day old, that others have planned otherwise, or whose connection has other settings by
+    now, be it in a draft.
     """
     _require_waiting(run)
     require_seen(seen, run.digest or b"")
-    if settings != run.settings_digest:
+    if work.is_draft or work.digest != run.settings_digest:
         raise Conflict(CHANGED_SINCE, words="settings_changed")
     if now - run.begun_at > PLAN_LASTS:
         raise Conflict("The plan is more than a day old: start another run", words="run_too_old")
-    return replace(run, state=ProvisioningRunState.AGREED)
+    return replace(run, state=ProvisioningRunState.AGREED, adopts=adopts and run.adoptable > 0)
 
 
 def left_there(run: ProvisioningRun) -> ProvisioningRun:
@@ -246,6 +298,21 @@ def provisioning_event(name: str, work: ProvisioningWork, facts: dict[str, str |
     return Event(name, actor, Target("service", str(work.service)), work.organization, about)
 
 
+def person_adopted(work: ProvisioningWork, user: UserId, person: ProvisioningRunPerson) -> Event:
+    """A person has taken over an account there by an owner's word. What the account was tied to before identifies the person, so it is
+    forgotten with them.
+    """
+    return Event(
+        "service.provisioning.person.adopted",
+        SYSTEM,
+        Target("user", str(user)),
+        work.organization,
+        {"service_slug": work.service_slug, "run_id": str(work.agreed_run)},
+        personal={"far_id": person.far_id or "", "former_external_id": person.former_external_id or ""},
+        person=user,
+    )
+
+
 def run_facts(run: ProvisioningRun) -> dict[str, str | int]:
     return {
         "run_id": str(run.id),
@@ -254,5 +321,6 @@ def run_facts(run: ProvisioningRun) -> dict[str, str | int]:
         "matched": run.matched,
         "changed": run.changed,
         "ends": run.held_back,
+        "adopts": run.adoptable if run.adopts else 0,
         "digest": "" if run.digest is None else run.digest.hex(),
     }

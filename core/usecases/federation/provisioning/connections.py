@@ -23,6 +23,7 @@ from core.domain.federation.provisioning.connections import (
 )
 from core.domain.federation.provisioning.people import WhyGone, said_there
 from core.domain.identifiers import OrganizationId, ProvisioningConnectionId, UserId
+from core.domain.outbound import destination
 from core.domain.record.events import Actor
 from core.domain.secrets import Token
 from core.domain.services.services import Service
@@ -34,6 +35,7 @@ from core.usecases.tenancy.rights import hold_members, require_owner
 from ports.crypto import KeyRing
 from ports.federation.provisioning import ProvisioningConnectionStore
 from ports.federation.provisioning_runs import ProvisionedPeopleStore, ProvisioningRunStore
+from ports.outbound import Outbound
 from ports.system import System
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
@@ -62,6 +64,7 @@ class ProvisioningConnections(Frozen):
     runs: ProvisioningRunStore
     people: ProvisionedPeopleStore
     keyring: KeyRing
+    outbound: Outbound
     system: System
     base_url: str
 
@@ -90,6 +93,7 @@ class ProvisioningConnections(Frozen):
             service = found(await uow.services.hold(member.organization, service_slug), NO_SUCH_SERVICE)
             before = await uow.provisioning.hold(service.id)
             settings = checked_draft(draft, before)
+            self._require_callable(settings.base_url)
             await self._check(uow, member, settings)
             if before is None:
                 after = self._new(service, settings)
@@ -113,6 +117,8 @@ class ProvisioningConnections(Frozen):
             require_seen(seen, before.digest)
             after = made_active(before, now)
             if before.state is not ProvisioningState.ACTIVE:
+                # The operator may allow other networks since the draft.
+                self._require_callable(before.base_url)
                 # A directory may have come since the draft.
                 await self._check_circle(uow, before.organization, before.base_url, token_is_own=False)
                 # Not with the draft: who was forgotten here has to be deleted there, and a draft is no owner's word.
@@ -170,6 +176,13 @@ class ProvisioningConnections(Frozen):
     async def _check_circle(self, uow: UnitOfWork, organization: OrganizationId, base_url: str, *, token_is_own: bool) -> None:
         directories = [str(urlsplit(one).hostname) for one in await uow.provisioning.directories(organization)]
         require_elsewhere(base_url, token_is_own=token_is_own, directories=directories)
+
+    def _require_callable(self, base_url: str) -> None:
+        """As for webhooks. A name is judged at each call, by the addresses that it has then."""
+        if not self.outbound.may_call(destination(base_url)):
+            raise BadRequest(
+                "base_url: this address is not public, and the operator of this installation has not allowed it", words="address_not_public"
+            )
 
     async def _save(
         self, uow: UnitOfWork, before: ProvisioningConnection, after: ProvisioningConnection, draft: ProvisioningConnectionSettings

@@ -1,15 +1,19 @@
 """Keeps the systems of applications in step with an organization: looks at everybody, or at those whom marks name, and sends what differs.
 A run that was killed leaves nothing half: before somebody is made, the other system is asked, and the next run finds what is left to do.
+A run works in turns, so that a slow system takes nobody's place for long; and every way out of a turn settles it.
 """
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
+from itertools import takewhile
 from typing import Final
 
 import structlog
 
+from core.domain.errors import Overloaded, Unavailable
 from core.domain.federation.directory_runs.runs import PLAN_LASTS, STOP_WINDOW, WHOLE_EVERY, RunPerson, digest_of_ends, must_stop
 from core.domain.federation.provisioning.connections import token_context
+from core.domain.federation.provisioning.listed import MOST_BYTES_LISTED
 from core.domain.federation.provisioning.people import (
     ACTIVE,
     EXTERNAL_ID,
@@ -17,12 +21,12 @@ from core.domain.federation.provisioning.people import (
     FarIdentity,
     OutwardPerson,
     PlaceThere,
+    SentPerson,
     Wanted,
-    WhyGone,
     WhyNotThere,
     found_there,
-    met_there,
 )
+from core.domain.federation.provisioning.progress import LONGEST_RUN, LONGEST_TURN, RunProgress, gone_on
 from core.domain.federation.provisioning.runs import (
     AGAIN_AFTER_FAULT,
     FAILING_FOR,
@@ -39,7 +43,7 @@ from core.domain.federation.provisioning.runs import (
     ProvisioningWork,
     begun_there,
     end_there,
-    left_out_there,
+    person_adopted,
     provisioning_event,
     run_facts,
 )
@@ -52,15 +56,19 @@ from core.usecases.outbound_reach import OutboundReach
 from core.usecases.tenancy.ownerships import tell_owners
 from ports.crypto import KeyRing
 from ports.federation.provisioning_runs import (
+    FarExchange,
     FarFailed,
     FarFault,
     FarOtherId,
+    FarPerson,
     FarRefused,
     FarSide,
     FarSite,
+    KnownThere,
     ProvisionedPeopleStore,
     ProvisioningPace,
     ProvisioningRunStore,
+    TurnOver,
 )
 from ports.mail import MailTemplates
 from ports.metrics import Metrics
@@ -72,10 +80,12 @@ log = structlog.get_logger()
 _AT_ONCE: Final = 10
 """People who are sent before the next look at the lease."""
 _RENEWED_EVERY: Final = timedelta(seconds=20)
-_MOST_LISTED: Final = 100_000
-"""A list that is longer than this does not end."""
 _FIRST_AGAIN: Final = timedelta(minutes=1)
 _LONGEST_AGAIN: Final = timedelta(hours=6)
+
+
+_NOTED_BY_US: Final = frozenset({FarFault.LIST_TOO_LONG, FarFault.REPEATED_PAGE, FarFault.NOT_ENDED, FarFault.TOO_SLOW, FarFault.BROKEN})
+"""Faults that no single answer shows: the list of requests has a line for them, too."""
 
 
 class WorkTakenOver(Exception):
@@ -104,9 +114,18 @@ class ProvisioningKeeping(Frozen):
         return due
 
     async def run(self, work: ProvisioningWork) -> None:
-        """Does what is due of one connection. Raises `Overloaded` and `Unavailable`: then another begins when the lease ends."""
+        """Does what is due of one connection, for a turn. Raises `Overloaded` and `Unavailable`: then another begins when the lease ends;
+        and whatever nobody has foreseen, after the run has failed by it.
+        """
         try:
             await _Working(self, work).carry_out()
+        except WorkTakenOver:
+            log.info("provisioning_taken_over", connection=str(work.connection))
+
+    async def give_up(self, work: ProvisioningWork) -> None:
+        """Of a turn that did not end by itself, and was cancelled."""
+        try:
+            await _Working(self, work).give_up()
         except WorkTakenOver:
             log.info("provisioning_taken_over", connection=str(work.connection))
 
@@ -127,9 +146,17 @@ class _Working:
         self._work = work
         self._notes = FarNotes()
         self._run: ProvisioningRun | None = None
-        self._tally = ProvisioningTally()
-        self._renewed_at = keeping.system.clock.now()
-        token = "" if work.sealed_token is None else keeping.keyring.open(work.sealed_token, token_context(work.connection)).decode()
+        """A look at everybody."""
+        self._changing: ProvisioningRun | None = None
+        """A look at those whom marks name. It is kept when it has done something, or failed."""
+        self._progress = RunProgress()
+        self._tally = self._progress.tally
+        self._began = self._renewed_at = keeping.system.clock.now()
+        self._reach("")
+        self._names = tuple(one.attribute for one in work.mapping if one.attribute not in work.left_out)
+
+    def _reach(self, token: str) -> None:
+        keeping, work = self._keeping, self._work
         self._site = FarSite(work.base_url, Secret(token), work.dialect, self._notes.add)
         self._sender = PeopleSender(
             work,
@@ -139,140 +166,230 @@ class _Working:
             secrets=keeping.system.secrets,
             pace=keeping.pace,
             issuer=keeping.base_url,
+            has_turn=self._has_turn,
         )
-        self._names = tuple(one.attribute for one in work.mapping if one.attribute not in work.left_out)
-        self._seen = set[int]()
-        """Of all whom the list has named, a number each: there may be twenty thousand."""
-        self._different = set[UserId]()
-        """Whom the list has named otherwise than we have sent them."""
-        self._strangers: dict[str, list[FarIdentity]] = {}
-        """Whom we have not sent, by `externalId` and by name."""
+
+    def _has_turn(self, rest: timedelta = timedelta(0)) -> bool:
+        return self._now + rest < self._began + LONGEST_TURN
+
+    def _require_turn(self) -> None:
+        """Raises `TurnOver`."""
+        if not self._has_turn():
+            raise TurnOver
 
     @property
     def _now(self) -> datetime:
         return self._keeping.system.clock.now()
 
     async def carry_out(self) -> None:
+        """Every way out settles the turn, but for a lost connection and a database that is away."""
         try:
+            await self._carried_out()
+        except (WorkTakenOver, Unavailable, Overloaded):
+            raise
+        except Exception:
+            for _ in range(2):
+                try:
+                    await self._failed(FarFailed(FarFault.BROKEN))
+                except (WorkTakenOver, Unavailable, Overloaded):
+                    break
+                except Exception:  # noqa: BLE001, S112 - what was to be kept may be what broke: the first try has let go of it
+                    continue
+                break
+            raise
+
+    async def give_up(self) -> None:
+        self._run = await self._keeping.runs.under_way(self._work.connection)
+        await self._failed(FarFailed(FarFault.TOO_SLOW))
+
+    async def _carried_out(self) -> None:
+        work, keeping = self._work, self._keeping
+        try:
+            if work.sealed_token is not None:
+                self._reach(keeping.keyring.open(work.sealed_token, token_context(work.connection)).decode())
+            kind = None if work.is_ending else work.kind(self._now)
+            if work.turn_over_at is not None:
+                await self._take_up(kind)
+            if kind is not None and self._run is None:
+                await self._begin(kind)
             await self._delete_forgotten()
-            if self._work.is_ending:
+            if work.is_ending:
                 await self._end_everybody()
-                return
-            kind = self._work.kind(self._now)
-            if kind is None:
+            elif kind is not None:
+                await self._whole()
+            else:
                 await self._changes()
                 await self._settle()
-            else:
-                await self._whole(kind)
+        except TurnOver as over:
+            await self._end_turn(over)
         except FarFailed as failed:
             await self._failed(failed)
+        except FarRefused as refused:
+            await self._failed(FarFailed(f"status_{refused.status}"))
+        except FarOtherId:
+            await self._failed(FarFailed(FarFault.MALFORMED))
 
-    async def _whole(self, kind: ProvisioningRunKind) -> None:
+    async def _take_up(self, kind: ProvisioningRunKind | None) -> None:
+        """Goes on from where the last turn was over. What was kept is taken: whoever is killed within this turn begins anew."""
+        keeping, connection = self._keeping, self._work.connection
+        kept = gone_on(await keeping.runs.progress(connection))
+        run = await keeping.runs.under_way(connection)
+        async with keeping.unit_of_work() as uow:
+            await self._hold(uow)
+            await uow.provisioning_runs.keep_progress(connection, ())
+            await uow.commit()
+        if kept is None:
+            return
+        if kept.run is None:
+            # Ends of everybody, or single changes: the people themselves say what is done.
+            if kind is None:
+                self._progress = kept
+            return
+        if run is None or kind is not run.kind or not kept.is_of(run, self._work):
+            return
+        self._run, self._progress, self._tally = run, kept, kept.tally
+        self._claimed = replace(self._claimed, whole_due_at=kept.whole_due_at, agreed_run=kept.agreed_run)
+        self._work = replace(self._work, whole_due_at=kept.whole_due_at, agreed_run=kept.agreed_run)
+
+    async def _begin(self, kind: ProvisioningRunKind) -> None:
+        progress = self._progress
         run = self._run = begun_there(self._work, ProvisioningRunId(self._keeping.system.ids.new()), kind, self._now)
+        progress.run, progress.whole_due_at, progress.agreed_run = run.id, self._work.whole_due_at, self._work.agreed_run
+        progress.asks_each = progress.has_list = not self._work.dialect.lists
         async with self._keeping.unit_of_work() as uow:
             await self._hold(uow)
             await uow.provisioning_runs.begin(run)
             await uow.commit()
-        if self._work.dialect.lists:
+
+    async def _whole(self) -> None:
+        progress = self._progress
+        if not progress.has_list:
             await self._read_list()
-        why = dict[UserId, WhyGone]()
-        after: UserId | None = None
-        while page := await self._keeping.people.page(self._work, after, PEOPLE_AT_ONCE):
-            after = page[-1].user
-            await self._look_at(page, why)
+        while page := await self._keeping.people.page(self._work, progress.after, PEOPLE_AT_ONCE):
+            await self._look_at(page)
+            progress.after = page[-1].user
+            progress.done.clear()
             await self._keeping.pace.breathe()
-        waiting = await self._ends(why)
+            self._require_turn()
+        waiting = await self._ends()
         await self._close(waiting)
 
     async def _read_list(self) -> None:
         """Reads who is there, page by page, and keeps identities alone."""
-        start, keeping = 1, self._keeping
+        keeping, progress = self._keeping, self._progress
         while True:
-            at = start
-            page = await self._sender.asked(lambda at=at: keeping.far.page(self._site, at, PEOPLE_A_PAGE))  # type: ignore[misc]
-            before = len(self._seen)
-            known = await keeping.people.known(self._work.connection, [one.identity.far_id for one in page.people])
-            for one in page.people:
-                await keeping.pace.turn()
-                identity = one.identity
-                self._seen.add(hash(identity.far_id))
-                ours = known.get(identity.far_id)
-                if ours is None:
-                    self._keep_stranger(identity)
-                elif ours.user is None:
-                    continue
-                elif ours.is_active != identity.is_active or (ours.is_active and not self._is_as_sent(one.resource, ours.digest)):
-                    self._different.add(ours.user)
-            if not page.people:
-                break
-            if len(self._seen) == before or len(self._seen) > _MOST_LISTED:
+            page = await self._sender.asked(lambda: keeping.far.page(self._site, progress.start, PEOPLE_A_PAGE))
+            before = len(progress.seen)
+            for start in range(0, len(page.people), PEOPLE_A_PAGE):
+                await self._read(page.people[start : start + PEOPLE_A_PAGE])
+            if page.people and len(progress.seen) == before:
                 # The list begins anew with each page. Whoever took it for the whole would make everybody twice.
-                raise FarFailed(FarFault.MALFORMED)
-            start += len(page.people)
+                await self._ask_each(page.people[0].identity)
+                break
+            progress.start += len(page.people)
             await self._hold_now()
-            if start > page.total:
+            if not page.people or progress.start > page.total:
                 break
             await keeping.pace.breathe()
+        progress.has_list = True
 
-    def _is_as_sent(self, resource: Mapping[str, object], digest: bytes | None) -> bool:
-        return self._sender.digest(found_there(resource, (*self._names, EXTERNAL_ID, ACTIVE))) == digest
+    async def _read(self, people: Sequence[FarPerson]) -> None:
+        keeping, progress = self._keeping, self._progress
+        known = await keeping.people.known(self._work.connection, [one.identity.far_id for one in people])
+        for one in people:
+            await keeping.pace.turn()
+            identity = one.identity
+            if not progress.seen.add(identity.far_id):
+                continue
+            ours = known.get(identity.far_id)
+            if ours is None:
+                progress.strangers.add(identity)
+                if progress.strangers.size > MOST_BYTES_LISTED:
+                    raise FarFailed(FarFault.LIST_TOO_LONG)
+            elif ours.user is None:
+                continue
+            elif ours.is_active != identity.is_active or (ours.is_active and not self._is_as_sent(one.resource, ours)):
+                progress.different.add(ours.user)
 
-    def _keep_stranger(self, identity: FarIdentity) -> None:
-        for key in {f"i{identity.external_id}", f"n{(identity.user_name or '').casefold()}"}:
-            self._strangers.setdefault(key, []).append(identity)
+    async def _ask_each(self, one_of_theirs: FarIdentity) -> None:
+        """A list that does not go on is not needed, where filters find each person. Whoever ignores filters, too, would get doubles."""
+        keeping, site = self._keeping, self._site
+        nobody = keeping.system.secrets.token().reveal()
+        try:
+            has_filters = site.dialect.filters and await self._sender.asked(
+                lambda: keeping.far.takes_filters(site, one_of_theirs, nobody),
+            )
+        except FarRefused:
+            has_filters = False
+        if not has_filters:
+            raise FarFailed(FarFault.REPEATED_PAGE)
+        self._progress.forget_list()
+        self._progress.asks_each = True
+        log.info("provisioning_asks_each", connection=str(self._work.connection))
+
+    def _is_as_sent(self, resource: Mapping[str, object], ours: KnownThere) -> bool:
+        names = [one for one in (*self._names, EXTERNAL_ID, ACTIVE) if one not in ours.kept_there]
+        return self._sender.digest(found_there(resource, names)) == ours.digest
 
     def _listed_as(self, wanted: Wanted) -> Sequence[FarIdentity]:
-        named = f"n{str(wanted.get(USER_NAME) or '').casefold()}"
-        return self._strangers.get(f"i{wanted[EXTERNAL_ID]}") or self._strangers.get(named) or ()
+        return self._progress.strangers.like(str(wanted[EXTERNAL_ID]), str(wanted.get(USER_NAME) or ""))
 
-    async def _look_at(self, page: Sequence[OutwardPerson], why: dict[UserId, WhyGone]) -> None:
+    def _is_listed(self, sent: SentPerson | None) -> bool:
+        """Or is asked for, where nobody is listed."""
+        return self._progress.asks_each or (sent is not None and sent.far_id is not None and sent.far_id in self._progress.seen)
+
+    async def _look_at(self, page: Sequence[OutwardPerson]) -> None:
         """One page of people: those whom nothing changed cost a comparison of digests."""
-        pace, work, is_plan = self._keeping.pace, self._work, self._is_plan
+        pace, progress = self._keeping.pace, self._progress
         to_send = list[tuple[OutwardPerson, Wanted]]()
         for person in page:
             await pace.turn()
             gone, sent = person.why_gone, person.sent
+            if person.user in progress.done:
+                continue
             if gone is not None:
-                if sent is not None and sent.far_id is not None and (sent.is_active or person.user in self._different):
-                    why[person.user] = gone
+                if sent is not None and sent.far_id is not None and (sent.is_active or person.user in progress.different):
+                    progress.why[person.user] = gone
                 continue
             wanted = self._sender.wanted(person)
-            is_listed = not work.dialect.lists or (sent is not None and sent.far_id is not None and hash(sent.far_id) in self._seen)
             if (
-                work.dialect.lists
-                and is_listed
+                not progress.asks_each
+                and self._is_listed(sent)
                 and sent is not None
                 and sent.place is PlaceThere.SENT
                 and sent.is_active
                 and sent.digest == self._sender.digest(wanted)
-                and person.user not in self._different
+                and person.user not in progress.different
             ):
                 self._tally.unchanged += 1
+                progress.done.add(person.user)
             else:
                 to_send.append((person, wanted))
-        if is_plan:
-            for person, wanted in to_send:
-                self._tally.note(await self._planned(person, wanted))
-            await self._write(())
+        if self._is_plan:
+            await self._plan(to_send)
             return
+        if self._work.agreed_run is not None and to_send:
+            self._sender.adopted = await self._keeping.runs.adopted(self._work.agreed_run, [person.user for person, _ in to_send])
         await self._send(to_send)
 
-    async def _planned(self, person: OutwardPerson, wanted: Wanted) -> ProvisioningRunPerson:
-        """What a run would do. It asks, and changes nothing."""
-        sent = person.sent
-        if not wanted.get(USER_NAME):
-            return left_out_there(person.user, WhyNotThere.NO_USER_NAME)
-        if sent is not None and sent.far_id is not None and (not self._work.dialect.lists or hash(sent.far_id) in self._seen):
-            return ProvisioningRunPerson(what=DoneThere.CHANGED, user=person.user, far_id=sent.far_id)
-        found = await self._sender.with_owners(self._listed_as(wanted))
-        if not self._work.dialect.lists:
-            found = await self._sender.candidates(wanted)
-        met = met_there(person, wanted, found)
-        if isinstance(met, WhyNotThere):
-            return left_out_there(person.user, met, found[0].far_id)
-        if met is None:
-            return ProvisioningRunPerson(what=DoneThere.MADE, user=person.user)
-        return ProvisioningRunPerson(what=DoneThere.MATCHED, user=person.user, far_id=met.far_id)
+    async def _plan(self, people: Sequence[tuple[OutwardPerson, Wanted]]) -> None:
+        """Names what a run would do with them. It asks, and changes nothing."""
+        planned = dict[UserId, ProvisioningRunPerson | None]()
+
+        async def one(person: OutwardPerson, wanted: Wanted) -> None:
+            planned[person.user] = await self._sender.planned(person, wanted, self._listed_as(wanted))
+
+        try:
+            for start in range(0, len(people), _AT_ONCE):
+                part = people[start : start + _AT_ONCE]
+                await self._hold_now()
+                await self._keeping.pace.together([lambda p=person, w=wanted: one(p, w) for person, wanted in part])  # type: ignore[misc]
+        finally:
+            # In the order of the page, whoever was answered first: the digest is of all of them. The next turn goes on with the rest.
+            for person, _ in takewhile(lambda pair: pair[0].user in planned, people):
+                self._tally.note_planned(planned[person.user])
+                self._progress.done.add(person.user)
+        await self._write(())
 
     async def _send(self, to_send: Sequence[tuple[OutwardPerson, Wanted]]) -> None:
         """Some at once, and what was done is written before the next ones: whoever is killed here has made so many at most, and the next
@@ -286,6 +403,7 @@ class _Working:
         for start in range(0, len(to_send), _AT_ONCE):
             part = to_send[start : start + _AT_ONCE]
             await self._hold_now()
+            self._sender.begin_batch()
             try:
                 await self._keeping.pace.together([lambda p=person, w=wanted: one(p, w) for person, wanted in part])  # type: ignore[misc]
             finally:
@@ -297,6 +415,8 @@ class _Working:
     async def _write(self, results: Sequence[SendingResult]) -> None:
         now, keeping = self._now, self._keeping
         for one in results:
+            self._progress.done.add(one.sent.user)
+            self._progress.why.pop(one.sent.user, None)
             if one.named is not None:
                 self._tally.note(one.named)
                 keeping.metrics.person_sent_there(one.named.what.value)
@@ -312,14 +432,17 @@ class _Working:
             if results:
                 by_word = self._run is not None and self._work.agreed_run is not None
                 await uow.provisioned_people.save(self._work.connection, [one.sent for one in results], now, by_word=by_word)
+                for one in results:
+                    if one.named is not None and one.named.what is DoneThere.MATCHED and one.named.former_external_id is not None:
+                        await uow.record(person_adopted(self._work, one.sent.user, one.named))
             if names and self._run is not None:
                 await uow.provisioning_runs.name(self._run, names, after)
             await uow.provisioning_runs.note_exchanges(self._work.connection, notes)
             await uow.commit()
 
-    async def _ends(self, why: Mapping[UserId, WhyGone]) -> Sequence[RunPerson]:
+    async def _ends(self) -> Sequence[RunPerson]:
         """Ends those who do not belong there, unless there are too many. Returns those who wait for an owner."""
-        work, keeping = self._work, self._keeping
+        work, keeping, why = self._work, self._keeping, self._progress.why
         wanted = [end_there(user, why[user]) for user in sorted(why)]
         if self._is_plan or not wanted:
             return wanted
@@ -352,6 +475,7 @@ class _Working:
             # Whoever has come back meanwhile does not end.
             people = await self._keeping.people.people(self._work, users[start : start + _AT_ONCE])
             await self._end_people([one for one in people if one.why_gone is not None])
+            self._progress.done.clear()
 
     async def _end_people(self, people: Sequence[OutwardPerson]) -> None:
         results = list[SendingResult]()
@@ -412,7 +536,6 @@ class _Working:
     async def _changes(self) -> None:
         """The people whom marks name, as they are now. Of several marks of one person, one is left, and there is no order to keep."""
         keeping = self._keeping
-        began = self._now
         while True:
             async with keeping.unit_of_work() as uow:
                 await self._hold(uow)
@@ -427,8 +550,8 @@ class _Working:
                 for person in await keeping.people.people(self._work, users[start : start + PEOPLE_AT_ONCE])
             ]
             run = begun_there(self._work, ProvisioningRunId(keeping.system.ids.new()), ProvisioningRunKind.CHANGES, self._now)
-            self._tally = ProvisioningTally()
-            again = await self._look_at_changed(people, run)
+            self._changing, self._tally = run, ProvisioningTally()
+            again = await self._look_at_changed(people)
             async with keeping.unit_of_work() as uow:
                 await self._hold(uow)
                 await uow.provisioning_runs.finish_marks(self._work, again)
@@ -441,14 +564,14 @@ class _Working:
                 await uow.commit()
             if names:
                 self._tell(ended)
+            self._changing = None
+            self._progress.done.clear()
             await keeping.pace.breathe()
-            if self._now - began > PROVISIONING_LEASE:
-                # A whole run that is due meanwhile has its turn.
-                break
+            # A whole run that is due meanwhile has its turn, too.
+            self._require_turn()
 
-    async def _look_at_changed(self, people: Sequence[OutwardPerson], run: ProvisioningRun) -> Mapping[UserId, datetime]:
+    async def _look_at_changed(self, people: Sequence[OutwardPerson]) -> Mapping[UserId, datetime]:
         """Returns those to look at again, and when."""
-        del run
         keeping, work = self._keeping, self._work
         sending, ending = list[tuple[OutwardPerson, Wanted]](), list[OutwardPerson]()
         for person in people:
@@ -499,14 +622,17 @@ class _Working:
 
     async def _end_everybody(self) -> None:
         """The owner has deleted the connection and wants everybody ended there."""
-        keeping, after, left = self._keeping, None, 0
-        while page := await keeping.people.page(self._work, after, PEOPLE_AT_ONCE):
-            after = page[-1].user
-            await self._end_people([one for one in page if one.sent is not None and one.sent.is_active])
+        keeping, progress = self._keeping, self._progress
+        while page := await keeping.people.page(self._work, progress.after, PEOPLE_AT_ONCE):
+            active = [one for one in page if one.sent is not None and one.sent.is_active and one.user not in progress.done]
+            await self._end_people(active)
+            progress.after = page[-1].user
+            progress.done.clear()
             await keeping.pace.breathe()
+            self._require_turn()
         left = (await keeping.people.ended_lately(self._work.connection, self._now)).there
         if left:
-            raise FarFailed(FarFault.SERVER_ERROR)
+            raise FarFailed(FarFault.NOT_ENDED)
         async with keeping.unit_of_work() as uow:
             await self._hold(uow)
             await uow.provisioning_runs.finish_ending(self._work)
@@ -521,21 +647,53 @@ class _Working:
             await uow.commit()
         self._note_reach(received=True)
 
+    async def _end_turn(self, over: TurnOver) -> None:
+        """Others have their turn. The next one of this connection goes on from here."""
+        keeping, work, now, progress = self._keeping, self._work, self._now, self._progress
+        progress.worked += now - self._began
+        if progress.worked > LONGEST_RUN:
+            await self._failed(FarFailed(FarFault.TOO_SLOW))
+            return
+        again_at = None if over.again_after is None else now + over.again_after
+        async with keeping.unit_of_work() as uow:
+            await self._hold(uow)
+            if self._run is not None:
+                place, names = self._tally.take_names()
+                await uow.provisioning_runs.name(self._run, names, place)
+                await uow.provisioning_runs.save(self._tally.counted(self._run))
+            elif self._changing is not None and (names := self._tally.take_names()[1]):
+                # Marks that are not finished stay taken.
+                ended = self._tally.counted(replace(self._changing, state=ProvisioningRunState.DONE, ended_at=now))
+                await uow.provisioning_runs.begin(ended)
+                await uow.provisioning_runs.name(ended, names, 0)
+            await uow.provisioning_runs.note_exchanges(work.connection, self._notes.take())
+            await uow.provisioning_runs.keep_progress(work.connection, progress.parts())
+            await uow.provisioning_runs.end_turn(work, now, again_at)
+            await uow.commit()
+        kind = ProvisioningRunKind.CHANGES if self._run is None else self._run.kind
+        keeping.metrics.provisioning_run_ended(kind.value, "turn_over")
+        log.info("provisioning_turn_over", connection=str(work.connection), kind=kind.value, seconds=progress.worked.total_seconds())
+
     async def _failed(self, failed: FarFailed) -> None:
-        """The other system is away, or wants no more for a while. The next run does what is left."""
+        """The other system is away, or wants no more for a while, or nobody knows. The next run does what is left."""
         keeping, work, now = self._keeping, self._work, self._now
         is_throttled = failed.fault == FarFault.THROTTLED
         since = work.failing_since if is_throttled else work.failing_since or now
         rest = min(failed.retry_after or AGAIN_AFTER_FAULT, LONGEST_REST)
         stops = since is not None and now - since > FAILING_FOR
+        run = self._run or self._changing
         log.warning("provisioning_failed", connection=str(work.connection), fault=str(failed.fault))
+        if failed.fault in _NOTED_BY_US:
+            self._notes.add(FarExchange(at=now, method="-", path="-", status=None, scim_type=None, said=str(failed.fault), has_failed=True))
         async with keeping.unit_of_work() as uow:
             await self._hold(uow)
-            if self._run is not None:
-                run = self._tally.counted(replace(self._run, state=ProvisioningRunState.FAILED, ended_at=now, why=str(failed.fault)))
+            if run is not None:
+                ended = self._tally.counted(replace(run, state=ProvisioningRunState.FAILED, ended_at=now, why=str(failed.fault)))
                 place, names = self._tally.take_names()
-                await uow.provisioning_runs.name(run, names, place)
-                await uow.provisioning_runs.save(run)
+                if self._run is None:
+                    await uow.provisioning_runs.begin(ended)
+                await uow.provisioning_runs.name(ended, names, place)
+                await uow.provisioning_runs.save(ended)
             await uow.provisioning_runs.note_exchanges(work.connection, self._notes.take())
             await uow.provisioning_runs.settle(self._claimed, replace(work, failing_since=since), now + rest)
             if stops:
@@ -546,11 +704,10 @@ class _Working:
                 # A system that is away is news once.
                 await uow.record(provisioning_event("service.provisioning.failing", work, {"fault": str(failed.fault)}))
             await uow.commit()
-        if not is_throttled:
+        if not is_throttled and failed.fault != FarFault.BROKEN:
             self._note_reach(received=False)
-        keeping.metrics.provisioning_run_ended(
-            ProvisioningRunKind.CHANGES.value if self._run is None else self._run.kind.value, "throttled" if is_throttled else "failed"
-        )
+        kind = ProvisioningRunKind.CHANGES if run is None else run.kind
+        keeping.metrics.provisioning_run_ended(kind.value, "throttled" if is_throttled else "failed")
 
     @property
     def _is_plan(self) -> bool:

@@ -65,14 +65,16 @@ class ProvisioningRuns(Frozen):
             await uow.record(provisioning_event("service.provisioning.run.started", work, {}, actor))
             await uow.commit()
 
-    async def go_on(self, member: Member, service_slug: str, run: ProvisioningRunId, actor: Actor, *, seen: str) -> ProvisioningRun:
-        """Lets a run do what it would do, as the owner has seen it. Raises `NotFound`, `Forbidden` for anybody but an owner, `BadRequest`,
-        and `Conflict` when it is not what the owner has seen.
+    async def go_on(
+        self, member: Member, service_slug: str, run: ProvisioningRunId, actor: Actor, *, seen: str, adopts: bool
+    ) -> ProvisioningRun:
+        """Lets a run do what it would do, as the owner has seen it. `adopts`: those who may be adopted take the accounts over. Raises
+        `NotFound`, `Forbidden` for anybody but an owner, `BadRequest`, and `Conflict` when it is not what the owner has seen.
         """
         now = self.system.clock.now()
         async with self.unit_of_work() as uow:
             work, before = await self._held(uow, member, service_slug, run)
-            after = agreed_there(before, work.digest, seen, now)
+            after = agreed_there(before, work, seen, now, adopts=adopts)
             if not await uow.provisioning_runs.decide(after, now):
                 raise Conflict("The run does not wait for an owner", words="run_not_waiting")
             await uow.record(provisioning_event("service.provisioning.run.agreed", work, run_facts(after), actor))

@@ -257,16 +257,11 @@ class EndingForm(BoundForm, frozen=True, kw_only=True):
     """The name of the thing, as the person typed it."""
 
 
-class SeenForm(BoundForm, frozen=True, kw_only=True):
-    digest: Line = ""
-    """The digest of what the page showed."""
-
-
 def act_pages(resource: Resource, act: Act) -> Sequence[Endpoint]:
     at, endpoint = f"{resource.one}/{act.name}", act.endpoint
 
     pressed = button(resource.key_of(f"act_{act.name}"))
-    shape = act.shape or Shape(endpoint, (), BoundForm if act.seen is None else SeenForm)
+    shape = _shape_of(act)
 
     async def question(visit: PageVisit, texts: Mapping[str, Any], errors: Mapping[str, str] = NO_ERRORS) -> bytes:
         record = await resource.find(visit)
@@ -288,7 +283,7 @@ def act_pages(resource: Resource, act: Act) -> Sequence[Endpoint]:
             kind="final" if act.kind in {"danger", "final"} else "primary",
             ends=(),
             wanted="",
-            inputs=await drawn(visit, shape.inputs, texts),
+            inputs=await drawn(visit, shape.inputs if act.asks_for(record) else (), texts),
             facts=facts_of(act.facts, visit, record),
             digest=digest,
             offered=act.seen is None or act.shows(record),
@@ -331,15 +326,23 @@ def act_pages(resource: Resource, act: Act) -> Sequence[Endpoint]:
     )
 
 
+def _shape_of(act: Act) -> Shape:
+    shape = act.shape or Shape(act.endpoint, (), BoundForm)
+    if act.seen is None:
+        return shape
+    form: Any = msgspec.defstruct(f"{shape.form.__name__}_seen", [("digest", Line, "")], bases=(shape.form,), frozen=True, kw_only=True)
+    return shape._replace(form=form)
+
+
 def _body(endpoint: Endpoint, shape: Shape, form: Any, act: Act) -> Any:
     if endpoint.body_type is None:
         return None
-    return body_of(shape, form) if act.seen is None else endpoint.body_type(**{_seen_field(endpoint): form.digest})
+    return body_of(shape, form, fixed=None if act.seen is None else {_seen_field(endpoint): form.digest})
 
 
 def _seen_field(endpoint: Endpoint) -> str:
-    """The only field of the body, for the digest of what somebody has seen."""
-    (field,) = msgspec.structs.fields(endpoint.body_type)
+    """The only field that the body cannot do without, for the digest of what somebody has seen."""
+    (field,) = (one for one in msgspec.structs.fields(endpoint.body_type) if one.required)
     return field.encode_name
 
 

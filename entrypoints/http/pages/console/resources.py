@@ -94,6 +94,8 @@ class Act(Frozen):
     """Whether a page of its own asks first."""
     shape: Shape | None = None
     """The form of that page, such as for a reason. An act with a form always asks first."""
+    asks_for: Callable[[Any], bool] = lambda _record: True
+    """Whether the inputs of the form are of use for this record."""
     secret: str = ""
     """The field of the answer with a secret, which a page shows once."""
     kind: str = "quiet"
@@ -112,8 +114,8 @@ class Act(Frozen):
     given: Callable[[Any], Any] | None = None
     """The body, where it follows from the record. A record that the act is of no use for any more leaves everything as it is."""
     seen: Callable[[Any], str] | None = None
-    """For an act on exactly what the page shows: the digest of it. The form carries it to the endpoint's only field. There is no
-    button for a record that the act is of no use for.
+    """For an act on exactly what the page shows: the digest of it. The form carries it to the only field that the endpoint needs. There is
+    no button for a record that the act is of no use for.
     """
     template: str = "question.html"
     """The template of that page, for an act that shows more than facts."""

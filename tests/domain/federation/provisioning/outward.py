@@ -15,6 +15,7 @@ def outward(**changes: Any) -> OutwardPerson:
         user=UserId(UUID(int=1)),
         email=Email("ada@example.org"),
         email_is_verified=True,
+        is_vouched_for=False,
         is_member=True,
         is_own_member=True,
         is_admitted=True,

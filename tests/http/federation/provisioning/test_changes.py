@@ -74,13 +74,13 @@ async def test_each_thing_that_a_mapping_reads_marks_the_person(scene: Provision
     del field
     person, organization = ada.user, scene.acme.id
     changes: dict[str, tuple[str, tuple[Any, ...]]] = {
+        "own": ("update memberships set own_since = now() where user_id = %s", (person,)),
         "address": ("update users set email = 'a2@acme.example', email_key = 'a2@acme.example' where id = %s", (person,)),
         "proof": ("update users set email_verified_at = null where id = %s", (person,)),
         "name": ("update users set name = 'Ada' where id = %s", (person,)),
         "language": ("update users set language = 'de' where id = %s", (person,)),
         "lock": ("update users set deactivated_at = now(), locked_at = now() where id = %s", (person,)),
         "open": ("update users set deactivated_at = null where id = %s", (person,)),
-        "own": ("update memberships set own_since = now() where user_id = %s", (person,)),
         "role": ("update memberships set role = 'admin' where user_id = %s", (person,)),
         "values": (
             "insert into profile_values (user_id, org_id, values, updated_at) values (%s, %s, %s, now())",
@@ -116,6 +116,44 @@ async def test_each_thing_that_a_mapping_reads_marks_the_person(scene: Provision
     for name, (statement, values) in changes.items():
         scene.people.change("delete from provisioning_marks")
         change(statement, *values)
+        assert marked(scene) == {person}, name
+
+
+async def test_of_whoever_is_listed_only_what_the_organization_may_know_marks(scene: ProvisioningScene) -> None:
+    """Whether somebody proves the address, renames themself or is locked is none of the organization's business."""
+    ada = scene.member("ada@acme.example", listed=True, proved=False)
+    await begun(scene)
+    person, acme, globex = ada.user, scene.acme.id, scene.globex.id
+    users = "update users set {} where id = %s"
+    values = "insert into profile_values (user_id, values, updated_at) values (%s, '{\"f\": 1}', now())"
+    for name, statement in {
+        "proof": users.format("email_verified_at = now()"),
+        "no proof": users.format("email_verified_at = null"),
+        "another's provider": users.format(f"address_vouched_by = '{globex}/x'"),
+        "nobody's provider": users.format("address_vouched_by = null"),
+        "names": users.format("name = 'A', given_name = 'A', family_name = 'B', username = 'ada_b', zoneinfo = 'UTC', language = 'de'"),
+        "lock": users.format("deactivated_at = now(), locked_at = now()"),
+        "open": users.format("deactivated_at = null, locked_at = null"),
+        "another's directory": users.format(f"deactivated_at = now(), deactivated_by_org_id = '{globex}'"),
+        "open again": users.format("deactivated_at = null, deactivated_by_org_id = null"),
+        "own values": values,
+        "other own values": "update profile_values set values = '{}' where user_id = %s and org_id is null",
+    }.items():
+        scene.people.change("delete from provisioning_marks")
+        scene.people.change(statement, person)
+        assert marked(scene) == set(), name
+    for name, statement in {
+        "address": users.format("email = 'a2@acme.example', email_key = 'a2@acme.example'"),
+        "our provider": users.format(f"address_vouched_by = '{acme}/x'"),
+        "our directory": users.format(f"deactivated_at = now(), deactivated_by_org_id = '{acme}'"),
+        "open": users.format("deactivated_at = null, deactivated_by_org_id = null"),
+        "consent": "insert into consents (id, user_id, service_id, scopes, granted_at)"
+        f" values (gen_random_uuid(), %s, '{scene.shop.id}', '{{profile}}', now())",
+        "a name that they let the application read": users.format("name = 'Ada'"),
+        "a value of their own": "update profile_values set values = '{\"f\": 2}' where user_id = %s and org_id is null",
+    }.items():
+        scene.people.change("delete from provisioning_marks")
+        scene.people.change(statement, person)
         assert marked(scene) == {person}, name
 
 

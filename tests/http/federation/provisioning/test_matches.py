@@ -1,5 +1,11 @@
 """Which of theirs is which of ours, and who is refused."""
 
+from typing import Any
+
+import pytest
+
+from core.domain.federation.provisioning.connections import dialect_of
+from core.frozen import replace
 from ops.stand_ins.fake_far_side import FakeFarSide, FarAnswer
 from tests.http.federation.provisioning.scene import ProvisioningScene
 
@@ -19,6 +25,97 @@ async def test_whoever_is_there_by_a_proved_address_is_matched_and_the_rest_of_t
     assert there is not None
     assert (there["id"], there["externalId"], there["nickName"]) == (theirs["id"], str(ada.user), "Countess")
     assert there["name"] == {"givenName": "Ada", "middleName": "B."}
+
+
+@pytest.mark.parametrize("patches", [True, False], ids=["PATCH", "PUT"])
+async def test_a_match_removes_nothing_for_which_there_is_no_value_here(
+    scene: ProvisioningScene, far: FakeFarSide, monkeypatch: pytest.MonkeyPatch, patches: bool
+) -> None:
+    """The usual member has no name here. What stands there stays: with the match, on the next days, and until there is a name here."""
+    monkeypatch.setattr(
+        "adapters.postgres.federation.provisioning_runs.dialect_of", lambda preset: replace(dialect_of(preset), patches=patches)
+    )
+    grace = scene.member("grace@acme.example")
+    emails = [{"value": "home@elsewhere.example", "type": "home", "primary": True}, {"value": "old@acme.example", "type": "work"}]
+    names = {"givenName": "Grace", "familyName": "Hopper", "honorificPrefix": "Dr."}
+    far.add("grace@acme.example", displayName="Grace Hopper", name=names, emails=emails)
+    scene.active(agreed=False)
+    plan = await scene.step()
+    (row,) = scene.people.rows("select attributes from provisioning_run_people where what = 'matched'")
+    assert row["attributes"] == ['emails[type eq "work"].value', "externalId"], "what the owner says yes to"
+    scene.agree(plan)
+    run = await scene.step(whole=False)
+    assert scene.counts(run)["matched"] == 1
+    (row,) = scene.people.rows("select attributes from provisioning_run_people where what = 'matched' and run_id = %s", run["id"])
+    assert row["attributes"] == ['emails[type eq "work"].value', "externalId"]
+
+    def there() -> dict[str, Any]:
+        found = far.named("grace@acme.example")
+        assert found is not None
+        return found
+
+    assert (there()["displayName"], there()["name"]) == ("Grace Hopper", names)
+    assert there()["emails"] == [emails[0], {"value": "grace@acme.example", "type": "work"}]
+    operations = [one for request in far.writes() if request.method == "PATCH" for one in request.body["Operations"]]
+    assert all(one["op"] == "replace" and one["value"] for one in operations)
+    for _ in range(2):
+        assert scene.counts(await scene.step()) == {"unchanged": 2}, "the next day removes nothing, either"
+    # Somebody there gives her another name: it is kept there.
+    far.people.keep({**there(), "displayName": "Grace M. Hopper"})
+    assert scene.counts(await scene.step()) == {"unchanged": 2}
+    # With a name here, the attribute is ours; and it goes there when it goes here.
+    scene.people.change("update users set name = 'Admiral', given_name = 'G' where id = %s", grace.user)
+    await scene.changed()
+    assert (there()["displayName"], there()["name"]) == ("Admiral", {**names, "givenName": "G"})
+    scene.people.change("update users set name = null where id = %s", grace.user)
+    await scene.changed()
+    assert (there().get("displayName"), there()["name"]) == (None, {**names, "givenName": "G"})
+    assert scene.counts(await scene.step()) == {"unchanged": 2}
+
+
+async def test_what_the_other_system_fills_in_stays_while_there_is_no_value_here(scene: ProvisioningScene, far: FakeFarSide) -> None:
+    """An application that asks for a name at the first sign-in would lose it again each day."""
+    ada = scene.member("ada@acme.example", given_name="Ada")
+    scene.active()
+    await scene.step()
+    there = far.named("ada@acme.example")
+    assert there is not None
+    far.people.keep({**there, "displayName": "Ada L.", "name": {"givenName": "A.", "familyName": "Lovelace"}})
+    assert scene.counts(await scene.step()) == {"overwritten": 1, "unchanged": 1}, "the name that we have sent"
+    there = far.named("ada@acme.example")
+    assert there is not None
+    assert (there["displayName"], there["name"]) == ("Ada L.", {"givenName": "Ada", "familyName": "Lovelace"})
+    # It ends, comes back, and still is theirs.
+    scene.leaves(ada)
+    await scene.step()
+    scene.tenants.join(ada, scene.acme)
+    await scene.step()
+    there = far.named("ada@acme.example")
+    assert there is not None
+    assert (there["displayName"], there["active"]) == ("Ada L.", True)
+
+
+async def test_a_plan_names_each_attribute_that_it_would_change_or_remove(scene: ProvisioningScene, far: FakeFarSide) -> None:
+    ada = scene.member("ada@acme.example", given_name="Ada", name="Ada L.")
+    bob = scene.member("bob@acme.example", given_name="Bob")
+    far.add("ada@acme.example", displayName="Ada L.", name={"givenName": "A."}, active=False)
+    scene.active()
+    await scene.step()
+    far.add("carl@acme.example", name={"givenName": "Carl"}, externalId="")
+    scene.member("carl@acme.example", given_name="Carl")
+    scene.people.change("update users set given_name = null where id = %s", bob.user)
+    scene.people.change("update users set family_name = 'King' where id = %s", ada.user)
+    # Other settings: a plan.
+    scene.people.change("update provisioning_connections set active_digest = 'other'")
+    plan = await scene.step()
+    path = f"/api/organizations/acme/services/shop/provisioning/runs/{plan['id']}/people"
+    people = {one["named"]: one for one in (await scene.request("GET", path)).ok()["people"]}
+    assert {name: (one["what"], one["attributes"]) for name, one in people.items()} == {
+        "ada@acme.example": ("changed", ["name.familyName"]),
+        "bob@acme.example": ("changed", ["name.givenName"]),
+        "carl@acme.example": ("matched", ['emails[type eq "work"].value', "externalId"]),
+    }
+    assert (plan["unchanged"], far.named("bob@acme.example")["name"]) == (1, {"givenName": "Bob"})  # type: ignore[index]
 
 
 async def test_an_address_that_nobody_has_proved_leads_to_nobody_there(scene: ProvisioningScene, far: FakeFarSide) -> None:

@@ -3,6 +3,7 @@
 from typing import Any
 
 from ops.stand_ins.fake_far_side import FakeFarSide
+from tests.http.client import refused
 from tests.http.federation.provisioning.scene import ProvisioningScene
 
 PATH = "/api/organizations/acme/services/shop/provisioning"
@@ -51,6 +52,27 @@ async def test_a_plan_of_other_settings_or_of_yesterday_is_not_let_go_on(scene: 
     scene.people.change("update provisioning_connections set active_digest = 'settings'")
     scene.people.change("update provisioning_runs set begun_at = begun_at - interval '25 hours'")
     assert (await scene.request("POST", go_on, {"digest": plan["digest"]})).status == 409
+
+
+async def test_a_plan_is_not_let_go_on_while_a_draft_of_other_settings_stands(scene: ProvisioningScene, far: FakeFarSide) -> None:
+    body = {"base_url": far.url, "token": far.token}
+    (await scene.request("PUT", PATH, body)).ok()
+    drafted = (await scene.request("GET", PATH)).ok()
+    (await scene.request("POST", f"{PATH}/activate", {"digest": drafted["digest"]})).ok()
+    await scene.step()
+    (plan,) = (await scene.request("GET", f"{PATH}/runs")).json()
+    go_on = f"{PATH}/runs/{plan['id']}/go-on"
+    (await scene.request("PUT", PATH, {"base_url": far.url, "attributes_left_out": ["displayName"]})).ok()
+    answer = await scene.request("POST", go_on, {"digest": plan["digest"]})
+    assert refused(answer) == (409, "CONFLICT")
+    assert scene.people.rows("select agreed_run, agreed_digest from provisioning_connections") == [
+        {"agreed_run": None, "agreed_digest": None}
+    ]
+    # The settings of the plan again, with an owner's word.
+    (await scene.request("PUT", PATH, {"base_url": far.url})).ok()
+    assert refused(await scene.request("POST", go_on, {"digest": plan["digest"]})) == (409, "CONFLICT")
+    (await scene.request("POST", f"{PATH}/activate", {"digest": drafted["digest"]})).ok()
+    assert (await scene.request("POST", go_on, {"digest": plan["digest"]})).status == 200
 
 
 async def test_after_a_plan_that_was_left_nothing_goes_by_itself(scene: ProvisioningScene) -> None:

@@ -81,6 +81,12 @@ class ProvisioningRunRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The number of people of whom nothing was sent."""
     held_back: Annotated[int, example(40)]
     """The number of people whom it would end if an owner let it go on."""
+    adoptable: Annotated[int, example(18)]
+    """The number of people of a plan whose account there has another `externalId`, and whose email address counts for your organization.
+    They are among those left out. An owner can let them take the accounts over.
+    """
+    adopts: Annotated[bool, example(False)]
+    """Whether an owner has let these people take the accounts over."""
     why: Annotated[str, example("timeout")] | None
     """Why it failed, in one word."""
     digest: Annotated[str, example(_DIGEST)] | None
@@ -99,7 +105,18 @@ class ProvisioningRunPersonRecord(msgspec.Struct, frozen=True, kw_only=True):
     named: Annotated[str, example("ada@acme.example")] | None
     """The address of a member; of anybody else, the name that was sent."""
     attributes: Annotated[Sequence[str], example(["displayName"])]
-    """The attributes that were written."""
+    """The attributes that were written; in a plan, all that would be written or removed."""
+    former_external_id: Annotated[str, example("00u1a2b3c4")] | None
+    """The other `externalId` of the account there: in a plan of one that could be taken over, in a run of one that was."""
+
+
+class AgreedRun(ConfirmedSettings, frozen=True, kw_only=True):
+    """What the owner says yes to."""
+
+    adopt: Annotated[bool, example(False)] = False
+    """Whether the people whom the plan counts as `adoptable` take over the accounts there: their `externalId` is replaced. Without it, they
+    are left out.
+    """
 
 
 _Limit = Annotated[int, msgspec.Meta(ge=1, le=LARGEST_PAGE_LIMIT)]
@@ -262,16 +279,16 @@ async def list_provisioning_run_people(
     verb="provisioning-run approve",
     tags=_TAGS,
 )
-async def approve_provisioning_run(
-    call: Call[ConfirmedSettings, None, ProvisioningRunPath, Member], postern: Postern
-) -> ProvisioningRunRecord:
+async def approve_provisioning_run(call: Call[AgreedRun, None, ProvisioningRunPath, Member], postern: Postern) -> ProvisioningRunRecord:
     """Let a run that waits do what it would do
 
     Only an owner can do this, for the `digest` of the run that they have seen. If the run is more than a day old, or the connection has
-    other settings by now, the answer is 409. Another run carries it out within a minute. Whom that run would end besides stops it again.
+    other settings by now, be it in a draft, the answer is 409. Another run carries it out within a minute. Whom that run would end besides
+    stops it again. With `adopt`, exactly the accounts that the plan names with a `former_external_id` are taken over.
     You need a recent proof of who you are: of the second factor, if you have one.
     """
-    return _run(await postern.federation.provisioning_runs.go_on(*_of(call), call.actor, seen=call.body.digest))
+    runs, body = postern.federation.provisioning_runs, call.body
+    return _run(await runs.go_on(*_of(call), call.actor, seen=body.digest, adopts=body.adopt))
 
 
 @endpoint.post(

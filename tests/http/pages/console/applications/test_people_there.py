@@ -95,3 +95,50 @@ async def test_an_owner_connects_and_people_arrive(console: ConsoleScene, billin
     assert far.active() == {console.ada.email}
     assert console.ada.email in (await console.at(f"{at}/people")).page.text
     assert "POST /Users" in (await console.at(f"{at}/requests")).page.text
+
+
+async def test_an_owner_ticks_a_box_of_its_own_to_take_accounts_over(console: ConsoleScene, billing: str, far: FakeFarSide) -> None:
+    at = await drafted(console, billing, far)
+    theirs = far.add(console.ada.email, externalId="00u1a2b3c4", displayName="Ada of the other provider")
+    await console.at(f"{at}/activate")
+    await console.submit(f"{at}/activate")
+    await step(console)
+    (run,) = console.people.rows("select id from provisioning_runs")
+    said = (await console.at(f"{at}/runs/{run['id']}")).page.text
+    assert "The account there has another externalId" in said
+    assert "externalId so far: 00u1a2b3c4" in said
+    assert 'emails[type eq "work"].value' in said, "what would be changed"
+    box = (await console.at(f"{at}/runs/{run['id']}/go-on")).page.text
+    assert "Take over 1 account that has another externalId" in box
+    # Without the tick, they are skipped as before.
+    assert 'name=adopt type=checkbox value="yes"' in console.tab.shown.body.decode()
+    assert "checked" not in console.tab.shown.body.decode().split("name=adopt")[1].split(">")[0]
+    tab = await console.submit(f"{at}/runs/{run['id']}/go-on", adopt=["yes"])
+    assert tab.status == 200
+    assert console.people.rows("select adopts from provisioning_runs where id = %s", run["id"]) == [{"adopts": True}]
+    await step(console)
+    there = far.named(console.ada.email)
+    assert there is not None
+    assert (there["id"], there["externalId"]) == (theirs["id"], str(console.ada.user))
+
+
+async def test_a_plan_without_such_accounts_has_no_box(console: ConsoleScene, billing: str, far: FakeFarSide) -> None:
+    at = await drafted(console, billing, far)
+    await console.at(f"{at}/activate")
+    await console.submit(f"{at}/activate")
+    await step(console)
+    (run,) = console.people.rows("select id from provisioning_runs")
+    await console.at(f"{at}/runs/{run['id']}/go-on")
+    assert "name=adopt" not in console.tab.shown.body.decode()
+    await console.submit(f"{at}/runs/{run['id']}/go-on")
+    assert console.people.rows("select state, adopts from provisioning_runs") == [{"state": "agreed", "adopts": False}]
+
+
+async def test_an_address_inside_is_refused_at_the_form(console: ConsoleScene, billing: str, far: FakeFarSide) -> None:
+    at = f"{billing}/people-there"
+    console.log.remember(far.token)
+    await console.at(at)
+    tab = await console.submit(f"{at}/change", preset="generic", base_url="https://169.254.169.254/scim/v2", token=far.token)
+    assert tab.status == 400
+    assert "This address is not public" in tab.page.text
+    assert console.people.rows("select id from provisioning_connections") == []

@@ -211,7 +211,7 @@ def _above(visit: PageVisit) -> Sequence[tuple[str, str]]:
 _KIND: Final = sentence(lambda run, text: text(f"console.runs_there.kind.{run.kind.value}"), "console.field.kind")
 _COUNTS: Final = tuple(
     number(one, f"console.runs_there.{one}")
-    for one in ("made", "matched", "changed", "overwritten", "ended", "held_back", "left_out", "unchanged")
+    for one in ("made", "matched", "changed", "overwritten", "ended", "held_back", "left_out", "adoptable", "unchanged")
 )
 # More do not fit beside each other. A run's own page has all.
 _COUNTS_IN_LISTS: Final = (_COUNTS[0], _COUNTS[2], _COUNTS[4])
@@ -234,7 +234,12 @@ async def _named(visit: PageVisit, run: Any) -> Mapping[str, Any]:
     people = [
         (
             str(one.named or visit.text("console.persons_there.nobody")),
-            " · ".join(filter(None, (visit.text(f"console.runs_there.what.{one.what.value}"), _why(one, visit.text), *one.attributes))),
+            " · ".join(
+                filter(
+                    None,
+                    (visit.text(f"console.runs_there.what.{one.what.value}"), _why(one, visit.text), *one.attributes, _former(visit, one)),
+                )
+            ),
         )
         for one in found.people
     ]
@@ -244,6 +249,16 @@ async def _named(visit: PageVisit, run: Any) -> Mapping[str, Any]:
         "waits": _waits(run),
         "is_plan": run.kind is ProvisioningRunKind.PLAN,
     }
+
+
+def _former(visit: PageVisit, one: Any) -> str:
+    former = one.former_external_id
+    return "" if former is None else visit.text("console.runs_there.former", former=former)
+
+
+async def _adoptable(visit: PageVisit) -> Sequence[Choice]:
+    count = (await visit.ask(get_provisioning_run)).adoptable
+    return [Choice("yes", visit.text("console.runs_there.adopt", count=count))]
 
 
 # Beside the settings there is room for no more.
@@ -274,6 +289,7 @@ RUNS: Final = Resource(
         when("begun_at", "console.runs_there.begun"),
         when("ended_at", "console.runs_there.over_at"),
         *_COUNTS,
+        yes_or_no("adopts", "console.runs_there.adopts"),
         code("why", "console.runs_there.fault"),
         code("digest", "console.people_there.digest"),
     ),
@@ -282,6 +298,19 @@ RUNS: Final = Resource(
             "go-on",
             approve_provisioning_run,
             asks=True,
+            shape=shape(
+                approve_provisioning_run,
+                Asked(
+                    "adopt",
+                    kind=InputKind.TICKS,
+                    choices=_adoptable,
+                    label="console.runs_there.adoptable",
+                    hint="console.runs_there.adopt_hint",
+                    stands_for=lambda ticked: {"adopt": bool(ticked)},
+                    at_once=True,
+                ),
+            ),
+            asks_for=lambda run: run.adoptable > 0,
             kind="",
             shows=_waits,
             facts=(*_COUNTS, code("digest", "console.people_there.digest")),

@@ -1,0 +1,65 @@
+"""Another system answers with all that it may, for as long as it is asked: this process grows by little, and the run fails in words.
+
+The run has a process of its own, which measures itself.
+"""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+import pytest
+import trio
+
+from core.domain.federation.provisioning.listed import MOST_BYTES_LISTED
+from ops.stand_ins.fake_far_side import Arrived, FakeFarSide, FarAnswer
+from tests.http.federation.provisioning.scene import ProvisioningScene
+from tests.patience import PATIENCE
+
+_MOST: Final = 40.0
+_EMOJI: Final = "🔥"
+
+
+def crowd(number: int, person: Callable[[int], dict[str, str]]) -> Callable[[Arrived], FarAnswer | None]:
+    """A list that does not end, of so many a page."""
+
+    def answer(request: Arrived) -> FarAnswer:
+        start = int(request.query["startIndex"])
+        listed = {"totalResults": 10**9, "Resources": [person(start + one) for one in range(number)]}
+        return FarAnswer(200, json.dumps(listed, ensure_ascii=False).encode())
+
+    return answer
+
+
+HOSTILE: Final = {
+    "names of a thousand emoji": crowd(
+        100, lambda one: {"id": f"far-{one}", "userName": f"{one}{_EMOJI * 990}", "externalId": f"{one}{_EMOJI * 990}"}
+    ),
+    "ids of two hundred emoji": crowd(100, lambda one: {"id": f"{one:07}{_EMOJI * 193}", "userName": f"{one}"}),
+    "as many people as a page holds": crowd(9000, lambda one: {"id": f"{one:x}", "userName": f"{one:x}", "externalId": f"{one:x}"}),
+    "people who are nobody": crowd(30_000, lambda one: {"id": f"{one:x}"}),
+    "all with one name": crowd(5000, lambda one: {"id": f"{one:x}", "userName": "boss@acme.example"}),
+}
+
+
+@pytest.mark.parametrize("answer", HOSTILE.values(), ids=HOSTILE)
+async def test_a_list_without_end_takes_little_memory(
+    scene: ProvisioningScene, far: FakeFarSide, database_url: str, tmp_path: Path, answer: Callable[[Arrived], FarAnswer | None]
+) -> None:
+    scene.active(agreed=False)
+    far.answers = answer
+    with trio.fail_after(PATIENCE):
+        ended = await trio.run_process(
+            [sys.executable, "-m", "tests.security.provisioning.measured", database_url, str(tmp_path)],
+            capture_stdout=True,
+            stderr=subprocess.STDOUT,
+        )
+    before, peak = json.loads(ended.stdout.splitlines()[-1])
+    run = scene.newest()
+    assert (run["state"], run["why"]) == ("failed", "list_too_long")
+    assert peak - before <= _MOST, f"{before:.0f} MiB became {peak:.0f}"
+    assert scene.people.rows("select said from provisioning_exchanges where has_failed") == [{"said": "list_too_long"}]
+    assert [one["name"] for one in scene.told() if "provisioning" in one["name"]] == ["service.provisioning.failing"]
+    assert MOST_BYTES_LISTED < _MOST * (1 << 20)
