@@ -47,7 +47,6 @@ from core.domain.platform.todos import Expiry, FrameFacts, Todos
 from core.domain.requests import Listed
 from core.domain.texts.own_texts import ApprovalRules
 from core.frozen import Frozen
-from ports.federation.directory_runs import StepsCounted
 from ports.metrics import Population
 from ports.record import Backlog
 from ports.services.billing import WaitingBillingEvents
@@ -364,6 +363,13 @@ class ThingLookup(Protocol):
         """Organizations and applications, `most_read` of each at most, and the installation's own tiers, fields and keys."""
 
 
+class DirectoriesInNeed(Frozen):
+    """Runs of directories that wait for an owner, and connections whose last run has failed."""
+
+    waiting: int
+    failing: int
+
+
 class DatabaseGauges(Frozen):
     """What the metrics say about the rows of the installation."""
 
@@ -374,7 +380,7 @@ class DatabaseGauges(Frozen):
     billing: WaitingBillingEvents
     backup_checked: datetime | None
     """When a backup was last proved."""
-    directories: StepsCounted
+    directories: DirectoriesInNeed
     keys_since: Mapping[str, datetime]
     """By purpose, since when the current signing key has been in force."""
 

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from adapters.limits import FairTurns
+from adapters.postgres.federation.directory_runs import DIRECTORY_STEPS_COUNTED
 from adapters.postgres.identity.proofs.login_events import PostgresSuspiciousActivity
 from adapters.postgres.identity.sessions.sessions import PostgresOwnSessions
 from adapters.postgres.platform.analytics import PostgresAnalytics, PostgresLoginCounter
@@ -101,7 +102,7 @@ def assemble_platform(settings: Settings, foundation: Foundation, identity: Iden
         analytics=Analytics(PostgresAnalytics(pool), FairTurns(), clock),
         login_counter=PostgresLoginCounter(pool),
         storage=PostgresStorageSamples(pool),
-        gauges=PostgresGauges(pool),
+        gauges=PostgresGauges(pool, DIRECTORY_STEPS_COUNTED),
         text_approvals=TextApprovals(new_unit_of_work, foundation.stores.text_approvals, foundation.shipped_words, foundation.metrics),
         todos=OpenTodos(PostgresTodos(pool), clock),
         frames=Frames(PostgresFrames(pool), clock),

@@ -40,13 +40,6 @@ class ListedGroup(Frozen):
     digest: bytes
 
 
-class StepsCounted(Frozen):
-    """Runs that wait for an owner, and connections whose last run has failed."""
-
-    waiting: int
-    failing: int
-
-
 class DirectoryRunStore(Protocol):
     """Outside a unit of work, `claim_due`, `list`, `find`, `people`, `open`, `next_at` and `owners` are one statement and one
     round trip. The others need a unit of work. `hold_step` and `hold_decision` hold the organization, and then the row of the connection.

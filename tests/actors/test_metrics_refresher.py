@@ -10,9 +10,8 @@ import trio
 from actors.watchers import MetricsRefresher
 from core.domain.errors import Unavailable
 from ports.database import RoundTrips
-from ports.federation.directory_runs import StepsCounted
 from ports.metrics import DatabaseHost, PoolState, Population
-from ports.platform import DatabaseGauges
+from ports.platform import DatabaseGauges, DirectoriesInNeed
 from ports.record import Backlog
 from ports.services.billing import WaitingBillingEvents
 from tests.actors.kept_queue import KeptQueue, TrioClock
@@ -88,7 +87,7 @@ class KeptGauges:
             audit=Backlog(7, TrioClock().now() - timedelta(minutes=3)),
             billing=WaitingBillingEvents(2, self._queue.clock.now() - timedelta(seconds=30)),
             backup_checked=PROVED_AT,
-            directories=StepsCounted(1, 2),
+            directories=DirectoriesInNeed(1, 2),
             keys_since=KEYS_SINCE,
         )
 

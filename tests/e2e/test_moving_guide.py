@@ -69,8 +69,9 @@ class RoledInstallation:
         assert done.returncode == 0, f"{words}: {done.stderr}"
         return done.stdout
 
-    def grants_of_doctor(self) -> list[str]:
-        return re.findall(r"^(ok|warn|SOON|FAIL) +grants +(.*)$", self.postern("doctor").stdout, re.MULTILINE)[0]
+    def grants_of_doctor(self) -> tuple[str, str]:
+        ((verdict, text),) = re.findall(r"^(ok|warn|SOON|FAIL) +grants +(.*)$", self.postern("doctor").stdout, re.MULTILINE)
+        return verdict, text
 
 
 @contextmanager

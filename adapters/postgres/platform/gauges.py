@@ -5,7 +5,7 @@ from typing import Final, LiteralString
 
 from adapters.postgres import database
 from adapters.postgres.database import ACTIVE_USERS, MFA_ENABLED_USERS, count_or_estimate
-from adapters.postgres.federation.directory_runs import DIRECTORY_STEPS_COUNTED
+from adapters.postgres.driver.pool import Pool
 from adapters.postgres.jobs import MOST_COUNTED, PRIORITIES, QUEUE_STATE
 from adapters.postgres.record.audit import AUDIT_BACKLOG, LAST_OF_PLATFORM, MOST_PENDING_COUNTED
 from adapters.postgres.services.billing import BILLING_WAITING
@@ -13,15 +13,20 @@ from adapters.postgres.statements import OnPool, ask
 from core.domain.backups import BACKUP_CHECKED
 from core.domain.jobs import QueueState
 from core.frozen import Frozen
-from ports.federation.directory_runs import StepsCounted
 from ports.metrics import Population
-from ports.platform import DatabaseGauges
+from ports.platform import DatabaseGauges, DirectoriesInNeed
 from ports.record import Backlog
 from ports.services.billing import WaitingBillingEvents
 
 
 class PostgresGauges(OnPool):
-    """Implements `ports.platform.GaugeReader`."""
+    """Implements `ports.platform.GaugeReader`. `directories` is a statement of a family that this one does not know: its columns are
+    `waiting` and `failing`.
+    """
+
+    def __init__(self, pool: Pool, directories: LiteralString) -> None:
+        super().__init__(pool)
+        self._statement = _gauges(directories)
 
     async def read(self) -> DatabaseGauges:
         most = database.COUNTED_EXACTLY
@@ -32,7 +37,7 @@ class PostgresGauges(OnPool):
             "most_entries": MOST_PENDING_COUNTED,
             "action": BACKUP_CHECKED,
         }
-        rows = await ask(self._pool, _Gauges, _GAUGES, parameters)
+        rows = await ask(self._pool, _Gauges, self._statement, parameters)
         row = rows[0]
         return DatabaseGauges(
             population=Population(
@@ -44,7 +49,7 @@ class PostgresGauges(OnPool):
             audit=Backlog(row.pending, row.oldest_entry),
             billing=WaitingBillingEvents(row.billing_events, row.oldest_billing_event),
             backup_checked=row.backup_checked,
-            directories=StepsCounted(row.directories_waiting, row.directories_failing),
+            directories=DirectoriesInNeed(row.directories_waiting, row.directories_failing),
             keys_since=dict(zip(row.purposes, row.keys_since, strict=True)),
         )
 
@@ -84,7 +89,9 @@ _KEYS: Final = """
      where state = 'current'
 """
 
-_GAUGES: Final[LiteralString] = f"""
+
+def _gauges(directories: LiteralString) -> LiteralString:
+    return f"""
     select users.counted as users_counted, users.estimated as users_estimated,
            organizations.counted as organizations_counted, organizations.estimated as organizations_estimated,
            mfa.counted as mfa_counted, mfa.estimated as mfa_estimated,
@@ -97,7 +104,7 @@ _GAUGES: Final[LiteralString] = f"""
      cross join ({MFA_ENABLED_USERS}) as mfa
      cross join ({AUDIT_BACKLOG}) as audit
      cross join ({BILLING_WAITING}) as billing
-     cross join ({DIRECTORY_STEPS_COUNTED}) as directories
+     cross join ({directories}) as directories
      cross join ({_KEYS}) as keys
       left join ({QUEUE_STATE}) as queue on true
      order by queue.kind

@@ -12,7 +12,7 @@ from typing import Any, Final
 import msgspec
 import trio
 
-from core.domain.platform.configuration.planning import Change, FieldChange, PlannedAction, Problem
+from core.domain.platform.configuration.planning import Change, FieldChange, PlannedAction, Problem, ReachedLimit
 from core.domain.secrets import Secret
 from core.usecases.platform.configurations import Loss
 from entrypoints.bootstrap import Postern
@@ -127,9 +127,24 @@ def plan_lines(planned: Planned, *, colours: bool) -> Iterator[str]:
     yield counts_line(changes)
 
 
-def plan_as_json(planned: Planned) -> Any:
+def limit_lines(limits: Sequence[ReachedLimit]) -> Iterator[str]:
+    """The digest of a plan has no limits: they are none of what the plan changes, and raising them makes it no other plan."""
+    if limits:
+        yield "This reaches a limit, so a part of it would be refused:"
+    for one in limits:
+        slug = printable(one.organization, _LONGEST)
+        yield (
+            f"  {slug}: {one.services} services, and the limit on the tier {one.tier} is {one.most}. Raise it first: "
+            f"postern organization tier --organization {slug} --max-services {one.services}"
+        )
+
+
+def plan_as_json(planned: Planned, limits: Sequence[ReachedLimit] = ()) -> Any:
     plan = _named(planned, msgspec.to_builtins(plan_record(planned)), "changes")
-    return plan if planned.problems else {**plan, "plan_digest": plan_digest(planned)}
+    if planned.problems:
+        return plan
+    reached = [{"organization": one.organization, "services": one.services, "max_services": one.most} for one in limits]
+    return {**plan, "reached_limits": reached, "plan_digest": plan_digest(planned)}
 
 
 def applied_as_json(planned: Planned, applied: Applied) -> Any:

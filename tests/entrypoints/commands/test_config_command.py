@@ -265,6 +265,39 @@ async def test_what_was_refused_is_not_nothing_to_do(postern: Command, tmp_path:
     assert (status, out.splitlines()[-1]) == (1, "1 made, 0 changed, 0 ended, 1 refused.")
 
 
+async def test_a_plan_says_which_limit_it_reaches(postern: Command, database: psycopg.Connection[dict[str, Any]], tmp_path: Path) -> None:
+    """Otherwise the plan promises what the limit of the tier refuses."""
+
+    def document(*numbers: int, **limits: int) -> str:
+        common = {"service_type": "web", "redirect_uris": ["https://app.example/c"]}
+        services = {f"app-{number}": {"name": f"App {number}", **common} for number in numbers}
+        acme: dict[str, Any] = {"name": "Acme", "services": services}
+        return written(tmp_path, {"postern": 1, "organizations": {"acme": {**acme, **({"limits": limits} if limits else {})}}})
+
+    owner = f"--owner=acme={OWNER}"
+    said = "  acme: 4 services, and the limit on the tier Free is 3. Raise it first: "
+    said += "postern organization tier --organization acme --max-services 4"
+    # Of an organization that the plan makes, too.
+    _, out, _ = await postern("plan", document(1, 2, 3, 4), owner)
+    assert out.splitlines()[-2:] == ["This reaches a limit, so a part of it would be refused:", said]
+    fits: list[tuple[tuple[int, ...], dict[str, int]]] = [((1, 2, 3), {}), ((1, 2, 3, 4), {"max_services": 4})]
+    for numbers, limits in fits:
+        fitting = document(*numbers, **limits)
+        _, out, _ = await postern("plan", fitting, owner)
+        assert "limit, so" not in out
+        assert json.loads((await postern("plan", fitting, owner, "--json"))[1])["reached_limits"] == []
+    assert (await postern("apply", document(1, 2), owner))[0] == 0
+    told = json.loads((await postern("plan", document(3, 4), "--json"))[1])
+    assert told["reached_limits"] == [{"organization": "acme", "services": 4, "max_services": 3}]
+    # The command of the line raises it, and the same plan, by its digest, is applied.
+    database.execute("update all_organizations set max_services = 4")
+    assert json.loads((await postern("plan", document(3, 4), "--json"))[1])["reached_limits"] == []
+    assert (await postern("apply", document(3, 4), f"--digest={told['plan_digest']}"))[0] == 0
+    # What is there already takes no place twice.
+    _, out, _ = await postern("plan", document(1, 2, 3, 4))
+    assert out.splitlines()[-1] == "Nothing to do."
+
+
 def _killed(words: Sequence[str], environment: dict[str, str], after: float) -> bool:
     """Whether the command was killed before it ended."""
     command = [sys.executable, "-m", "entrypoints.cli.main", "config", *words]

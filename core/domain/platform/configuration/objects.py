@@ -16,6 +16,7 @@ from core.frozen import Frozen
 
 ORGANIZATION: Final = "organization"
 """The kind of an organization's own fields."""
+LIMITS: Final = "limits"
 SERVICE: Final = "services"
 """The kind of a service's own fields."""
 PLATFORM_FIELDS: Final = "platform_fields"

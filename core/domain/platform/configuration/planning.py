@@ -10,6 +10,7 @@ Proposals: a program plans a configuration document, and an owner applies exactl
 A proposal gives no right. Whoever made it could plan the document, and the owner who applies it could have set everything by hand.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -18,9 +19,10 @@ from typing import Final
 from core.domain.errors import BadRequest, Conflict
 from core.domain.formats import Json, timestamp
 from core.domain.identifiers import ManagementKeyId, OrganizationId, ProposalId, UserId
-from core.domain.platform.configuration.objects import ORGANIZATION, SERVICE, ObjectPlace
+from core.domain.platform.configuration.objects import LIMITS, ORGANIZATION, SERVICE, ObjectPlace
 from core.domain.record.events import Actor, Event, Target
 from core.domain.tenancy.roles import Capability
+from core.domain.tenancy.tiers import FREE, Tier
 from core.frozen import Frozen, field
 
 NOT_THERE: Final = "there is no such {}, and the document makes none"
@@ -154,6 +156,38 @@ class DocumentPlan(Frozen):
     @property
     def ends(self) -> tuple[Change, ...]:
         return tuple(one for one in self.changes if one.act is PlannedAction.END)
+
+
+class ReachedLimit(Frozen):
+    """The limit of services that a plan would pass in an organization. The tier is that of the organization once the plan is applied."""
+
+    organization: str
+    services: int
+    """How many there would be."""
+    most: int
+    tier: str
+
+
+def reached_limits(changes: Sequence[Change], present: Mapping[ObjectPlace, Present], tiers: Sequence[Tier]) -> Sequence[ReachedLimit]:
+    """A plan makes services after it has set limits, and before it ends others. `present` has the services and the limits of organizations
+    in which services are made.
+    """
+    by_name = {tier.name: tier for tier in tiers}
+    services = Counter(place.organization for place in present if place.kind == SERVICE)
+    made = Counter(one.place.organization for one in changes if one.act is PlannedAction.MAKE and one.place.kind == SERVICE)
+    limits = {place.organization: dict(one.fields) for place, one in present.items() if place.kind == LIMITS}
+    for change in changes:
+        if change.place.kind == LIMITS:
+            limits.setdefault(change.place.organization, {}).update({one.name: one.after for one in change.fields})
+    reached = []
+    for organization, count in sorted(made.items()):
+        own = limits.get(organization, {})
+        tier = by_name.get(str(own.get("tier"))) or next(one for one in tiers if one.id == FREE)
+        most = own.get("max_services")
+        most = most if isinstance(most, int) else tier.default_max_services
+        if services[organization] + count > most:
+            reached.append(ReachedLimit(organization, services[organization] + count, most, tier.display_name))
+    return reached
 
 
 def plan(rules: Sequence[KindRules], present: Mapping[ObjectPlace, Present], wanted: WantedConfiguration) -> DocumentPlan:

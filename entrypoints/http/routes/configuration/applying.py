@@ -16,8 +16,17 @@ import trio
 
 from core.domain.errors import BadRequest, NotFound, Refusal, Unavailable
 from core.domain.identity.risk_policies.policies import RiskPolicies
-from core.domain.platform.configuration.objects import ORGANIZATION, SERVICE, ObjectPlace, organization_place
-from core.domain.platform.configuration.planning import Change, DocumentPlan, PlannedAction, Present, Problem, plan
+from core.domain.platform.configuration.objects import LIMITS, ORGANIZATION, SERVICE, ObjectPlace, organization_place
+from core.domain.platform.configuration.planning import (
+    Change,
+    DocumentPlan,
+    PlannedAction,
+    Present,
+    Problem,
+    ReachedLimit,
+    plan,
+    reached_limits,
+)
 from core.domain.secrets import Secret
 from core.domain.tenancy.hooks import Hook
 from core.frozen import Frozen, replace
@@ -92,6 +101,16 @@ class Configuring:
             return Planned(document=document, plan=DocumentPlan((), problems), losses=(), present=present)
         losses = await self._postern.platform.configurations.losses(made.changes)
         return Planned(document=document, plan=made, losses=losses, present=present)
+
+    async def reached_limits(self, planned: Planned) -> Sequence[ReachedLimit]:
+        """The limits that would refuse a part of the plan."""
+        changes = planned.plan.changes
+        organizations = {one.place.organization for one in changes if one.act is PlannedAction.MAKE and one.place.kind == SERVICE}
+        if not organizations:
+            return ()
+        configurations = self._postern.platform.configurations
+        present = configurations.present(await configurations.stored([LIMITS, SERVICE], sorted(organizations)))
+        return reached_limits(changes, present, await self._postern.platform.governance.tiers())
 
     async def apply(self, planned: Planned, tell: Callable[[Change, Refusal | None], None] = lambda _change, _refusal: None) -> Applied:
         """Carries the plan out: first the installation's part, then organizations, each by itself, one object after the other. A refused
