@@ -11,7 +11,7 @@ from uuid import UUID
 from core.domain.federation.provisioning.listed import SeenThere, StrangersThere
 from core.domain.federation.provisioning.people import WhyGone
 from core.domain.federation.provisioning.runs import ProvisioningRun, ProvisioningTally, ProvisioningWork
-from core.domain.identifiers import UserId
+from core.domain.identifiers import ProvisioningRunId, UserId
 from core.frozen import Frozen
 
 LONGEST_TURN: Final = timedelta(minutes=2)
@@ -38,10 +38,10 @@ class RunProgress:
     """What a run knows, page by page. It holds identities, and no people."""
 
     def __init__(self) -> None:
-        self.run: UUID | None = None
+        self.run: ProvisioningRunId | None = None
         """None while a connection ends everybody there."""
         self.whole_due_at: datetime | None = None
-        self.agreed_run: UUID | None = None
+        self.agreed_run: ProvisioningRunId | None = None
         """As the connection was when the run began: what somebody has pressed since stays for the next one."""
         self.worked = timedelta(0)
         self.start = 1
@@ -104,8 +104,7 @@ def gone_on(kept: Mapping[str, bytes]) -> RunProgress | None:
         made.agreed_run = _id(said["agreed_run"])
         made.worked = timedelta(seconds=said["worked"])
         made.start, made.has_list, made.asks_each = said["start"], said["has_list"], said["asks_each"]
-        after = _id(said["after"])
-        made.after = None if after is None else UserId(after)
+        made.after = None if said["after"] is None else UserId(UUID(said["after"]))
         made.done = {UserId(UUID(one)) for one in said["done"]}
         made.tally = ProvisioningTally.of_state(said["tally"])
         made.different = set(_ids(kept.get("different", b"")))
@@ -123,8 +122,8 @@ def _cut(name: str, blob: Any) -> Iterator[ProgressPart]:
         yield ProgressPart(name, place, whole[start : start + PART_BYTES].tobytes())
 
 
-def _id(text: str | None) -> UUID | None:
-    return None if text is None else UUID(text)
+def _id(text: str | None) -> ProvisioningRunId | None:
+    return None if text is None else ProvisioningRunId(UUID(text))
 
 
 def _ids(blob: bytes) -> Sequence[UserId]:

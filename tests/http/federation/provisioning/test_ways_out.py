@@ -75,7 +75,7 @@ def raw(answers: dict[str, tuple[int, bytes]]) -> Iterator[str]:
             stream.sendall(f"HTTP/1.1 {status} X\r\ncontent-length: {len(body)}\r\n\r\n".encode() + body)
             return True
 
-        inner._answered = answer  # type: ignore[method-assign]
+        inner._answered = answer  # type: ignore[method-assign, assignment]
         yield inner.url
 
 

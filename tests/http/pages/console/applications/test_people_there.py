@@ -1,10 +1,16 @@
 """People there, on pages: a connection is drafted, made active, planned and let go on; and each list has its words."""
 
 from collections.abc import Iterator
+from types import SimpleNamespace
 
 import pytest
 
+from core.domain.languages import CONSOLE_LANGUAGES, Language
+from entrypoints.http.pages import shipped_pages
+from entrypoints.http.pages.console.organization.applications.people_there import fault_words
 from ops.stand_ins.fake_far_side import FakeFarSide
+from ports.federation.provisioning_runs import INTERRUPTED, FarFault
+from ports.outbound import Failure
 from tests.http.pages.console.conftest import ConsoleScene
 
 
@@ -142,3 +148,21 @@ async def test_an_address_inside_is_refused_at_the_form(console: ConsoleScene, b
     assert tab.status == 400
     assert "This address is not public" in tab.page.text
     assert console.people.rows("select id from provisioning_connections") == []
+
+
+@pytest.mark.parametrize("language", CONSOLE_LANGUAGES)
+@pytest.mark.parametrize("code", sorted({*FarFault, *Failure, INTERRUPTED}))
+def test_each_reason_why_a_run_failed_has_words(code: str, language: Language) -> None:
+    words = fault_words(SimpleNamespace(why=code), shipped_pages().text(language))
+    assert words.endswith((".", ":"))
+    assert words != code
+
+
+@pytest.mark.parametrize("status", ["400", "404", "405", "410"])
+def test_a_list_that_is_not_there_says_to_look_at_the_url(status: str) -> None:
+    text = shipped_pages().text(Language.ENGLISH)
+    assert fault_words(SimpleNamespace(why=f"status_{status}"), text) == (
+        f"The other system answered {status} when asked for its people. Check the base URL: a mistyped one is the usual cause."
+    )
+    assert fault_words(SimpleNamespace(why="status_422"), text) == "The other system answered 422 when asked for its people."
+    assert fault_words(SimpleNamespace(why=None), text) == ""

@@ -55,6 +55,8 @@ from entrypoints.http.routes.federation.provisioning.runs import (
     retry_person_there,
 )
 from entrypoints.http.routes.tenancy.teams import list_teams
+from ports.federation.provisioning_runs import INTERRUPTED, FarFault
+from ports.outbound import Failure
 from ports.texts import Text
 
 _RUNS: Final = f"{applications.PEOPLE_THERE}/runs"
@@ -90,6 +92,20 @@ _WHY_WORDS: Final = frozenset((*WhyNotThere, *WhyGone))
 
 def _why(one: Any, text: Text) -> str:
     return "" if one.why is None else text(f"console.persons_there.why.{one.why}") if one.why in _WHY_WORDS else str(one.why)
+
+
+# Of a run. A status is that of the list, and where nothing is at the address, the address is what is wrong.
+FAULTS: Final = frozenset((*FarFault, *Failure, INTERRUPTED))
+_NOTHING_THERE: Final = frozenset({"400", "404", "405", "410"})
+
+
+def fault_words(run: Any, text: Text) -> str:
+    if run.why is None:
+        return ""
+    if run.why in FAULTS:
+        return text(f"console.runs_there.why.{run.why}")
+    status = run.why.removeprefix("status_")
+    return text("console.runs_there.why.status" if status in _NOTHING_THERE else "console.runs_there.why.status_other", status=status)
 
 
 async def _presets(visit: PageVisit) -> Sequence[Choice]:
@@ -290,7 +306,7 @@ RUNS: Final = Resource(
         when("ended_at", "console.runs_there.over_at"),
         *_COUNTS,
         yes_or_no("adopts", "console.runs_there.adopts"),
-        code("why", "console.runs_there.fault"),
+        sentence(fault_words, "console.runs_there.fault"),
         code("digest", "console.people_there.digest"),
     ),
     acts=(
