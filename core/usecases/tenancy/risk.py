@@ -24,7 +24,7 @@ from core.domain.identity.account_mails import Links, LinkUnknown
 from core.domain.identity.accounts import Account
 from core.domain.identity.callers import Caller
 from core.domain.identity.endings import WAYS_BACK
-from core.domain.identity.risk_policies.checking import checked_exceptions, checked_policies
+from core.domain.identity.risk_policies.checking import checked_exceptions, checked_policies, require_known_places
 from core.domain.identity.risk_policies.owner_mails import (
     OWNER_NOTICES,
     OWNER_NOTICES_OF_RULE,
@@ -171,7 +171,7 @@ class RiskPoliciesOfKeepers(Frozen):
         """Replaces all rules and exceptions. They hold from the next sign-in on. A rule counts only after it stood in shadow as it is.
         Raises `BadRequest`, and `Forbidden` when the caller may no longer change the rules.
         """
-        checked = checked_policies(policies, knows_countries=self.knows_countries)
+        checked = checked_policies(policies)
         async with self.unit_of_work() as uow:
             await hold_rights(uow, member, Capability.RISK_POLICIES_MANAGE)
             return await self._change(uow, member.organization, checked, exceptions, actor)
@@ -180,7 +180,7 @@ class RiskPoliciesOfKeepers(Frozen):
         self, policies: Sequence[RiskPolicy], exceptions: Sequence[RiskException], actor: Actor
     ) -> RiskPolicies:
         """As `change`, but for `Forbidden`."""
-        checked = checked_policies(policies, knows_countries=self.knows_countries, of_installation=True)
+        checked = checked_policies(policies, of_installation=True)
         async with self.unit_of_work() as uow:
             await uow.risk_policies.hold_installation()
             return await self._change(uow, None, checked, exceptions, actor)
@@ -230,6 +230,8 @@ class RiskPoliciesOfKeepers(Frozen):
     ) -> RiskPolicies:
         """The keeper is held."""
         before, now = _known(await uow.risk_policies.find(organization)), self.system.clock.now()
+        if not self.knows_countries:
+            require_known_places(before.policies, checked)
         require_shadow_first(before.policies, checked)
         excepted = checked_exceptions(exceptions, before.exceptions, now, of_installation=organization is None)
         require_exceptions_kept(before.exceptions, checked, excepted, now)

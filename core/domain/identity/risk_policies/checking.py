@@ -40,7 +40,7 @@ COUNTRIES: Final = frozenset(_CODES.split())
 _HOURS: Final = 24
 
 
-def checked_policies(policies: Sequence[RiskPolicy], *, knows_countries: bool, of_installation: bool = False) -> tuple[RiskPolicy, ...]:
+def checked_policies(policies: Sequence[RiskPolicy], *, of_installation: bool = False) -> tuple[RiskPolicy, ...]:
     """The rules as they are kept. Raises `BadRequest`."""
     if len(policies) > MOST_POLICIES:
         raise BadRequest(f"policies: at most {MOST_POLICIES}", words="risk_too_many", values={"most": MOST_POLICIES})
@@ -50,7 +50,7 @@ def checked_policies(policies: Sequence[RiskPolicy], *, knows_countries: bool, o
     if len({service for one in policies for service in one.when.services}) > MOST_SERVICES_IN_ALL:
         message = f"policies: at most {MOST_SERVICES_IN_ALL} services in all rules together"
         raise BadRequest(message, words="risk_too_many", values={"most": MOST_SERVICES_IN_ALL})
-    checked = tuple(_checked(one, place, knows_countries=knows_countries) for place, one in enumerate(policies))
+    checked = tuple(_checked(one, place) for place, one in enumerate(policies))
     _require_different(checked)
     if of_installation:
         for place, one in enumerate(checked):
@@ -99,16 +99,30 @@ def _id(field: str, value: str) -> str:
         raise _refused(field, "must be the id of a person or team", "risk_not_an_id") from None
 
 
-def _checked(policy: RiskPolicy, place: int, *, knows_countries: bool) -> RiskPolicy:
+def require_known_places(before: Sequence[RiskPolicy], after: Sequence[RiskPolicy]) -> None:
+    """For an installation without a database of places, where a rule about countries would fit everybody or nobody. Raises `BadRequest` for
+    a new one. One that stands may stay as it is: the database may only be away, and whoever changes another rule must not lose it.
+    """
+    stood = {one.id: _about_places(one) for one in before}
+    for place, one in enumerate(after):
+        if stood.get(one.id, _ABOUT_NO_PLACE) != _about_places(one) != _ABOUT_NO_PLACE:
+            message = "this installation has no database of places, so it knows no country"
+            raise _refused(f"policies[{place}].when", message, "risk_no_countries", rule=one.name)
+
+
+def _about_places(policy: RiskPolicy) -> tuple[object, ...]:
+    return policy.when.countries, policy.when.except_countries, policy.when.impossible_travel
+
+
+_ABOUT_NO_PLACE: Final = ((), (), None)
+
+
+def _checked(policy: RiskPolicy, place: int) -> RiskPolicy:
     field = f"policies[{place}]"
     name = typed_line(f"{field}.name", policy.name)
     if not 0 < len(name) <= LONGEST_NAME:
         raise _refused(f"{field}.name", f"1 to {LONGEST_NAME} characters", "risk_name", most=LONGEST_NAME)
     when = checked_conditions(policy.when, f"{field}.when", name)
-    if (when.countries or when.except_countries or when.impossible_travel is not None) and not knows_countries:
-        raise _refused(
-            f"{field}.when", "this installation has no database of places, so it knows no country", "risk_no_countries", rule=name
-        )
     if when == ANYBODY and policy.action is not RiskAction.NOTHING:
         raise _refused(f"{field}.when", "the rule fits everybody: say when it applies", "risk_fits_everybody", rule=name)
     return replace(policy, name=name, when=when)

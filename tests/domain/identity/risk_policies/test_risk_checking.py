@@ -9,7 +9,7 @@ import pytest
 
 from core.domain.errors import BadRequest
 from core.domain.identifiers import OrganizationId
-from core.domain.identity.risk_policies.checking import checked_exceptions, checked_policies
+from core.domain.identity.risk_policies.checking import checked_exceptions, checked_policies, require_known_places
 from core.domain.identity.risk_policies.policies import (
     MOST_EXCEPTIONS,
     MOST_NETWORKS,
@@ -41,9 +41,9 @@ def rule(name: str = "A rule", action: RiskAction = RiskAction.REFUSE, *, id: UU
     return RiskPolicy(id=id or uuid4(), name=name, when=RiskConditions(**when), action=action)
 
 
-def words(*policies: RiskPolicy, knows_countries: bool = True) -> str:
+def words(*policies: RiskPolicy) -> str:
     with pytest.raises(BadRequest) as refused:
-        checked_policies(policies, knows_countries=knows_countries)
+        checked_policies(policies)
     return refused.value.words
 
 
@@ -74,9 +74,15 @@ def test_conditions_that_say_nothing_are_refused(when: dict[str, Any], expected:
     assert words(rule(**when)) == expected
 
 
-def test_an_installation_without_places_knows_no_country() -> None:
-    for when in ({"countries": ("DE",)}, {"except_countries": ("DE",)}, {"impossible_travel": True}):
-        assert words(rule(**when), knows_countries=False) == "risk_no_countries"
+@pytest.mark.parametrize("when", [{"countries": ("DE",)}, {"except_countries": ("DE",)}, {"impossible_travel": True}])
+def test_an_installation_without_places_keeps_what_stands_and_takes_nothing_new(when: dict[str, Any]) -> None:
+    stands, office = rule("Stands", **when), rule("Office", networks=("192.0.2.0/24",))
+    require_known_places([stands], [office, replace(stands, name="Renamed")])
+    for after in (rule(**when), replace(stands, when=replace(stands.when, countries=("FR",))), replace(stands, id=uuid4())):
+        with pytest.raises(BadRequest) as refused:
+            require_known_places([stands], [office, after])
+        assert refused.value.words == "risk_no_countries"
+        assert refused.value.message.startswith("policies[1].when: ")
 
 
 def test_names_and_numbers_are_bounded() -> None:
@@ -90,11 +96,11 @@ def test_names_and_numbers_are_bounded() -> None:
 def test_of_two_that_contradict_the_first_wins_and_the_words_say_so() -> None:
     first, second = rule("First", new_device=True), rule("Second", RiskAction.PASSKEY, new_device=True)
     with pytest.raises(BadRequest, match="«First»") as refused:
-        checked_policies([first, second], knows_countries=True)
+        checked_policies([first, second])
     assert refused.value.values == {"rule": "Second", "winner": "First"}
     everybody = rule("Everybody", RiskAction.NOTHING)
     assert words(everybody, second) == "risk_contradiction"
-    assert len(checked_policies([second, everybody], knows_countries=True)) == 2
+    assert len(checked_policies([second, everybody])) == 2
 
 
 def test_rules_are_kept_in_one_form() -> None:
@@ -112,7 +118,6 @@ def test_rules_are_kept_in_one_form() -> None:
                 services=(UUID(int=2), UUID(int=1)),
             )
         ],
-        knows_countries=True,
     )
     assert kept.name == "A rule"
     assert kept.when == RiskConditions(
@@ -196,13 +201,13 @@ def test_a_decision_is_kept_whole() -> None:
 
 def test_all_rules_together_have_a_bound_of_networks() -> None:
     each = [tuple(f"10.{place}.{number}.0/24" for number in range(200)) for place in range(6)]
-    assert len(checked_policies([rule(f"Rule {place}", networks=each[place]) for place in range(5)], knows_countries=True)) == 5
+    assert len(checked_policies([rule(f"Rule {place}", networks=each[place]) for place in range(5)])) == 5
     assert words(*(rule(f"Rule {place}", networks=each[place]) for place in range(6))) == "risk_too_many"
 
 
 def test_all_rules_together_have_a_bound_of_services() -> None:
     services = tuple(uuid4() for _ in range(26))
-    assert checked_policies([rule("First", services=services), rule("Second", services=services[1:])], knows_countries=True)
+    assert checked_policies([rule("First", services=services), rule("Second", services=services[1:])])
     others = tuple(uuid4() for _ in range(25))
     assert words(rule("First", services=services), rule("Second", services=others)) == "risk_too_many"
 
@@ -218,9 +223,7 @@ def test_networks_that_all_lie_within_others_are_compared_in_a_moment() -> None:
 
     sys.setprofile(count)
     try:
-        checked_policies(
-            [rule(f"Rule {place}", networks=inner, except_networks=(*outer[place:],)) for place in range(2)], knows_countries=True
-        )
+        checked_policies([rule(f"Rule {place}", networks=inner, except_networks=(*outer[place:],)) for place in range(2)])
     finally:
         sys.setprofile(None)
     assert counted < 1_000_000
@@ -229,5 +232,5 @@ def test_networks_that_all_lie_within_others_are_compared_in_a_moment() -> None:
 
 @pytest.mark.parametrize(("first", "end"), [(22, 6), (0, 23), (1, 24)])
 def test_hours_of_a_day_or_of_a_night_are_a_rule(first: int, end: int) -> None:
-    (kept,) = checked_policies([rule(from_hour=first, until_hour=end)], knows_countries=False)
+    (kept,) = checked_policies([rule(from_hour=first, until_hour=end)])
     assert (kept.when.from_hour, kept.when.until_hour) == (first, end)

@@ -30,6 +30,9 @@ class RiskPageScene(RiskScene):
             self.owner.user,
         )
         assert (await self.enter()).status == 200
+        await self.open_console()
+
+    async def open_console(self) -> None:
         self.tab = await Tabs(self.client).tab().open("/ui/sign-in")
         await self.tab.send(email=self.owner.email)
         await self.tab.send(password=PASSWORD)
@@ -321,3 +324,33 @@ async def test_exceptions_of_rules_that_have_changed_meanwhile_are_not_kept(exce
     await scene.request("PUT", "/api/organizations/acme/risk-policies", {"policies": [policy("refuse")], "exceptions": []})
     assert "not those that you have seen" in await scene.except_(("network", "192.0.2.0/24", "2100-01-01"))
     assert await scene.kept() == []
+
+
+async def test_without_a_database_of_places_a_rule_about_countries_is_kept_and_no_other_is_offered(
+    postern: Postern, people: People, log: CapturedLog
+) -> None:
+    placed = replace(postern, tenancy=replace(postern.tenancy, risk_policies=replace(postern.tenancy.risk_policies, knows_countries=True)))
+    scene = RiskPageScene(placed, people, unlimited(placed), log)
+    await scene.prepare()
+    when = {"except_countries": ["DE"], "impossible_travel": True}
+    assert (await scene.put({**policy("refuse"), "name": "Abroad", "when": when})).status == 200
+    # The operator takes the database away.
+    scene.client = unlimited(postern)
+    await scene.open_console()
+    await scene.tab.open(RULE)
+    assert "this installation has no database of places" in scene.tab.page.text
+    offered = set(scene.tab.page.forms[scene.form("except_networks")].fields)
+    assert offered.isdisjoint({"countries", "except_countries", "impossible_travel"})
+    await scene.change("Abroad", name="Abroad or hurried", action="second_factor")
+    (kept,) = await scene.policies()
+    assert (kept["name"], kept["action"], kept["when"]["except_countries"], kept["when"]["impossible_travel"]) == (
+        "Abroad or hurried",
+        "second_factor",
+        ["DE"],
+        True,
+    )
+    page = await scene.change("Abroad or hurried", except_countries="DE FR")
+    assert page.status == 400
+    assert "has no database of places, so it knows no country" in page.page.text
+    assert (await scene.put(kept, {**policy("refuse"), "when": {"countries": ["FR"]}})).status == 400
+    assert (await scene.put(kept, {**policy("refuse"), "name": "Another"})).status == 200

@@ -292,6 +292,7 @@ class RulesPage(Frozen, kw_only=True):
             actions=[(one.value, visit.text(f"console.risk.action_{one.value}")) for one in RiskAction],
             choices={field: with_others(offered, getattr(form, field)) for field, offered in (await self._choices(visit)).items()},
             values=form,
+            knows_countries=visit.postern.tenancy.risk_policies.knows_countries,
             action=visit.here(self.one),
             back=visit.here(self.at),
         )
