@@ -31,7 +31,7 @@ from core.domain.tokens import clocks_differ
 from core.usecases.identity.account_passwords import ForeignHashes
 from core.usecases.installation_words import KeptInstallationWords
 from core.usecases.outbound_reach import OutboundReach
-from core.usecases.tenancy.hook_waits import MOST_NAMED, HookWaits
+from core.usecases.tenancy.hook_asking import MOST_NAMED, HookWaits
 from ports.crypto import WatchedFile
 from ports.database import Database
 from ports.federation.signals import SignalPolls

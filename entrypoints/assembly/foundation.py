@@ -49,7 +49,7 @@ from core.usecases.jobs import GivenUpJobs
 from core.usecases.key_proofs import KeyProofs
 from core.usecases.keys import KeyCare, Reencryption, SigningKeys, stored
 from core.usecases.outbound_reach import OutboundReach
-from core.usecases.tenancy.hook_waits import HookWaits
+from core.usecases.tenancy.hook_asking import HookWaits
 from entrypoints.assembly.configured import (
     direct_client,
     guarded_client,

@@ -5,6 +5,7 @@ A silence is what a hook does. That nobody could be asked (no place, too many re
 and lets nobody in: it would be the choice of the person who is asked about.
 """
 
+from collections import OrderedDict, deque
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import partial
@@ -13,6 +14,7 @@ from uuid import UUID
 
 import structlog
 
+from core.domain import causes
 from core.domain.claims import NO_FACTS, DescribedPerson
 from core.domain.formats import Json
 from core.domain.identifiers import HookId, OrganizationId, UserId
@@ -56,7 +58,6 @@ from core.domain.tenancy.webhooks import signature_headers
 from core.frozen import Frozen, replace
 from core.usecases.identity.devices import Devices
 from core.usecases.identity.login_events import LoginEvents
-from core.usecases.tenancy.hook_waits import HookWaits
 from ports.crypto import CannotOpen, KeyRing
 from ports.identity.accounts import FactLookup
 from ports.metrics import Metrics
@@ -78,6 +79,18 @@ PAUSE_OF_PERSON: Final = timedelta(minutes=1)
 _LONGER: Final = 1.0
 # The rests and the people that a process remembers. Whoever is forgotten is asked again.
 _MOST_KNOWN: Final = 10_000
+# How long sign-ins of this process wait for hooks that count: apart from our own time, and to find the hooks that are slow.
+LATELY: Final = timedelta(minutes=15)
+SLOW: Final = 1.0
+"""The seconds that nine of ten answers take at most, unless the hook is slow."""
+ENOUGH: Final = 5
+"""Fewer questions within fifteen minutes say nothing."""
+MOST_NAMED: Final = 10
+"""The slowest of them, in a line of the log."""
+_MOST_TIMES_KEPT: Final = 20
+# The hooks of which a process knows, and the requests that wait at once. Whoever is forgotten is only less exact.
+_MOST_HOOKS: Final = 1_000
+_MOST_REQUESTS: Final = 1_000
 _PLACEHOLDER: Final = "made data"
 
 _Name = tuple[HookId, datetime, UUID | None]
@@ -123,6 +136,13 @@ class HookBreakers:
             raise HookSilent(RESTING)
         self._failing[key] = replace(failing, tried_at=now)
 
+    def unanswered(self, hook: Hook, organization: OrganizationId, people: HookPeople) -> None:
+        """Whoever asked has left. If that was the trial after a rest, the next question is one: leaving must not prolong the rest."""
+        key = (_name(hook), organization, people)
+        failing = self._failing.get(key)
+        if failing is not None:
+            self._failing[key] = replace(failing, tried_at=self._clock.now() - REST)
+
     def answered(self, hook: Hook, organization: OrganizationId, people: HookPeople) -> None:
         self._failing.pop((_name(hook), organization, people), None)
 
@@ -149,6 +169,53 @@ def _make_room(known: dict[_Of, _Remembered]) -> None:
 
 def _name(hook: Hook) -> _Name:
     return hook.id, hook.since, hook.counts_as
+
+
+class SlowHook(Frozen):
+    """`organization` is None for the installation's hook. `seconds` is the 90th percentile."""
+
+    hook: HookId
+    organization: OrganizationId | None
+    seconds: float
+
+
+class HookWaits:
+    """Lives in the memory of its process."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._of_requests: dict[str, float] = {}
+        self._of_hooks: OrderedDict[HookId, tuple[OrganizationId | None, deque[tuple[datetime, float]]]] = OrderedDict()
+
+    def waited(self, seconds: float) -> None:
+        """The request that is at work now has waited so long: for its place, and for the answers of all hooks."""
+        request = causes.request_text()
+        if request is not None:
+            self._of_requests[request] = self._of_requests.get(request, 0.0) + seconds
+            if len(self._of_requests) > _MOST_REQUESTS:
+                del self._of_requests[next(iter(self._of_requests))]
+
+    def answered(self, hook: Hook, seconds: float) -> None:
+        """The hook has taken so long for one question."""
+        _, times = self._of_hooks.pop(hook.id, (None, deque[tuple[datetime, float]](maxlen=_MOST_TIMES_KEPT)))
+        times.append((self._clock.now(), seconds))
+        self._of_hooks[hook.id] = hook.organization, times
+        if len(self._of_hooks) > _MOST_HOOKS:
+            self._of_hooks.popitem(last=False)
+
+    def taken(self, request: str) -> float:
+        """The seconds that the request has waited, which is over now."""
+        return self._of_requests.pop(request, 0.0) if self._of_requests else 0.0
+
+    def slow(self) -> Sequence[SlowHook]:
+        """The slowest first."""
+        after = self._clock.now() - LATELY
+        found: list[SlowHook] = []
+        for hook, (organization, times) in self._of_hooks.items():
+            lately = sorted(seconds for at, seconds in times if at > after)
+            if len(lately) >= ENOUGH and (high := lately[(len(lately) - 1) * 9 // 10]) > SLOW:
+                found.append(SlowHook(hook, organization, high))
+        return sorted(found, key=lambda one: one.seconds, reverse=True)
 
 
 class _Heard(Frozen, kw_only=True):
@@ -200,12 +267,15 @@ class HookAsking(Frozen):
         )
         began = self.system.clock.now()
         try:
-            for sealed in counting:
+            # An owner comes in whatever a hook does, and must be able to mend it.
+            for sealed in () if to_ask.is_owner else counting:
                 self.breakers.require_patience(sealed.hook, door.organization, door.person)
             return await self.places.join(_thing(door), waiting, partial(self._asked, counting, door, to_ask, asked_at, waiting))
         except (HooksBusy, FlowAskedEnough) as refusal:
             self.metrics.hook_not_asked("flow_over" if isinstance(refusal, FlowAskedEnough) else "busy")
             log.warning("hook_not_asked", organization=str(door.organization), people=to_ask.people.value, why=refusal.detail)
+            if to_ask.is_owner and isinstance(refusal, HooksBusy):
+                return await self._owner_unasked(counting, door, to_ask, asked_at)
             raise
         finally:
             # Also for somebody who leaves meanwhile.
@@ -226,6 +296,15 @@ class HookAsking(Frozen):
                     break
         await self._record(exchanges, door, verdict)
         await self._log_refused(door, to_ask, verdict)
+        return verdict
+
+    async def _owner_unasked(self, counting: Sequence[SealedHook], door: AskingDoor, to_ask: AskedHooks, asked_at: datetime) -> HookVerdict:
+        """An owner goes on where nobody can be asked, as under a silence: with a factor that was asked for and that the owner has."""
+        verdict = NO_HOOKS
+        for sealed in counting:
+            silence = replace(_said(sealed.hook, asked_at, door), word=HookWord.SILENCE)
+            verdict = stricter(verdict, await self._under_silence(sealed.hook, silence, door, to_ask))
+        await self._record((), door, verdict)
         return verdict
 
     async def _ask_beside(self, hooks: Sequence[SealedHook], door: AskingDoor, to_ask: AskedHooks, asked_at: datetime) -> None:
@@ -299,11 +378,7 @@ class HookAsking(Frozen):
         body = question.body(hook, asked, at)
         answer, why, answered = None, "", b""
         try:
-            if people is not None:
-                self.breakers.admit(hook, organization, people)
-            answered, answer = await self._called(sealed, asked, body)
-            if people is not None:
-                self.breakers.answered(hook, organization, people)
+            answered, answer = await self._tried(sealed, asked, body, organization, people)
         except HookSilent as silence:
             why = silence.why
             if people is not None and why != RESTING:
@@ -333,6 +408,23 @@ class HookAsking(Frozen):
         )
         return _Heard(exchange=exchange, answer=answer)
 
+    async def _tried(
+        self, sealed: SealedHook, asked: UUID, body: bytes, organization: OrganizationId, people: HookPeople | None
+    ) -> tuple[bytes, HookAnswer]:
+        """Raises `HookSilent`, also while the hook rests."""
+        if people is None:
+            return await self._called(sealed, asked, body)
+        self.breakers.admit(sealed.hook, organization, people)
+        try:
+            heard = await self._called(sealed, asked, body)
+        except HookSilent:
+            raise
+        except BaseException:
+            self.breakers.unanswered(sealed.hook, organization, people)
+            raise
+        self.breakers.answered(sealed.hook, organization, people)
+        return heard
+
     async def _called(self, sealed: SealedHook, asked: UUID, body: bytes) -> tuple[bytes, HookAnswer]:
         """Raises `HookSilent`."""
         hook = sealed.hook
@@ -352,7 +444,7 @@ class HookAsking(Frozen):
 
     async def _verdict(self, hook: Hook, heard: _Heard, door: AskingDoor, to_ask: AskedHooks) -> HookVerdict:
         """What is kept of an answer, and what the door does now. An owner gets in, but gives a factor that the owner has."""
-        answer, is_no, said = heard.answer, False, _said(hook, heard, door)
+        answer, is_no, said = heard.answer, False, _said(hook, heard.exchange.at, door)
         if answer is None:
             return await self._under_silence(hook, replace(said, word=HookWord.SILENCE), door, to_ask)
         if answer.owes is not None and not answer.owes.is_shown(door.authenticated_by):
@@ -405,18 +497,19 @@ class HookAsking(Frozen):
         # A client that nobody has placed yet has no service that a row may name.
         service = None if door.unplaced is not None else door.service
         place = Context(door.organization, to_ask.organization_slug, service, service_slug)
-        refusals = [one for one in verdict.said if one.word in {HookWord.NO, HookWord.OWED}] if door.session is None else []
+        # Also where a session keeps them: it may be signed out and deleted long before the twelve hours are over.
+        refusals = [one for one in verdict.said if one.word in {HookWord.NO, HookWord.OWED}]
         await self.login_events.log_refused_visit(failure, door.person, door.way, door.came, place, refusals=refusals)
 
 
-def _said(hook: Hook, heard: _Heard, door: AskingDoor) -> HookSaid:
+def _said(hook: Hook, at: datetime, door: AskingDoor) -> HookSaid:
     assert hook.counts_as is not None  # noqa: S101 - for the type checker: a hook in shadow is asked beside
     return HookSaid(
         hook=hook.id,
         counts_as=hook.counts_as,
         organization=door.organization,
         service=door.service,
-        at=heard.exchange.at,
+        at=at,
         word=HookWord.YES,
     )
 

@@ -8,7 +8,7 @@ from actors.watchers import OutboundWatcher
 from core.domain.identifiers import OrganizationId
 from core.domain.record.deliveries import ReceiverKind
 from core.usecases.outbound_reach import OutboundReach
-from core.usecases.tenancy.hook_waits import HookWaits
+from core.usecases.tenancy.hook_asking import HookWaits
 from tests.actors.kept_queue import TrioClock
 from tests.actors.observed import RememberedMetrics
 from tests.conftest import CapturedLog

@@ -284,11 +284,12 @@ def kept_by(arriving: Arriving, session: UUID) -> dict[str, Any]:
 
 
 def age(arriving: Arriving, by: str) -> None:
-    arriving.people.change(
-        "update sessions set hook_verdicts = (select jsonb_object_agg(key, value || jsonb_build_object('at', (value ->> 'at')::float8"
-        " - extract(epoch from %s::interval))) from jsonb_each(hook_verdicts)) where hook_verdicts is not null",
-        by,
+    aged = (
+        "set hook_verdicts = (select jsonb_object_agg(key, value || jsonb_build_object('at', (value ->> 'at')::float8"
+        " - extract(epoch from %s::interval))) from jsonb_each(hook_verdicts)) where hook_verdicts is not null"
     )
+    arriving.people.change(f"update sessions {aged}", by)
+    arriving.people.change(f"update login_events {aged}", by)
 
 
 async def test_what_a_silence_lets_in_ends_after_twelve_hours(arriving: Arriving, hooks: Hooks) -> None:
@@ -366,6 +367,27 @@ async def test_an_owner_shows_what_was_asked_for_under_a_silence_too(arriving: A
         # Whoever has lost it gets in, as under a demand.
         arriving.people.change("delete from passkeys where user_id = %s", boss.user)
         assert await scene.select(boss) == 200
+
+
+@pytest.mark.parametrize("silence", SILENCES)
+async def test_no_failure_of_a_hook_turns_an_owner_away(arriving: Arriving, hooks: Hooks, silence: str) -> None:
+    """Owners come in whatever the hook does: nobody else can mend it."""
+    scene = await staged(arriving, "fails")
+    boss = await arriving.people.with_password(PASSWORD, "boss@acme.example")
+    boss = arriving.people.session_of(arriving.tenants.join(boss, arriving.acme, "owner"))
+    scene.receiving.fails_about.add(str(boss.user))
+    async with hooks.of(arriving.acme, scene.receiving, silence=silence):
+        assert await scene.press(boss, scene.select) == [200] * 10
+
+
+async def test_a_refusal_outlives_the_session_that_kept_it(arriving: Arriving, hooks: Hooks) -> None:
+    scene = await staged(arriving, "fails")
+    async with hooks.of(arriving.acme, scene.receiving, silence="go_on"):
+        assert await scene.select(scene.refused) == 403
+        arriving.people.change("delete from sessions where user_id = %s", scene.refused.user)
+        scene.receiving.is_out = True
+        assert await scene.select(arriving.people.session_of(scene.refused)) == 403
+        assert await scene.login(scene.refused) == 403
 
 
 async def test_what_one_organization_refuses_says_nothing_at_another(arriving: Arriving, hooks: Hooks) -> None:

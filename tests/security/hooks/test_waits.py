@@ -6,7 +6,7 @@ import trio
 from prometheus_client.parser import text_string_to_metric_families
 
 from actors.watchers import OutboundWatcher
-from core.usecases.tenancy.hook_waits import ENOUGH
+from core.usecases.tenancy.hook_asking import ENOUGH
 from tests.conftest import CapturedLog
 from tests.http.federation.arriving import Arriving
 from tests.http.signing_in import PASSWORD, Browser

@@ -9,6 +9,7 @@ from typing import Any, Final, cast
 from uuid import UUID, uuid4
 
 import pytest
+import trio
 
 from adapters.outbound.hook_places import FairHookPlaces
 from core.domain.claims import DescribedPerson
@@ -18,8 +19,7 @@ from core.domain.mail import Email
 from core.domain.tenancy.hooks import RESTING, Hook, HookPeople, HookSilence, HookSilent
 from core.frozen import replace
 from core.usecases.tenancy import hook_asking
-from core.usecases.tenancy.hook_asking import FAILURES_OF_PERSON, PAUSE_OF_PERSON, REST, HookAsking, HookBreakers
-from core.usecases.tenancy.hook_waits import HookWaits
+from core.usecases.tenancy.hook_asking import FAILURES_OF_PERSON, PAUSE_OF_PERSON, REST, HookAsking, HookBreakers, HookWaits
 from ports.outbound import OutboundAnswer, OutboundRequest
 from ports.tenancy.hooks import AskedHooks, SealedHook
 from tests.usecases.set_clock import SetClock
@@ -223,3 +223,35 @@ async def test_a_door_that_tells_nothing_lets_a_hook_hear_who_alone() -> None:
     await asking(receiving).ask(door(lambda person, _: {"email": str(person.email)}, None))
     assert receiving.bodies[-1]["user"] == {"sub": str(ADA.user), "email": "ada@example.org"}
     assert receiving.recorded == ["go_on", "go_on"]
+
+
+def test_whoever_leaves_during_the_trial_prolongs_no_rest() -> None:
+    clock, hook = SetClock(NOW), a_hook()
+    breakers = HookBreakers(clock)
+    fails(breakers, hook)
+    clock.at += REST
+    assert not rests(breakers, hook)
+    breakers.unanswered(hook, ACME, MEMBERS)
+    assert not rests(breakers, hook)
+    assert rests(breakers, hook)
+
+
+async def test_a_cancelled_question_gives_its_trial_back() -> None:
+    receiving = Receiving(a_hook())
+    hook, made = receiving.asked.hooks[0].hook, asking(receiving)
+    for person in PEOPLE:
+        made.breakers.failed(hook, door(None, None).organization, MEMBERS, person)
+    cast(Any, made.system.clock).at += REST
+    arrived = trio.Event()
+
+    async def hangs(*_: Any, **__: Any) -> OutboundAnswer:
+        arrived.set()
+        await trio.sleep_forever()
+        raise AssertionError
+
+    receiving.send = hangs  # type: ignore[method-assign]
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(made.ask, door(None, None))
+        await arrived.wait()
+        nursery.cancel_scope.cancel()
+    assert not rests(made.breakers, hook, door(None, None).organization)

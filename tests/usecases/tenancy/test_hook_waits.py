@@ -8,8 +8,8 @@ import pytest
 from core.domain import causes
 from core.domain.identifiers import HookId, OrganizationId
 from core.domain.tenancy.hooks import Hook, HookSilence
-from core.usecases.tenancy import hook_waits
-from core.usecases.tenancy.hook_waits import ENOUGH, LATELY, HookWaits, SlowHook
+from core.usecases.tenancy import hook_asking
+from core.usecases.tenancy.hook_asking import ENOUGH, LATELY, HookWaits, SlowHook
 from tests.usecases.set_clock import SetClock
 
 ACME = OrganizationId(UUID(int=1))
@@ -62,8 +62,8 @@ def test_what_was_slow_a_while_ago_is_forgotten() -> None:
 
 
 def test_a_process_remembers_few(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hook_waits, "_MOST_HOOKS", 2)
-    monkeypatch.setattr(hook_waits, "_MOST_REQUESTS", 2)
+    monkeypatch.setattr(hook_asking, "_MOST_HOOKS", 2)
+    monkeypatch.setattr(hook_asking, "_MOST_REQUESTS", 2)
     waits, hooks, requests = HookWaits(SetClock()), [hook() for _ in range(3)], [uuid4() for _ in range(3)]
     for one, request in zip(hooks, requests, strict=True):
         for _ in range(ENOUGH):
