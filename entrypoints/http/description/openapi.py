@@ -16,7 +16,7 @@ from core.domain.identity.callers import CallerContext
 from core.domain.secrets import Secret
 from core.frozen import replace
 from entrypoints.http.description.field_texts import describe
-from entrypoints.http.machinery.accepts import RawOfTypes
+from entrypoints.http.machinery.accepts import FormOrJson, RawOfTypes
 from entrypoints.http.machinery.answers import KEPT_FOR, NO_STORE, AnswerHeader, NoBody, RequestHeader
 from entrypoints.http.machinery.callers import AdmittedCaller, SecurityScheme
 from entrypoints.http.machinery.endpoints import Endpoint
@@ -330,7 +330,7 @@ def _schemes(one: Endpoint) -> tuple[SecurityScheme | None, ...]:
 
 
 def _media_types(one: Endpoint) -> Sequence[str]:
-    return one.accepts.media_types if isinstance(one.accepts, RawOfTypes) else (one.accepts.media_type,)
+    return one.accepts.media_types if isinstance(one.accepts, RawOfTypes | FormOrJson) else (one.accepts.media_type,)
 
 
 def _security(one: Endpoint) -> list[Json]:

@@ -3,7 +3,7 @@ limit does not fit.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Final, Protocol
 
 import msgspec
@@ -16,6 +16,7 @@ from entrypoints.http.machinery.errors import NotAsDeclared
 
 _FORM: Final = "application/x-www-form-urlencoded"
 _FORM_SENT: Final = _FORM.encode()
+_JSON: Final = "application/json"
 LONGEST_FORM: Final = 8 << 10
 """In bytes: twice the size of a token and two passwords of the greatest length, with every byte percent-encoded."""
 _MOST_FORM_FIELDS: Final = 20
@@ -77,6 +78,10 @@ class FormOrJson(Frozen):
     @property
     def media_type(self) -> str:
         return _FORM
+
+    @property
+    def media_types(self) -> Sequence[str]:
+        return _FORM, _JSON
 
     def suits(self, kind: Any) -> bool:
         return Form().suits(kind)

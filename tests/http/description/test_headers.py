@@ -207,3 +207,17 @@ async def ask_as_a_directory(directory: Directory) -> None:
     await directory.ask("PUT", user, {"schemas": [USER], "userName": "eve@example.org"})
     await directory.ask("PUT", directory.group, {"schemas": [GROUP], "members": []})
     assert (await directory.ask("DELETE", user)).status == 204
+
+
+def test_every_example_of_a_header_can_stand_in_a_header() -> None:
+    """RFC 9110, section 5.5: a tool that sends the examples would stop at any other character."""
+    read = [(one.path, header.name, header.example) for one in ALL for header in one.reads]
+    sent = [(one.path, header.name, header.example) for one in ALL for headers in one.sends.values() for header in headers]
+    examples = [*read, *sent]
+    assert examples
+    assert [one for one in examples if not (one[2].isascii() and one[2].isprintable())] == []
+
+
+def test_an_endpoint_that_takes_a_form_or_json_says_both() -> None:
+    content = DOCUMENT["paths"]["/auth/token"]["post"]["requestBody"]["content"]
+    assert set(content) == {"application/x-www-form-urlencoded", "application/json"}

@@ -274,7 +274,8 @@ async def check_proxied_request(call: Call[None, ProxyQuestion], postern: Poster
     original `Cookie` and `Authorization`. With 200 the request may pass, with the headers of the answer in place of its own: those that
     tell who comes are always there, and empty where there is nothing to tell. `X-Postern-Assertion` says the same as a signed token of 60
     seconds. 302 leads a person to the sign-in, 401 refuses a program, and 403 says that somebody may not pass. A person who sends a form
-    after the sign-in has ended gets 401 with a page: no redirect leads back to what was sent.
+    after the sign-in has ended gets 401 with a page: no redirect leads back to what was sent. `HEAD`, `POST`, `PUT`, `PATCH`, `DELETE` and
+    `OPTIONS` get the same answers, because some proxies ask by the method of the original request.
     """
     asked, found = await checked_at_proxy(call.request, postern)
     outcome = found.given.outcome
@@ -334,7 +335,7 @@ _STATED: Final[Statement] = {
     "foreign": True,
 }
 _READS: Final = (
-    RequestHeader("X-Postern-Proxy", "A client secret of the application's service. Nothing of the rest counts without it.", "cs_a1b2c3_…"),
+    RequestHeader("X-Postern-Proxy", "A client secret of the application's service. Nothing of the rest counts without it.", "cs_a1b2c3"),
     RequestHeader("X-Forwarded-Host", "The host of the original request: one of the application's.", "wiki.acme.example"),
     RequestHeader("X-Forwarded-Uri", "The path and query of the original request, as they came.", "/admin/x?page=2"),
     RequestHeader("X-Original-Url", "What the original request has: a path other than its own has to meet every rule.", "/admin"),
@@ -347,7 +348,7 @@ _READS: Final = (
     ),
     RequestHeader("X-Forwarded-Prefix", "What the original request has, as `X-Script-Name`.", "/wiki"),
     RequestHeader("X-Forwarded-Method", "The method of the original request.", "GET"),
-    RequestHeader("Authorization", "What the original request has: a user's key or the application's own token counts.", "Bearer wik_…"),
+    RequestHeader("Authorization", "What the original request has: a user's key or the application's own token counts.", "Bearer wik_a1"),
     RequestHeader("Sec-Fetch-Mode", "What the original request has: whether a person opens a page.", "navigate"),
     RequestHeader("Upgrade", "What the original request has: a websocket is no page.", "websocket"),
 )
@@ -356,7 +357,11 @@ _SENDS: Final = (
     AnswerHeader("Remote-Email", "The person's address, if somebody has proved it.", "ada@acme.example"),
     AnswerHeader("Remote-Name", "The person's name.", "Ada Lovelace"),
     AnswerHeader("Remote-Groups", "The person's teams, with commas between.", "engineering,support"),
-    AnswerHeader(ASSERTION_HEADER, "The same as a signed token (`proxy+jwt`) for the application; empty if nobody comes.", "eyJhbGciOi…"),
+    AnswerHeader(
+        ASSERTION_HEADER,
+        "The same as a signed token (`proxy+jwt`) for the application; empty if nobody comes.",
+        "eyJ0eXAi.e30.c2ln",
+    ),
 )
 _CHALLENGED: Final = (AnswerHeader("WWW-Authenticate", "How a program shows who it is.", 'Bearer realm="application"'),)
 _ALSO: Final[Mapping[int, Any]] = {302: NoBody, 401: bytes, 403: bytes}
