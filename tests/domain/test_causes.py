@@ -5,7 +5,7 @@ import pytest
 import structlog
 
 from adapters.system import SystemIds
-from core.domain.causes import begin, caused_by, causing_request, end, given_tail, moment_of, named_by_client
+from core.domain.causes import begin, caused_by, causing_request, end, given_tail, moment_of, named_by_client, request_text
 
 ONE, OTHER = SystemIds().new(), SystemIds().new()
 
@@ -14,6 +14,7 @@ def test_what_happens_in_a_request_follows_from_it() -> None:
     assert causing_request() is None
     begun = begin(str(ONE))
     assert causing_request() == ONE
+    assert request_text() == str(ONE)
     assert structlog.contextvars.merge_contextvars(None, "info", {}) == {"request_id": str(ONE)}
     end(begun)
     assert causing_request() is None

@@ -25,7 +25,7 @@ _CONSTRAINT: Final = re.compile(r"\bconstraint\s+(?P<name>\w+)\s+(?:unique|prima
 _MOST_NAMED: Final = 3
 
 
-class Names(Frozen):
+class MadeNames(Frozen):
     relations: Sequence[str]
     """Tables, views, indexes and sequences share their names with types."""
     functions: Sequence[str]
@@ -40,7 +40,7 @@ class NamedThing(Frozen):
         return f"the {self.kind} {self.name}"
 
 
-def names_in(statements: Iterable[str]) -> Names:
+def names_in(statements: Iterable[str]) -> MadeNames:
     """The names that these files make, and that of the edition."""
     relations, functions, schemas = set[str](), {MARK}, set[str]()
     for text in statements:
@@ -53,10 +53,10 @@ def names_in(statements: Iterable[str]) -> Names:
                 case _:
                     relations.add(made["name"])
         relations.update(made["name"] for made in _CONSTRAINT.finditer(text))
-    return Names(sorted(relations), sorted(functions), sorted(schemas))
+    return MadeNames(sorted(relations), sorted(functions), sorted(schemas))
 
 
-async def found_in(connection: Connection, names: Names) -> Sequence[NamedThing]:
+async def found_in(connection: Connection, names: MadeNames) -> Sequence[NamedThing]:
     """What is there under these names, tables and views first."""
     parameters = {"relations": list(names.relations), "functions": list(names.functions), "schemas": list(names.schemas)}
     return await (await connection.cursor(row_factory=class_row(NamedThing)).execute(_FOUND, parameters)).fetchall()

@@ -4,6 +4,7 @@ What a text costs is the processor time of the thread that serves everybody, the
 text of one letter.
 """
 
+import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from math import ceil
 from time import process_time, thread_time
@@ -31,6 +32,8 @@ database_url, postern, people = http.database_url, http.postern, http.people
 
 MOST_MS: Final = 5.0
 TRIES: Final = 5
+# Workers beside this one share its caches and its processors, so that the same work takes up to twice the processor time.
+BAR_MS: Final = MOST_MS * (2 if int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")) > 1 else 1)
 _LARGE: Final = 16 << 10
 SHARES: Final = 8
 """The walk's parts, for processes beside each other."""
@@ -239,7 +242,7 @@ async def test_the_worst_text_in_every_field(walk: TextWalk, share: int, capsys:
             request = walk.request(one.endpoint, one, text)
             took = await walk.beyond(request, walk.request(one.endpoint, one, "x"))
             sent += 1
-            if took > MOST_MS:
+            if took > BAR_MS:
                 slow.append(f"{one}: {len(text)} of {name}: {took:.1f} ms")
     with capsys.disabled():
         print(  # noqa: T201 - the figures of the walk
@@ -274,7 +277,7 @@ async def test_the_worst_text_in_every_header_and_cookie(walk: TextWalk) -> None
                 return method, target, [*((key, given) for key, given in headers if key != name), (name, value)], body
 
             took = await walk.beyond(with_header(value), with_header("x"))
-            if took > MOST_MS:
+            if took > BAR_MS:
                 slow.append(f"{one} {header}: {kind}: {took:.1f} ms")
     assert len(tried) > 100
     assert not slow, "\n".join(slow)

@@ -178,7 +178,7 @@ async def test_whoever_takes_no_filters_either_makes_no_doubles(scene: Provision
 # Whatever breaks.
 
 
-class Broken(RuntimeError):
+class Unforeseen(RuntimeError):
     """Nobody has foreseen it."""
 
 
@@ -220,7 +220,7 @@ class _Before:
             self._breaks.called.add(called)
             if self._breaks.name == called:
                 self._breaks.name = ""
-                raise Broken(called)
+                raise Unforeseen(called)
             return found(*given, **named)
 
         return call
@@ -293,7 +293,7 @@ async def test_whatever_breaks_a_run_settles_it(scene: ProvisioningScene, kind: 
     assert missing == set(), "the scene has all that a run meets"
     for place in sorted(whole.called):
         scene.people.change("delete from events")
-        with pytest.raises(Broken):
+        with pytest.raises(Unforeseen):
             await carried_out(Breaks(place))
         (row,) = scene.people.rows(_CONNECTION)
         assert row == _FAILING, place

@@ -33,8 +33,7 @@ _FURTHER: Final = {
     "core/domain/identity/guards/puzzles.py": {"MOST_BITS"},
     "core/domain/tenancy/hooks.py": {"KNOWN_AFTER"},
     "core/usecases/outbound_reach.py": {"LATELY", "MOST_RECEIVERS"},
-    "core/usecases/tenancy/hook_asking.py": {"FAILED_ABOUT", "_MOST_KNOWN"},
-    "core/usecases/tenancy/hook_waits.py": {"_MOST_HOOKS"},
+    "core/usecases/tenancy/hook_asking.py": {"FAILED_ABOUT", "_MOST_HOOKS", "_MOST_KNOWN"},
 }
 _PHRASES: Final = ("ASKED_IN_FLOW", "AT_ONCE", "MOST_HOURS", "OF_ONE", "OF_ORGANIZATION", "OF_PERSON", "OF_PROCESS", "UNDER_WAY")
 # What these bound is a piece of work: the next piece follows, and nobody is refused, let in or left out. What belongs to an operator's own
