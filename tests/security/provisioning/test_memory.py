@@ -38,7 +38,9 @@ HOSTILE: Final = {
         100, lambda one: {"id": f"{one:0200}", "userName": f"{one}{_EMOJI * 990}", "externalId": f"{one}{_EMOJI * 990}"}
     ),
     "ids of two hundred emoji": crowd(100, lambda one: {"id": f"{one:07}{_EMOJI * 193}", "userName": f"{one}"}),
+    "as many people as a page holds": crowd(9000, lambda one: {"id": f"{one:x}", "userName": f"{one:x}", "externalId": f"{one:x}"}),
     "people who are nobody": crowd(30_000, lambda one: {"id": f"{one:x}"}),
+    "all with one name": crowd(5000, lambda one: {"id": f"{one:x}", "userName": "boss@acme.example"}),
 }
 
 

@@ -1,5 +1,5 @@
-"""How far a look at everybody has come. A run works in turns, so that those of others have theirs, and the next turn goes on from here: in
-whichever process, and also after this one was killed.
+"""How far a look at everybody has come. A run works in turns, so that those of others have theirs, and the next turn goes on from here, in
+whichever process. If a process is killed during a turn, the run begins again.
 """
 
 import json
