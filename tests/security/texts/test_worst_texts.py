@@ -1,10 +1,9 @@
 """The worst text of its size in every text of a request: none costs the process more than 5 milliseconds.
 
-What a text costs is the processor time of the thread that serves everybody, the least of five tries, beyond that of the same request with a
-text of one letter.
+What a text costs is the processor time of the thread that serves everybody, beyond that of the same request with a text of one letter: the
+least of five tries, or of thirty on a busy machine.
 """
 
-import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from math import ceil
 from time import process_time, thread_time
@@ -32,8 +31,8 @@ database_url, postern, people = http.database_url, http.postern, http.people
 
 MOST_MS: Final = 5.0
 TRIES: Final = 5
-# Workers beside this one share its caches and its processors, so that the same work takes up to twice the processor time.
-BAR_MS: Final = MOST_MS * (2 if int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")) > 1 else 1)
+# A busy machine makes single tries longer, and none shorter than its work.
+MOST_TRIES: Final = 30
 _LARGE: Final = 16 << 10
 SHARES: Final = 8
 """The walk's parts, for processes beside each other."""
@@ -177,7 +176,13 @@ class TextWalk:
         """What the text costs beyond a text of one letter. Most cost so little that one try tells."""
         if (first := await self.cost(worst_one)) <= MOST_MS:
             return first
-        return min(first, await self.least(worst_one, TRIES - 1)) - await self.least(plain)
+        least = min(first, await self.least(worst_one, TRIES - 1))
+        least_plain = await self.least(plain)
+        for _ in range(MOST_TRIES - TRIES):
+            if least - least_plain <= MOST_MS:
+                break
+            least = min(least, await self.cost(worst_one))
+        return least - least_plain
 
 
 _NAMED: Final[Mapping[str, str]] = {
@@ -242,7 +247,7 @@ async def test_the_worst_text_in_every_field(walk: TextWalk, share: int, capsys:
             request = walk.request(one.endpoint, one, text)
             took = await walk.beyond(request, walk.request(one.endpoint, one, "x"))
             sent += 1
-            if took > BAR_MS:
+            if took > MOST_MS:
                 slow.append(f"{one}: {len(text)} of {name}: {took:.1f} ms")
     with capsys.disabled():
         print(  # noqa: T201 - the figures of the walk
@@ -277,7 +282,7 @@ async def test_the_worst_text_in_every_header_and_cookie(walk: TextWalk) -> None
                 return method, target, [*((key, given) for key, given in headers if key != name), (name, value)], body
 
             took = await walk.beyond(with_header(value), with_header("x"))
-            if took > BAR_MS:
+            if took > MOST_MS:
                 slow.append(f"{one} {header}: {kind}: {took:.1f} ms")
     assert len(tried) > 100
     assert not slow, "\n".join(slow)

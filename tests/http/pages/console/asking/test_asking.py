@@ -391,15 +391,17 @@ async def test_what_passes_costs_no_more_than_a_word(console: ConsoleScene, text
     token = next(one for one in page.page.forms if one.action == SEARCH).fields["form_token"]
 
     async def cost(typed: str) -> float:
-        times = []
-        for _ in range(6):
-            began = thread_time()
-            # A search refuses a word that has become too long.
-            assert (await page.tabs.request("POST", place, {"form_token": token, "q": typed})).status in {200, 400}
-            times.append(thread_time() - began)
-        return min(times)
+        began = thread_time()
+        # A search refuses a word that has become too long.
+        assert (await page.tabs.request("POST", place, {"form_token": token, "q": typed})).status in {200, 400}
+        return thread_time() - began
 
-    assert await cost(text) - await cost("passkey") < 0.005
+    # A busy machine makes single tries longer, and none shorter than its work.
+    worst, plain = [await cost(text)], [await cost("passkey")]
+    while min(worst) - min(plain) >= 0.005 and len(worst) < 100:
+        worst.append(await cost(text))
+        plain.append(await cost("passkey"))
+    assert min(worst) - min(plain) < 0.005
 
 
 def _words(texts: object, key: str) -> Sequence[str]:
