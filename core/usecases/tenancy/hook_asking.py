@@ -270,7 +270,7 @@ class HookAsking(Frozen):
             # An owner comes in whatever a hook does, and must be able to mend it.
             for sealed in () if to_ask.is_owner else counting:
                 self.breakers.require_patience(sealed.hook, door.organization, door.person)
-            return await self.places.join(_thing(door), waiting, partial(self._asked, counting, door, to_ask, asked_at, waiting))
+            return await self.places.join(_thing(door, counting), waiting, partial(self._asked, counting, door, to_ask, asked_at, waiting))
         except (HooksBusy, FlowAskedEnough) as refusal:
             self.metrics.hook_not_asked("flow_over" if isinstance(refusal, FlowAskedEnough) else "busy")
             log.warning("hook_not_asked", organization=str(door.organization), people=to_ask.people.value, why=refusal.detail)
@@ -518,13 +518,16 @@ def _can_show(factor: HookFactor, to_ask: AskedHooks) -> bool:
     return to_ask.has_passkey if factor is HookFactor.PASSKEY else to_ask.has_second_factor
 
 
-def _thing(door: AskingDoor) -> tuple[object, ...] | None:
-    """Questions of one session about one thing are one, where the hook hears the same. None where no session asks."""
+def _thing(door: AskingDoor, counting: Sequence[SealedHook]) -> tuple[object, ...] | None:
+    """Questions of one session about one thing are one, where the same hooks hear the same: nobody comes in by the answer of a hook that
+    its owner has replaced meanwhile. None where no session asks.
+    """
     if door.session is None:
         return None
     address = None if door.came is None else door.came.address
     heard = door.scopes, door.way, door.authenticated_by, address, door.consents, door.is_hidden
-    return door.session, door.organization, door.service, door.unplaced is None, *heard
+    hooks = tuple(_name(one.hook) for one in counting)
+    return door.session, door.organization, door.service, door.unplaced is None, *heard, *hooks
 
 
 def door_of_member(caller: Caller, organization: OrganizationId) -> AskingDoor:
