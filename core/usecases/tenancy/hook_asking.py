@@ -299,7 +299,12 @@ class HookAsking(Frozen):
         return verdict
 
     async def _owner_unasked(self, counting: Sequence[SealedHook], door: AskingDoor, to_ask: AskedHooks, asked_at: datetime) -> HookVerdict:
-        """An owner goes on where nobody can be asked, as under a silence: with a factor that was asked for and that the owner has."""
+        """An owner goes on where nobody can be asked, as under a silence, but shows the strongest factor that the owner has: the hook might
+        have asked for it, and the owner's own requests may be all that is in the way.
+        """
+        factor = _strongest(to_ask)
+        if factor is not None and not factor.is_shown(door.authenticated_by):
+            return HookVerdict(owes=factor, can_show=True)
         verdict = NO_HOOKS
         for sealed in counting:
             silence = replace(_said(sealed.hook, asked_at, door), word=HookWord.SILENCE)
@@ -516,6 +521,12 @@ def _said(hook: Hook, at: datetime, door: AskingDoor) -> HookSaid:
 
 def _can_show(factor: HookFactor, to_ask: AskedHooks) -> bool:
     return to_ask.has_passkey if factor is HookFactor.PASSKEY else to_ask.has_second_factor
+
+
+def _strongest(to_ask: AskedHooks) -> HookFactor | None:
+    if to_ask.has_passkey:
+        return HookFactor.PASSKEY
+    return HookFactor.SECOND_FACTOR if to_ask.has_second_factor else None
 
 
 def _thing(door: AskingDoor, counting: Sequence[SealedHook]) -> tuple[object, ...] | None:
