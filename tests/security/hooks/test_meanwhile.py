@@ -7,7 +7,7 @@ import psycopg
 import trio
 
 from adapters.outbound.hook_places import FairHookPlaces
-from core.domain.identifiers import OrganizationId, SessionId
+from core.domain.identifiers import OrganizationId, SessionId, UserId
 from core.domain.identity.guards.hook_verdicts import HookSaid, HookWord
 from entrypoints.bootstrap import Postern
 from tests.conftest import CapturedLog
@@ -70,7 +70,7 @@ async def test_nobody_comes_in_by_the_answer_of_a_hook_that_is_replaced_by_now(
         hooked.say(no())
         nursery.start_soon(visit_later)
         places = cast("FairHookPlaces", postern.identity.hook_asking.places)
-        while places._of_person[OrganizationId(provider.acme.id), grace.user] < 2:
+        while places._of_person[OrganizationId(provider.acme.id), UserId(grace.user)] < 2:
             await trio.sleep(0.01)
         said.set()
     assert later == [403]

@@ -394,6 +394,7 @@ async def test_an_owners_own_crowd_spares_no_factor(arriving: Arriving, hooks: H
         assert got == [403] * 10
         assert await scene.select(boss) == 403
 
+
 @pytest.mark.parametrize("silence", SILENCES)
 async def test_no_failure_of_a_hook_turns_an_owner_away(arriving: Arriving, hooks: Hooks, silence: str) -> None:
     """Owners come in whatever the hook does: nobody else can mend it."""
