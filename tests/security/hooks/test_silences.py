@@ -370,6 +370,32 @@ async def test_an_owner_shows_what_was_asked_for_under_a_silence_too(arriving: A
 
 
 @pytest.mark.parametrize("silence", SILENCES)
+async def test_an_owners_own_crowd_spares_no_factor(arriving: Arriving, hooks: Hooks, silence: str) -> None:
+    """Where nobody is asked, an owner shows what they have: or whoever knows the password alone would send nine requests at once."""
+    boss = await arriving.people.with_password(PASSWORD, "boss@acme.example")
+    boss = arriving.people.session_of(arriving.tenants.join(boss, arriving.acme, "owner"))
+    arriving.people.give_passkey(boss)
+    scene, said, got = await staged(arriving, "fails"), trio.Event(), list[int]()
+
+    async def waits(stream: trio.abc.Stream, call: Call) -> bool:
+        await said.wait()
+        return await saying({"decision": "passkey"})(stream, call)
+
+    async def one() -> None:
+        got.append(await scene.login(boss))
+
+    async with hooks.of(arriving.acme, waits, silence=silence, seconds=5):
+        async with trio.open_nursery() as nursery:
+            for _ in range(10):
+                nursery.start_soon(one)
+            while len(got) < 2:
+                await trio.sleep(0.01)
+            said.set()
+        assert got == [403] * 10
+        assert await scene.select(boss) == 403
+
+
+@pytest.mark.parametrize("silence", SILENCES)
 async def test_no_failure_of_a_hook_turns_an_owner_away(arriving: Arriving, hooks: Hooks, silence: str) -> None:
     """Owners come in whatever the hook does: nobody else can mend it."""
     scene = await staged(arriving, "fails")
