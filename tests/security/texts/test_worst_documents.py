@@ -201,7 +201,7 @@ async def test_sign_outs_of_directories() -> None:
 
     async def read(envelope: Envelope) -> None:
         with suppress(MessageRefused):
-            await reader.read_logout_request(envelope, expected().certificates)
+            await reader.read_logout_request(envelope, tuple(expected().certificates))
 
     envelopes = {
         name: Envelope(binding=SamlBinding.POST, packed=_packed(text))
@@ -267,7 +267,8 @@ async def test_favicons(walk: TextWalk) -> None:
 async def test_pictures_in_a_form(walk: TextWalk) -> None:
     sender = Sender(walk)
     token = walk.form_token("session")
-    bodies = {name: with_file("picture", content, form_token=token) for name, content in pictures().items()} | forms_with_files()
+    bodies = {name: with_file("picture", content, form_token=token) for name, content in pictures().items()}
+    bodies |= forms_with_files()
     sent = {name: sender.sends("browser", "POST", "/ui/profile/picture", one, _PARTS) for name, one in bodies.items()}
     plain = sender.sends("browser", "POST", "/ui/profile/picture", with_file("picture", b"x", form_token=token), _PARTS)
     assert await slow_ones(sent, plain) == ""

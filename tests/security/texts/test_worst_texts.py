@@ -88,6 +88,8 @@ async def walk(postern: Postern, people: People) -> TextWalk:
     return found
 
 
+MAKES_A_KEY_PAIR: Final = "POST /ui/o/{org_slug}/directories/{provider_id}/connection/certificate body certificate"
+"""A field that asks for a new key pair if it is blank. A thread makes that, which takes tens of milliseconds."""
 WALKED: Final = [one for one in declared_texts() if one.longest is None or one.longest > 0]
 
 
@@ -106,6 +108,8 @@ async def test_the_worst_text_in_every_field(walk: TextWalk, share: int, capsys:
             await walk.look_at(looked_at)
         beside = len(walk.request(one.endpoint, one, "y")[3])
         for name in kinds(one.longest):
+            if name == "spaces" and str(one) == MAKES_A_KEY_PAIR:
+                continue
             text = worst(name, size_of(one, "".join(MARKS) if name == "marks" else REPEATED[name], beside))
             request = walk.request(one.endpoint, one, text)
             took = await walk.beyond(request, partial(walk.request, one.endpoint, one, "y"))
