@@ -23,22 +23,22 @@ from ops.bench.cases.telling import provisioning, signals
 from ops.bench.filling.fill import Person, fill
 from ops.bench.harness import Options, Server, directory, serving
 from ops.bench.inside import bearers_for, postern_of
-from ops.bench.load import Tally, asking, percentile
+from ops.bench.load import Client, Tally, Target, percentile
 from ops.bench.receivers import Receivers, receivers
 from ops.bench.report import Figure, at_least, at_most
 
 MEMBERS: Final = 60
 QUEUED: Final = 20_000
-POLLS: Final = 60
-"""At once, of five streams."""
+PACE: Final = 20
+"""Sign-ins that the hook is asked about, and polls, a second."""
 ROUNDS: Final = 3
 SECONDS: Final = 15.0
 _EMOJI: Final = "🔥" * 990
 
 
 async def neighbors(_options: Options) -> Sequence[Figure]:
-    """Who-am-I of others at a pace, alone and beside one tenant: a hook that never answers for sixty members who try all the time, a system
-    that lists people without end, twenty thousand deliveries to receivers that are slow, fail and do not listen, and sixty polls at once.
+    """Who-am-I of others at a pace, alone and beside one tenant: a hook that never answers, for twenty sign-ins a second, a system that
+    lists people without end, twenty thousand deliveries to receivers that are slow, fail and do not listen, and twenty polls a second.
     """
     ratios, alone, beside = [], list[float](), list[float]()
     async with AsyncExitStack() as stack:
@@ -63,14 +63,14 @@ async def neighbors(_options: Options) -> Sequence[Figure]:
             alone += (before := await signals.at_a_pace(server, asked, SECONDS))
             async with AsyncExitStack() as worst:
                 await trio.to_thread.run_sync(webhooks.queue, server.database_url, tenants, QUEUED)
-                await worst.enter_async_context(asking(cycle(selects), signed, connections=MEMBERS))
-                await worst.enter_async_context(asking(cycle(polls), polled, connections=POLLS))
+                await worst.enter_async_context(_at_a_pace(selects, signed))
+                await worst.enter_async_context(_at_a_pace(polls, polled))
                 await worst.enter_async_context(_due_again(server, connection))
                 beside += (meanwhile := await signals.at_a_pace(server, asked, SECONDS))
             ratios.append(percentile(meanwhile, 90) / percentile(before, 90))
     return [
         Figure("pages of people without end", pages["pages"], bar=at_least(1)),
-        Figure("sign-ins at the hook that were answered", signed.requests, bar=at_least(1)),
+        Figure("sign-ins at the hook that ended", signed.requests, bar=at_least(1)),
         Figure("polls that were answered", polled.requests, bar=at_least(1)),
         Figure("who-am-I alone, 90th percentile", percentile(sorted(alone), 90) * 1e3, "ms"),
         Figure("who-am-I beside the worst, 90th percentile", percentile(sorted(beside), 90) * 1e3, "ms"),
@@ -157,6 +157,26 @@ def _insert(url: str, parameters: Mapping[str, object]) -> None:
             " (%(connection)s, %(organization)s, %(service)s, 'generic', %(crowd)s, %(token)s, %(mapping)s, 'active', 'bench', 'bench')",
             parameters,
         )
+
+
+@asynccontextmanager
+async def _at_a_pace(targets: Sequence[Target], tally: Tally) -> AsyncIterator[None]:
+    """Inside the block, these are asked in turn at a pace, however long each of them waits."""
+
+    async def one(target: Target) -> None:
+        async with Client.connected(target) as client:
+            tally.answered(await client.ask(target))
+
+    async def forever() -> None:
+        async with trio.open_nursery() as waiting:
+            for target in cycle(targets):
+                waiting.start_soon(one, target)
+                await trio.sleep(1 / PACE)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(forever)
+        yield
+        nursery.cancel_scope.cancel()
 
 
 @asynccontextmanager
