@@ -186,7 +186,7 @@ def rate_limits(settings: Settings) -> Finding:
 
 
 def given_settings() -> Finding:
-    given = sum(1 for one in DECLARATIONS if one.name in os.environ or f"{one.name}_FILE" in os.environ)
+    given = sum(any(name in os.environ or f"{name}_FILE" in os.environ for name in one.names) for one in DECLARATIONS)
     file = os.environ.get(CONFIG)
     return Finding(Verdict.OK, f"{given} of {len(DECLARATIONS)} from the environment{f', more from {file}' if file else ''}")
 

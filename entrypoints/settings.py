@@ -27,6 +27,8 @@ CONFIG: Final = "POSTERN_CONFIG"
 # A file named by POSTERN_CONFIG takes the comments of systemd's EnvironmentFile=.
 _COMMENTS: Final = ("#", ";")
 _LOG_FORM: Final = "POSTERN_LOG_FORMAT"
+# The names of the API for the three providers, and the names by which operators know these.
+_ALIASES: Final = {"CODEHOST": "GITHUB", "WEBSUITE": "GOOGLE", "OFFICESUITE": "MICROSOFT"}
 
 T = TypeVar("T")
 
@@ -46,6 +48,12 @@ class Declaration(Frozen):
     description: str
     group: str
     secret: bool
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All names that set it. The first is the one to document."""
+        provider, _, rest = self.name.removeprefix(PREFIX).partition("_")
+        return (f"{PREFIX}{_ALIASES[provider]}_{rest}", self.name) if provider in _ALIASES else (self.name,)
 
 
 def _setting(form: SettingForm[T], default: str, group: str, description: str) -> T:
@@ -742,8 +750,8 @@ def _declared() -> tuple[Declaration, ...]:
 
 
 DECLARATIONS: Final = _declared()
-_BY_NAME: Final = {one.name: one for one in DECLARATIONS}
-_FILE_NAMES: Final = {f"{one.name}_FILE": one for one in DECLARATIONS if one.secret}
+_BY_NAME: Final = {name: one for one in DECLARATIONS for name in one.names}
+_FILE_NAMES: Final = {f"{name}_FILE": one for name, one in _BY_NAME.items() if one.secret}
 
 
 def read(environment: Mapping[str, str]) -> Settings:
@@ -751,9 +759,10 @@ def read(environment: Mapping[str, str]) -> Settings:
     given = _of_environment(environment)
     config = environment.get(CONFIG)
     if config:
-        # POSTERN_X and POSTERN_X_FILE set the same secret. If the environment sets either of the two, both are ignored in the file.
+        # Several names set one setting, also a `_FILE`. If the environment sets one of them, all of them in the file are ignored.
         theirs = _of_file(Path(config))
-        given = {**{name: value for name, value in theirs.items() if not _said(name, given)}, **given}
+        said = {_declaration(name).field for name in given}
+        given = {**{name: value for name, value in theirs.items() if _declaration(name).field not in said}, **given}
     settings = Settings(**{one.field: _value(one, given) for one in DECLARATIONS})
     _require_sense(settings)
     return settings
@@ -775,8 +784,8 @@ def _unquoted(value: str) -> str:
     return value[1:-1] if len(value) > 1 and value[0] == value[-1] and value[0] in "'\"" else value
 
 
-def _said(name: str, given: Mapping[str, str]) -> bool:
-    return name in given or f"{name}_FILE" in given or name.removesuffix("_FILE") in given
+def _declaration(name: str) -> Declaration:
+    return _FILE_NAMES.get(name) or _BY_NAME[name]
 
 
 def _of_environment(environment: Mapping[str, str]) -> dict[str, str]:
@@ -826,12 +835,10 @@ def _require_known(name: str, where: str) -> None:
 
 
 def _value(one: Declaration, given: Mapping[str, str]) -> Any:
-    name, text = one.name, given.get(one.name, one.default)
-    if one.secret and f"{one.name}_FILE" in given:
-        if one.name in given:
-            raise SettingsError(f"{one.name} and {one.name}_FILE are both set; set only one")
-        name = f"{one.name}_FILE"
-        text = _secret_of(name, Path(given[name]))
+    found = [given_one for name in one.names if (given_one := _given(one, name, given)) is not None]
+    if len({text for _, text in found}) > 1:
+        raise SettingsError(f"{' and '.join(name for name, _ in found)} are both set, and differ; set only one")
+    name, text = found[0] if found else (one.name, one.default)
     if text is None:
         return None
     try:
@@ -841,6 +848,16 @@ def _value(one: Declaration, given: Mapping[str, str]) -> Any:
         hidden = one.secret or (one.field == "mail" and ":" in text)
         shown = "" if hidden else f", not {forms.masked_url(text)!r}"
         raise SettingsError(f"{name} must be {error}{shown}") from None
+
+
+def _given(one: Declaration, name: str, given: Mapping[str, str]) -> tuple[str, str] | None:
+    """What is given under this name or, for a secret, in the file that `_FILE` names; and under which of the two. None for neither."""
+    in_file = f"{name}_FILE"
+    if not one.secret or in_file not in given:
+        return (name, given[name]) if name in given else None
+    if name in given:
+        raise SettingsError(f"{name} and {in_file} are both set; set only one")
+    return in_file, _secret_of(in_file, Path(given[in_file]))
 
 
 def _secret_of(name: str, file: Path) -> str:

@@ -457,7 +457,7 @@ def _documents(place: ConsolePlace, text: Text) -> Iterator[KnownSubject]:
                 f"{place.settings.at}?q={one.name}",
                 (place.settings.rule,),
                 text(setting_words(one)),
-                also=one.name.removeprefix("POSTERN_").replace("_", " ").lower(),
+                also=one.names[0].removeprefix("POSTERN_").replace("_", " ").lower(),
                 around=one.description,
             )
     for guide in guides_in_words():
