@@ -18,7 +18,7 @@ from entrypoints.http.pages.console.declaring import console, stated
 from entrypoints.http.pages.console.effects import AskedChange, asking_form
 from entrypoints.http.pages.console.forms import Asked, InputKind, Shape, shape
 from entrypoints.http.pages.console.organization import apis
-from entrypoints.http.pages.console.organization.organization_tabs import RULES_TAB, SIGN_IN, SIGN_IN_ENTRY, position
+from entrypoints.http.pages.console.organization.organization_tabs import RULES_TAB, SECURITY_ENTRY, SIGN_IN, position
 from entrypoints.http.pages.console.organization.rules import sentences
 from entrypoints.http.pages.console.resource_pages import pages
 from entrypoints.http.pages.console.resources import Resource
@@ -28,7 +28,7 @@ from entrypoints.http.routes.tenancy.sign_in_rules import SignInRulesRecord, cha
 from ports.texts import Text
 
 _CHANGE: Final = f"{SIGN_IN}/change"
-_POSITION: Final = position(SIGN_IN_ENTRY, RULES_TAB)
+_POSITION: Final = position(SECURITY_ENTRY, RULES_TAB)
 
 
 class Card(Frozen, kw_only=True):

@@ -30,8 +30,8 @@ from entrypoints.http.pages.console.platform.platform_tabs import (
     AUDIT_LOG,
     AUDIT_LOG_ENTRY,
     AUDIT_LOG_TAB,
+    CONFIGURATION_ENTRY,
     SETTINGS,
-    SETTINGS_ENTRY,
     SETTINGS_TAB,
     position,
 )
@@ -216,7 +216,7 @@ async def _show_settings(call: AnyCall, postern: Postern) -> Page:
             groups.append((group, others))
     page = visit.show(
         "platform/record/settings.html",
-        position(SETTINGS_ENTRY, SETTINGS_TAB),
+        position(CONFIGURATION_ENTRY, SETTINGS_TAB),
         Head(title=visit.text("console.settings_in_force.title"), curl=visit.curl(list_settings)),
         at=SETTINGS,
         wanted=call.query.q.strip(),
