@@ -16,6 +16,7 @@ from core.domain.outbound import MetadataClients, RegisteredClients
 from core.domain.tenancy.sign_in_rules import AdminFactor, AfarRule, AgentRule, AllFactor, MfaPolicy
 from entrypoints.http.pages import shipped_pages
 from entrypoints.http.pages.console.organization.rules import CARDS, Card
+from entrypoints.http.pages.console.organization.rules.sentences import InForce
 from entrypoints.http.routes.tenancy.sign_in_rules import SignInRulesPatch, SignInRulesRecord
 from tests.http.browsing import Tab
 from tests.http.cast import all_at_once
@@ -24,6 +25,7 @@ from tests.http.pages.console.conftest import ConsoleScene
 MOST_IN_SIGHT: Final = 7
 PAGE: Final = "/ui/o/acme/sign-in"
 _AT: Final = datetime(2026, 3, 1, 8, 15, tzinfo=UTC)
+IN_FORCE: Final = InForce(lifetime="90 days", idle="30 days", most="no limit", shortest="8 characters", breached="no check")
 # Of each field all values that it may have, or those that read differently.
 VALUES: Final[Mapping[str, Sequence[Any]]] = {
     "mfa_policy": [*MfaPolicy],
@@ -77,7 +79,7 @@ def test_rules_that_differ_read_differently(card: Card, language: Language) -> N
     text = shipped_pages().text(language)
     said: dict[tuple[str, ...], SignInRulesRecord] = {}
     for rules in records_of(card):
-        sentences = tuple(map(str, card.said(text, rules)))
+        sentences = tuple(map(str, card.said(text, rules, IN_FORCE)))
         assert sentences not in said, (sentences, rules, said[sentences])
         said[sentences] = rules
         assert len(sentences) == len(set(sentences)), sentences
@@ -96,7 +98,7 @@ def test_demands_on_several_do_not_contradict_each_other() -> None:
     text = shipped_pages().text(Language.ENGLISH)
     (card,) = (one for one in CARDS if one.name == "second-step")
     for rules in records_of(card):
-        said = " ".join(map(str, card.said(text, rules)))
+        said = " ".join(map(str, card.said(text, rules, IN_FORCE)))
         reaches_all = rules.mfa_policy is MfaPolicy.REQUIRED or rules.all_factor is AllFactor.PASSKEY
         reaches_some = rules.admin_factor is not AdminFactor.OPTIONAL or rules.all_factor_role is not None
         assert ("optional" in said) is not reaches_all, said
