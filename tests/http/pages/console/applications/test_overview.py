@@ -87,8 +87,9 @@ def test_the_lines_for_traefik_are_those_of_its_guide() -> None:
 async def test_what_hung_at_the_edge_are_sections_with_a_sentence(console: ConsoleScene) -> None:
     billing = await made(console)
     for tab, places in (
-        ("sign-in", ("sessions", "first-sign-in", "refusals", "logout-notices", "saml")),
-        ("tokens", ("token-preview", "public-keys", "user-keys", "signals")),
+        ("sign-in", ("sessions", "saml", "claims", "token-preview", "first-sign-in", "refusals", "logout-notices")),
+        ("access", ("who", "people-there", "signals")),
+        ("tokens", ("public-keys", "user-keys")),
     ):
         await console.at(f"{billing}/{tab}")
         body = console.tab.shown.body.decode()

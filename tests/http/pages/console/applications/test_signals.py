@@ -31,7 +31,7 @@ async def made_by_the_application(console: ConsoleScene, billing: str) -> str:
 
 
 async def test_an_owner_sees_what_would_be_told_before_signals_are_on(console: ConsoleScene, billing: str) -> None:
-    assert f"/ui/o/acme{billing}/signals" in (await console.at(f"{billing}/tokens")).page.links
+    assert f"/ui/o/acme{billing}/signals" in (await console.at(f"{billing}/access")).page.links
     tab = await console.at(f"{billing}/signals")
     assert "Signals are off" in tab.page.text
     assert f"/ui/o/acme{billing}/signals/change" in tab.page.links

@@ -252,6 +252,6 @@ async def test_others_see_nothing(console: ConsoleScene) -> None:
 async def test_an_admin_has_no_danger_and_no_billing(console: ConsoleScene) -> None:
     admin = console.colleague("admin")
     tab = await admin.open(f"/ui/o/acme{SETTINGS}")
-    assert f"/ui/o/acme{SETTINGS}/brand" in tab.page.links
+    assert f"/ui/o/acme{SETTINGS}/looks" in tab.page.links
     assert f"/ui/o/acme{SETTINGS}/danger/delete" not in tab.page.links
     assert (await admin.open(f"/ui/o/acme{SETTINGS}/danger")).status == 403
