@@ -32,41 +32,41 @@ MOST_TABS: Final = 5
 Place = Mapping[str, Sequence[str]]
 OF_OWNER: Final[Sequence[Place]] = (
     {
-        "Overview": ("Overview", "Ends soon"),
+        "Overview": ("Overview", "Expiring soon"),
         "People": ("Members", "Invitations", "Requests", "Teams", "Roles"),
         "Applications": ("Applications", "End users", "APIs"),
     },
     {
-        "Directories": ("Providers", "Domains", "SCIM", "Set-up links"),
-        "Signing in": ("Sign-ins", "Rules", "Risk", "Held back", "Public providers"),
-        "Events": ("Webhooks", "SIEM", "Hooks"),
+        "Identity providers": ("Providers", "Domains", "SCIM", "Setup links"),
+        "Signing in": ("Sign-ins", "Sign-in rules", "Risk policies", "Rate-limited emails", "Social providers"),
+        "Events": ("Webhooks", "SIEM", "Sign-in hook"),
     },
     {
         "Keys": ("Keys", "Trusted issuers"),
         "Audit log": (),
-        "Settings": ("General", "Brand", "Fields", "Terms", "Billing"),
+        "Settings": ("General", "Branding", "Fields", "Terms", "Billing"),
     },
 )
 # Billing is for the owner in person.
-OF_ADMIN: Final[Sequence[Place]] = (*OF_OWNER[:2], {**OF_OWNER[2], "Settings": ("General", "Brand", "Fields", "Terms")})
+OF_ADMIN: Final[Sequence[Place]] = (*OF_OWNER[:2], {**OF_OWNER[2], "Settings": ("General", "Branding", "Fields", "Terms")})
 OF_MEMBER: Final[Sequence[Place]] = (
     {"Overview": (), "People": ("Members", "Teams", "Roles"), "Applications": ("Applications", "End users", "APIs")},
     {"Signing in": ()},
-    {"Keys": (), "Settings": ("Brand", "Fields")},
+    {"Keys": (), "Settings": ("Branding", "Fields")},
 )
 OF_AUDITOR: Final[Sequence[Place]] = (
     {"Overview": (), "People": ()},
     {"Signing in": ()},
-    {"Audit log": (), "Settings": ("Brand", "Fields")},
+    {"Audit log": (), "Settings": ("Branding", "Fields")},
 )
 OF_PLATFORM: Final[Sequence[Place]] = (
     {
-        "Overview": ("Overview", "Ends soon", "Jobs", "Held back"),
+        "Overview": ("Overview", "Expiring soon", "Jobs", "Rate-limited emails"),
         "Organizations": ("Organizations", "APIs", "Tiers"),
-        "People": ("People", "Owners", "Second factors", "Fields"),
+        "People": ("People", "Platform owners", "MFA status", "Fields"),
     },
-    {"Ways to sign in": (), "Risk": (), "Brand": ("Texts", "Approvals", "Terms")},
-    {"Operation": ("Health", "Signing keys", "Keys", "Hooks"), "Audit log": (), "Settings": ("Settings", "Documents")},
+    {"Social providers": (), "Risk policies": (), "Branding": ("Texts", "Approvals", "Terms")},
+    {"System": ("Health", "Signing keys", "Keys", "Sign-in hook"), "Audit log": (), "Settings": ("Settings", "Configuration files")},
 )
 # What leads to further pages, in the order of the page.
 LEADS: Final[Mapping[Tab, tuple[Tab, ...]]] = {
@@ -96,10 +96,10 @@ _GONE: Final = {
 _EN, _DE, _ES, _FR = (Language(one) for one in ("en", "de", "es", "fr"))
 BEFORE: Final[Mapping[Tab, Sequence[Mapping[Language, str]]]] = {
     of_organization.REQUESTS_TAB: (
-        {_EN: "Requests to join", _DE: "Beitrittsanfragen", _ES: "Solicitudes de ingreso", _FR: "Demandes d’adhésion"},  # noqa: RUF001 - as it stands there
+        {_EN: "Join requests", _DE: "Beitrittsanfragen", _ES: "Solicitudes de ingreso", _FR: "Demandes d’adhésion"},  # noqa: RUF001 - as it stands there
     ),
-    of_organization.DOMAINS_TAB: ({_EN: "Mail domains", _DE: "Mail-Domains", _ES: "Dominios de correo", _FR: "Domaines de messagerie"},),
-    of_organization.KEYS_TAB: ({_EN: "API credentials", _DE: "API-Zugänge", _ES: "Credenciales de API", _FR: "Accès d’API"},),  # noqa: RUF001 - as it stands there
+    of_organization.DOMAINS_TAB: ({_EN: "Email domains", _DE: "E-Mail-Domains", _ES: "Dominios de correo", _FR: "Domaines de messagerie"},),
+    of_organization.KEYS_TAB: ({_EN: "Management API keys", _DE: "Verwaltungs-API-Schlüssel", _ES: "Claves de API de administración", _FR: "Accès d’API"},),  # noqa: RUF001 - as it stands there
     of_organization.CREDENTIALS_TAB: (
         {
             _EN: "Own provider accounts",
@@ -121,27 +121,27 @@ BEFORE: Final[Mapping[Tab, Sequence[Mapping[Language, str]]]] = {
     ),
     **dict.fromkeys(
         (*LEADS[of_organization.BRAND_TAB], of_organization.PROPOSALS_TAB, of_platform.TERMS_TAB),
-        ({_EN: "Settings", _DE: "Einstellungen", _ES: "Ajustes", _FR: "Paramètres"},),
+        ({_EN: "Settings", _DE: "Einstellungen", _ES: "Configuración", _FR: "Paramètres"},),
     ),
     of_organization.DOCUMENTS_TAB: (
         {
-            _EN: "Configuration documents",
-            _DE: "Konfigurationsdokumente",
-            _ES: "Documentos de configuración",
-            _FR: "Documents de configuration",
+            _EN: "Configuration files",
+            _DE: "Konfigurationsdateien",
+            _ES: "Archivos de configuración",
+            _FR: "Fichiers de configuration",
         },
-        {_EN: "Settings", _DE: "Einstellungen", _ES: "Ajustes", _FR: "Paramètres"},
+        {_EN: "Settings", _DE: "Einstellungen", _ES: "Configuración", _FR: "Paramètres"},
     ),
     of_platform.JOBS_TAB: ({_EN: "Failed jobs", _DE: "Fehlgeschlagene Aufträge", _ES: "Tareas fallidas", _FR: "Tâches échouées"},),
     of_platform.OWNERS_TAB: (
         {_EN: "Platform owners", _DE: "Plattforminhaber", _ES: "Propietarios de la plataforma", _FR: "Propriétaires de la plateforme"},
     ),
-    of_platform.KEYS_TAB: ({_EN: "API credentials", _DE: "API-Zugänge", _ES: "Credenciales de API", _FR: "Accès d’API"},),  # noqa: RUF001 - as it stands there
+    of_platform.KEYS_TAB: ({_EN: "Management API keys", _DE: "Verwaltungs-API-Schlüssel", _ES: "Claves de API de administración", _FR: "Accès d’API"},),  # noqa: RUF001 - as it stands there
     of_platform.SETTINGS_TAB: (
-        {_EN: "Settings in force", _DE: "Geltende Einstellungen", _ES: "Ajustes vigentes", _FR: "Réglages en vigueur"},
+        {_EN: "Effective settings", _DE: "Wirksame Einstellungen", _ES: "Configuración efectiva", _FR: "Paramètres effectifs"},
     ),
     of_platform.TEXT_APPROVALS_TAB: (
-        {_EN: "Own texts", _DE: "Eigene Texte", _ES: "Textos propios", _FR: "Textes propres"},
+        {_EN: "Custom text", _DE: "Eigene Texte", _ES: "Textos personalizados", _FR: "Textes personnalisés"},
         {_EN: "Organizations", _DE: "Organisationen", _ES: "Organizaciones", _FR: "Organisations"},
     ),
 }
