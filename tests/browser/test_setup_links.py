@@ -55,28 +55,28 @@ async def test_from_the_link_to_an_active_connection(page: Page, site: Site, sce
     await page.follow("Begin")
     assert "pts_" not in await page.place()
     await sound(page)
-    await page.follow("Sign-in with your directory")
+    await page.follow("Single sign-on (SSO)")
     await sound(page)
     await page.evaluate("document.getElementById('directory').value = 'shibboleth'")
-    await page.fill("Name on the button", "Example")
+    await page.fill("Button label", "Example")
     await page.follow("Go on")
     await sound(page)
     # Leaving and coming back by the link goes on where one stopped.
     await page.open(url)
-    assert "Begun" in await page.text()
-    await page.follow("Sign-in with your directory")
-    await page.fill("Or its text", "<html>")
+    assert "In progress" in await page.text()
+    await page.follow("Single sign-on (SSO)")
+    await page.fill("Or paste the metadata", "<html>")
     await page.follow("Take the metadata")
     assert "This is a web page" in await page.text()
     await sound(page)
-    await page.fill("Or its text", metadata)
+    await page.fill("Or paste the metadata", metadata)
     await page.follow("Take the metadata")
     assert f"We have the values of {directory.entity_id}" in await page.text()
     await sound(page)
     (provider,) = scene.people.rows("select id from upstream_providers")
     ours = await scene.client.get(f"/saml/sp/{provider['id']}")
     await trio.to_thread.run_sync(lambda: directory.trust(ours.body))
-    await page.follow("Try the sign-in")
+    await page.follow("Test sign-in")
     await sound(page)
     await _tried(page, directory)
     assert "All checks passed" in await page.text()
@@ -84,7 +84,7 @@ async def test_from_the_link_to_an_active_connection(page: Page, site: Site, sce
     await page.follow("Back")
     assert "The test of these settings has passed" in await page.text()
     await sound(page)
-    await page.follow("Switch on")
+    await page.follow("Activate setup")
     assert "This is active" in await page.text()
     await sound(page)
     assert trio.current_time() - began < LONGEST
@@ -97,7 +97,7 @@ async def test_from_the_link_to_an_active_connection(page: Page, site: Site, sce
 
 async def _tried(page: Page, directory: SimpleSamlPhp) -> None:
     """Goes to the directory, signs in there, and comes back to the page with every check."""
-    await page.click("Begin the test")
+    await page.click("Start test")
     await page.arrived(directory.url)
     await page.fill("Username", USER)
     await page.fill("Password", PASSWORD)
@@ -135,12 +135,12 @@ async def test_an_owner_sees_what_becomes_active_and_says_yes_to_that_alone(page
     await swapping.tested(tab, link)
     await swapping.hand_over(tab, link)
     now = await swapping.draft(link)
-    await page.follow("Make active")
+    await page.follow("Activate")
     shown = await page.text()
     assert "The settings are not those that you have seen" in shown
     assert now["digest"] in shown
     assert now["connection"]["saml"]["certificates"][0]["fingerprint"] in shown
     await sound(page)
     assert (await swapping.draft(link))["state"] == "waiting"
-    await page.follow("Make active")
+    await page.follow("Activate")
     assert (await swapping.draft(link))["state"] == "active"

@@ -107,10 +107,10 @@ async def add(page: Page, board: BoardOnLoopback) -> None:
     await page.keep_cookie(COOKIE, signed_in(scene.postern, scene.people, scene.ada))
     await page.open(f"{APPLICATIONS}/~new")
     await page.fill("Name", "Board")
-    await page.click("A web application with a server")
-    await page.fill("2. Where do people come back to? (redirect URI)", f"{board.at}/callback")
+    await page.click("Web application with a server")
+    await page.fill("2. Where are people redirected after sign-in? (redirect URI)", f"{board.at}/callback")
     await page.click("Members of the organization")
-    await page.follow("Add the application")
+    await page.follow("Create application")
     (service,) = scene.people.rows("select client_id::text as id from services where name = 'Board'")
     board.client_id = str(service["id"])
     board.secret = str(await page.evaluate("document.getElementById('secret').innerText")).strip()
@@ -223,7 +223,7 @@ async def test_the_page_says_when_it_stops(scripted_page: Page, board: BoardOnLo
     )
     await until(page, "This page has stopped looking")
     await require_sound(page)
-    await tab_to(page, "Wait for ten more minutes")
+    await tab_to(page, "Wait for 10 more minutes")
     async with page.loading():
         await page.press("Enter")
     await until(page, "Waiting for the first sign-in")
@@ -248,7 +248,7 @@ async def test_why_who_and_what_are_asked_by_keyboard_alone(plain_page: Page, sc
     await page.type(grace.email)
     async with page.loading():
         await page.press("Enter")
-    assert f"Why can {grace.email} not sign in?" in await page.title()
+    assert f"Sign-in troubleshooter: {grace.email}" in await page.title()
     for place in ("", f"/ui/o/acme/people/users/{grace.user}/opens", f"{APPLICATIONS}/board/who"):
         if place:
             await page.open(place)

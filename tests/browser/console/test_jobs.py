@@ -45,7 +45,7 @@ def job(name: str, among: dict[str, Job] = OF_OWNERS) -> Callable[[Job], Job]:
 async def _(one: CountedClicks) -> None:
     await one.press("People")
     await one.press("Invite people")
-    await one.type("E-mail addresses", "\n".join(f"p{number}@new.example" for number in range(30)))
+    await one.type("Email addresses", "\n".join(f"p{number}@new.example" for number in range(30)))
     await one.press("Send invitations")
     await one.reads("30 invitations")
 
@@ -54,16 +54,16 @@ async def _(one: CountedClicks) -> None:
 async def _(one: CountedClicks) -> None:
     await one.press("People")
     await one.press("bob@people.example")
-    await one.reads("May this person sign in?")
+    await one.reads("Access to applications")
 
 
 @job("a second client secret")
 async def _(one: CountedClicks) -> None:
     await one.press("Applications")
     await one.press("Shop")
-    await one.press("Tokens")
-    await one.press("Create a client secret")
-    await one.press("Create a client secret")
+    await one.press("Credentials")
+    await one.press("Create client secret")
+    await one.press("Create client secret")
     await one.reads("Copy this now")
 
 
@@ -71,22 +71,22 @@ async def _(one: CountedClicks) -> None:
 async def _(one: CountedClicks) -> None:
     await one.press("Applications")
     await one.press("Shop")
-    await one.press("Tokens")
+    await one.press("Credentials")
     await one.press("shop")
-    await one.pick("More: the API, the id and what ends it")
-    await one.press("Delete the secret")
-    await one.press("Delete the secret")
+    await one.pick("More: API, ID and deletion")
+    await one.press("Delete client secret")
+    await one.press("Delete client secret")
     await one.reads("The secret is deleted")
 
 
 @job("passkeys for administrators", SAFER)
 async def _(one: CountedClicks) -> None:
     await one.press("Signing in")
-    await one.press("Rules")
+    await one.press("Sign-in rules")
     await one.press("Change: Second step")
-    await one.choose("For administrators", "Second factor and passkey")
+    await one.choose("MFA for administrators", "Second factor and passkey")
     await one.press("Continue")
-    await one.press("Change the second step")
+    await one.press("Edit MFA rules")
     await one.reads("Administrators need a second step and a passkey")
 
 
@@ -105,9 +105,9 @@ async def _(one: CountedClicks) -> None:
 async def _(one: CountedClicks) -> None:
     await one.press("People")
     await one.press("Teams")
-    await one.press("Create a team")
+    await one.press("Create team")
     await one.type("Name", "Support")
-    await one.press("Create a team")
+    await one.press("Create team")
     await one.reads("Support")
 
 
@@ -116,9 +116,9 @@ async def _(one: CountedClicks) -> None:
     await one.press("People")
     await one.press("Teams")
     await one.press("Support")
-    await one.press("Members of the team")
-    await one.type("A member of the organization", "bob@people.example")
-    await one.press("Add")
+    await one.press("Team members")
+    await one.type("Member", "bob@people.example")
+    await one.press("Add member")
     await one.reads("bob@people.example")
 
 
@@ -127,9 +127,9 @@ async def _(one: CountedClicks) -> None:
     await one.press("Applications")
     await one.press("Shop")
     await one.press("Access")
-    await one.press("Add a role")
+    await one.press("Create role")
     await one.type("Name", "Agent")
-    await one.press("Add a role")
+    await one.press("Create role")
     await one.reads("Agent")
 
 
@@ -138,16 +138,16 @@ async def _(one: CountedClicks) -> None:
     await one.press("Applications")
     await one.press("Shop")
     await one.press("Access")
-    await one.press("Give a role")
+    await one.press("Assign role")
     await one.choose("Role", "Agent")
     await one.choose("Team", "Support")
-    await one.press("Give a role")
+    await one.press("Assign role")
     await one.reads("support")
 
 
 @job("Okta by SAML")
 async def _(one: CountedClicks) -> None:
-    await one.press("Directories")
+    await one.press("Identity providers")
     await one.press("Add a provider")
     await one.pick("Okta SAML")
     await one.type("Name", "Okta")
@@ -157,17 +157,17 @@ async def _(one: CountedClicks) -> None:
 
 @job("a mail domain")
 async def _(one: CountedClicks) -> None:
-    await one.press("Directories")
+    await one.press("Identity providers")
     await one.press("Domains")
-    await one.press("Add a domain")
+    await one.press("Add domain")
     await one.type("Domain", "new.example")
-    await one.press("Add a domain")
+    await one.press("Add domain")
     await one.reads("new.example", "TXT")
 
 
 @job("a token for SCIM")
 async def _(one: CountedClicks) -> None:
-    await one.press("Directories")
+    await one.press("Identity providers")
     await one.press("SCIM")
     await one.press("Create a token")
     await one.type("Name", "Okta")
@@ -179,18 +179,18 @@ async def _(one: CountedClicks) -> None:
 async def _(one: CountedClicks) -> None:
     await one.press("People")
     await one.press("bob@people.example")
-    await one.press("End all sessions here")
-    await one.press("End all sessions here")
+    await one.press("Revoke sessions")
+    await one.press("Revoke sessions")
     await one.reads("bob@people.example is signed out here")
 
 
 @job("a logo")
 async def _(one: CountedClicks) -> None:
     await one.press("Settings")
-    await one.press("Brand")
-    await one.press("Looks")
+    await one.press("Branding")
+    await one.press("Branding")
     await one.upload("Logo from a file", Path("logo.png").resolve())
-    await one.press("Upload the logo")
+    await one.press("Upload logo")
     await one.reads("The logo is saved")
 
 
@@ -199,7 +199,7 @@ async def _(one: CountedClicks) -> None:
     await one.press("Settings")
     await one.type("Name", "Globex Limited")
     await one.press("Save")
-    await one.press("Put it back")
+    await one.press("Undo change")
     await one.reads("Put back")
 
 
@@ -207,7 +207,7 @@ async def _(one: CountedClicks) -> None:
 async def _(one: CountedClicks) -> None:
     await one.press("Audit log")
     await one.press("ada@people.example created the team Support")
-    await one.reads("Happened", "About Support")
+    await one.reads("Time", "About Support")
 
 
 @job("a failed delivery sent again")
@@ -223,10 +223,10 @@ async def _(one: CountedClicks) -> None:
 async def _(one: CountedClicks) -> None:
     await one.press("Events")
     await one.press("CRM")
-    await one.press("Send events again")
+    await one.press("Replay events")
     week = datetime.now(UTC) - timedelta(days=1)
     await one.type_moment("Since", f"{week:%m%d%Y}\t1200A")
-    await one.press("Send events again")
+    await one.press("Replay events")
     await one.reads("The events are on their way again")
 
 
@@ -244,11 +244,11 @@ async def _(one: CountedClicks) -> None:
 async def _(one: CountedClicks) -> None:
     await one.press("Applications")
     await one.press("Shop")
-    await one.press("Tokens")
-    await one.press("Add a claim")
+    await one.press("Credentials")
+    await one.press("Add claim")
     await one.type("Name", "departments")
     await one.pick("The person\u2019s teams")
-    await one.press("Add a claim")
+    await one.press("Add claim")
     await one.reads("departments")
 
 
@@ -257,15 +257,15 @@ async def _(one: CountedClicks) -> None:
     await one.press("Applications")
     await one.press("Shop")
     await one.press("Test sign-in")
-    await one.press("Begin the test")
+    await one.press("Start test")
     await one.type("Password", PASSWORD)
     await one.press("Sign in")
-    await one.reads("What the application would have learned", "May the person sign in? Yes")
+    await one.reads("What the application would have received", "Can this person sign in? Yes")
 
 
 @job("what ends soon")
 async def _(one: CountedClicks) -> None:
-    await one.press("What ends soon")
+    await one.press("Expiring soon")
     await one.reads("Robot")
 
 
@@ -274,20 +274,20 @@ async def _(one: CountedClicks) -> None:
     await one.press("Applications")
     await one.press("App")
     await one.press("Settings")
-    await one.pick("More: the API, the id and what ends it")
-    await one.press("Delete the application")
-    await one.type("To go on, type App", "App")
-    await one.press("Delete the application")
+    await one.pick("More: API, ID and deletion")
+    await one.press("Delete application")
+    await one.type("To continue, type App", "App")
+    await one.press("Delete application")
     await one.reads("The application is deleted")
 
 
 @job("another owner", SAFER)
 async def _(one: CountedClicks) -> None:
     await one.press("Settings")
-    await one.pick("More: the API, the id and what ends it")
-    await one.press("Make another member the owner")
+    await one.pick("More: API, ID and deletion")
+    await one.press("Transfer ownership")
     await one.pick("admin-of-globex@people.example")
-    await one.press("Make another member the owner")
+    await one.press("Transfer ownership")
     await one.reads("The organization has a new owner")
 
 
@@ -300,23 +300,23 @@ async def _(one: CountedClicks) -> None:
 @job("higher limits", OF_PLATFORM)
 async def _(one: CountedClicks) -> None:
     await one.press("Organizations")
-    await one.type("Name, short name or id", "globex")
+    await one.type("Name, short name or ID", "globex")
     await one.press("Show")
     await one.press("A company")
     await one.pick("Tier and limits Change")
-    await one.type("Members at most", "1000")
+    await one.type("Maximum members", "1000")
     await one.press("Save")
     await one.reads("1000")
 
 
 @job("a provider of a preset, to its test", OF_PLATFORM)
 async def _(one: CountedClicks) -> None:
-    await one.press("Ways to sign in")
+    await one.press("Social providers")
     await one.press("Add a provider")
     await one.press("Discord")
-    await one.type("Client id", "1234567890")
+    await one.type("Client ID", "1234567890")
     await one.type("Client secret", "3c6e0b8a9c15224a")
-    await one.press("Add the provider")
+    await one.press("Add provider")
     await one.press("Test the provider")
     await one.reads("Test of Discord")
 
@@ -324,13 +324,13 @@ async def _(one: CountedClicks) -> None:
 @job("any provider by its issuer, to its test", OF_PLATFORM)
 async def _(one: CountedClicks) -> None:
     with FakeProvider(client_id="own-client", client_secret="own-provider-secret-77") as own:
-        await one.press("Ways to sign in")
+        await one.press("Social providers")
         await one.press("Add a provider")
-        await one.type("Its issuer", own.issuer)
+        await one.type("Issuer", own.issuer)
         await one.press("Continue with OpenID Connect")
-        await one.type("Client id", own.client_id)
+        await one.type("Client ID", own.client_id)
         await one.type("Client secret", own.client_secret)
-        await one.press("Add the provider")
+        await one.press("Add provider")
         await one.press("Test the provider")
         await one.reads("Test of 127.0.0.1")
 
@@ -339,9 +339,9 @@ async def _(one: CountedClicks) -> None:
 async def _(one: CountedClicks) -> None:
     await one.search("bob@")
     await one.press("bob@people.example")
-    await one.press("Act as this person")
+    await one.press("Impersonate")
     await one.type("Reason", "Ticket 4711")
-    await one.press("Act as this person")
+    await one.press("Impersonate")
     await one.reads("You act as")
 
 

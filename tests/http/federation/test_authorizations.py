@@ -55,10 +55,10 @@ async def test_a_stranger_signs_in_allows_and_comes_back(scene: Arriving) -> Non
     await (await tab.send(email=person.email)).send(password=PASSWORD)
     assert tab.place.startswith("/ui/consent?flow=")
     for words in (
-        "Allow App to use your account?",
+        "Allow App to access your account?",
         "Acme",
-        "Recognise you when you come back",
-        "See your e-mail address",
+        "Recognize you when you return",
+        "View your email address",
         "app.example.com",
     ):
         assert words in tab.page.text
@@ -432,7 +432,7 @@ async def test_two_tabs_with_two_requests_do_not_disturb_each_other(scene: Arriv
         await two.send(password=PASSWORD)
     for tab, name in ((two, "Other"), (one, "App")):
         await tab.open(tab.place)
-        assert f"Allow {name} to use your account?" in tab.page.text
+        assert f"Allow {name} to access your account?" in tab.page.text
     await two.send(answer="allow")
     assert left(two, "https://other.example.com/callback")["state"] == "two"
     await one.send(answer="allow")

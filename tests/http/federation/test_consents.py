@@ -85,7 +85,7 @@ async def test_an_application_may_ask_again(scene: Arriving, ada: Person) -> Non
 async def test_who_does_not_allow_it_goes_back_with_that_word(scene: Arriving, ada: Person) -> None:
     tab = await scene.signed_in(ada).tab().open(scene.asking())
     await tab.send(answer="deny")
-    assert "Going back to App" in tab.page.text
+    assert "Returning to App" in tab.page.text
     said = left(tab)
     assert (said["error"], said["state"]) == ("access_denied", "a b&c")
     assert scene.codes() == scene.people.rows("select * from consents") == scene.told() == []

@@ -168,14 +168,14 @@ async def test_an_active_organization_lends_the_mail_its_looks(client: Client, p
     await register(client, "two@example.org", org_slug="eve")
     await register(client, "three@example.org", org_slug="nobody")
     branded, pending, unknown = await postbox.empty()
-    assert branded.subject == 'Confirm your e-mail address for Acme <b> & "Sons"'
+    assert branded.subject == 'Verify your email address for Acme <b> & "Sons"'
     assert "Acme &lt;b&gt; &amp; &#34;Sons&#34;" in branded.html
     assert "<b>" not in branded.html
     assert f'src="{BASE_URL}/logos/{"0f" * 32}"' in branded.html
     assert "#a01040" in branded.html
     assert "Bank" not in pending.html
     assert "/logos/" not in pending.html
-    assert pending.subject == unknown.subject == "Confirm your e-mail address"
+    assert pending.subject == unknown.subject == "Verify your email address"
 
 
 async def test_the_link_verifies_once(client: Client, postern: Postern, postbox: Postbox) -> None:
@@ -375,7 +375,7 @@ class TestChangeOfAddress:
         assert profile["email"] == "New@example.org"
         assert "pending_email" not in profile
         (told,) = await postbox.empty()
-        assert (told.to, told.subject) == ("old@example.org", "Your e-mail address was changed")
+        assert (told.to, told.subject) == ("old@example.org", "Your email address was changed")
         (user,) = await rows(postern, "select * from users")
         assert (user["email_key"], user["pending_email"], user["pending_email_key"]) == ("new@example.org", None, None)
         audited = await rows(postern, "select action from audit_log order by id")

@@ -136,14 +136,14 @@ async def test_one_is_added_named_and_removed(ada: Owner) -> None:
     assert [one["name"] for one in listed["passkeys"]] == ["Firefox on Linux", "Work laptop"]
     assert listed["passkeys"][1] == added
     one = f"{PASSKEYS}/{added['id']}"
-    renamed = await ada.client.request("PATCH", one, body={"name": "Key"}, token=ada.token)
-    assert (renamed.status, renamed.json()) == (200, {**added, "name": "Key"})
+    renamed = await ada.client.request("PATCH", one, body={"name": "API key"}, token=ada.token)
+    assert (renamed.status, renamed.json()) == (200, {**added, "name": "API key"})
     # The same name again is no change.
-    assert (await ada.client.request("PATCH", one, body={"name": "Key"}, token=ada.token)).status == 200
+    assert (await ada.client.request("PATCH", one, body={"name": "API key"}, token=ada.token)).status == 200
     assert (await ada.client.request("PATCH", one, body={"name": " "}, token=ada.token)).status == 400
     assert (await ada.client.request("DELETE", one, token=ada.token)).status == 204
     assert (await ada.client.request("DELETE", one, token=ada.token)).status == 404
-    assert (await ada.client.request("PATCH", one, body={"name": "Key"}, token=ada.token)).status == 404
+    assert (await ada.client.request("PATCH", one, body={"name": "API key"}, token=ada.token)).status == 404
     assert (await ada.client.get(PASSKEYS, token=ada.token)).json()["total"] == 1
     named = "select action, details from audit_log where action like %s order by created_at, id"
     entries = ada.people.rows(named, "security.passkey.%")
@@ -356,7 +356,7 @@ async def test_a_fresh_proof_is_asked_for(ada: Owner) -> None:
     ):
         assert (answer.status, answer.json()["error_code"]) == (401, "REAUTHENTICATION_REQUIRED")
     assert (await ada.client.get(PASSKEYS, token=ada.token)).status == 200
-    assert (await ada.client.request("PATCH", f"{PASSKEYS}/{id_}", body={"name": "Key"}, token=ada.token)).status == 200
+    assert (await ada.client.request("PATCH", f"{PASSKEYS}/{id_}", body={"name": "API key"}, token=ada.token)).status == 200
 
 
 async def test_somebody_elses_passkeys_do_not_exist(ada: Owner, bob: Owner) -> None:
@@ -529,7 +529,7 @@ async def test_a_counter_that_goes_back_is_refused_and_told(ada: Owner) -> None:
     entries = ada.people.rows("select success, details from audit_log where action = 'security.passkey.copied'")
     assert [(row["success"], row["details"]["passkey_id"]) for row in entries] == [(False, str(id_))] * 3
     mails = [mail.subject for mail in await Postbox(ada.postern).empty()]
-    assert mails.count("A passkey of yours was refused") == 3
+    assert mails.count("A sign-in with your passkey was denied") == 3
     passkey.counter = 6
     assert (await ada.sign_in(passkey)).status == 200
 
@@ -714,7 +714,7 @@ async def test_passkeys_become_the_second_factor_and_bring_backup_codes(carol: P
     listed = (await carol.client.get(PASSKEYS, token=carol.token)).json()
     assert [one["second_factor"] for one in listed["passkeys"]] == [True, True]
     subjects = [mail.subject for mail in await Postbox(carol.postern).empty()]
-    assert subjects.count("Two-step sign-in is on") == 1
+    assert subjects.count("Two-step sign-in is turned on") == 1
     actions = [row["action"] for row in carol.people.rows("select action from audit_log order by created_at, id")]
     assert actions.count("security.mfa.enabled") == 1
 

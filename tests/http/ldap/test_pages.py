@@ -77,7 +77,7 @@ async def test_a_domain_is_a_step_and_a_warning_until_it_is_proved(scene: LdapSc
     shown = await scene.test(at.rpartition("/")[2])
     page = shown.body.decode()
     assert "All checks passed" in page
-    line = step_of_test(page, "Addresses")
+    line = step_of_test(page, "Email addresses")
     assert "Warning." in line
     assert "Passed." not in line
     assert f'href="{DIRECTORIES}/domains/~new"' in line
@@ -85,7 +85,7 @@ async def test_a_domain_is_a_step_and_a_warning_until_it_is_proved(scene: LdapSc
     page = (await tab.open(at)).shown.body.decode()
     assert WARNED not in page
     assert "Your organization has proved a mail domain" in step(page, "4. ")
-    assert "Passed." in step_of_test((await scene.test(at.rpartition("/")[2])).body.decode(), "Addresses")
+    assert "Passed." in step_of_test((await scene.test(at.rpartition("/")[2])).body.decode(), "Email addresses")
 
 
 def step_of_test(page: str, name: str) -> str:
@@ -113,7 +113,7 @@ async def test_a_check_that_fails_leads_to_its_field(scene: LdapScene) -> None:
     provider = at.rpartition("/")[2]
     for changes, name, field in (
         ({"bind_password": "not the password"}, "Bind account", "bind_dn"),
-        ({"identity_attribute": "nsUniqueId"}, "Attribute of identity", "identity_attribute"),
+        ({"identity_attribute": "nsUniqueId"}, "Identity attribute", "identity_attribute"),
         ({"hosts": "ldaps://127.0.0.1:1"}, "Connection", "hosts"),
     ):
         await tab.open(at)

@@ -44,7 +44,7 @@ async def test_a_page_has_a_policy_of_its_own_when_it_is_good_and_when_it_is_ref
 async def test_a_refusal_says_what_a_person_can_do_about_it(examples: Examples) -> None:
     client = examples()
     refused = (await client.get("/pages/conflict")).body.decode()
-    assert "This is taken already" in refused
+    assert "This is already in use" in refused
     assert "to send another invitation" in refused
     assert "to send another invitation" not in (await client.get("/pages/inactive")).body.decode()
     busy = await client.get("/pages/overloaded")

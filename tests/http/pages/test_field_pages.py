@@ -220,7 +220,7 @@ async def test_people_see_and_change_what_is_kept_of_them(scene: FieldPageScene)
     ada = await scene.newcomer()
     tab = await scene.sign_in(ada)
     assert b"/ui/details" not in (await tab.open("/ui/profile")).shown.body
-    assert "Nothing is kept" in (await tab.open(DETAILS)).page.text
+    assert "No additional information" in (await tab.open(DETAILS)).page.text
     await scene.declare("nickname")
     await scene.declare("member", "boolean", written_by=["administrator"])
     path = f"/api/organizations/acme/users/{ada.user}/profile"

@@ -53,7 +53,7 @@ async def test_a_newcomer_chooses_a_password_and_is_in(scene: Inviting) -> None:
     assert person(scene) == {}
     await tab.send(password=GOOD)
     assert (tab.place, tab.status) == ("/ui/organizations/acme?done=joined", 200)
-    assert "You are in." in tab.page.text
+    assert "You joined the organization." in tab.page.text
     assert tab.tabs.session is not None
     bob = person(scene)
     assert bob["password_hash"] is not None

@@ -117,8 +117,8 @@ async def test_whoever_is_listed_is_asked_at_the_next_sign_in_and_once(scene: Me
     said = tab.page.text
     for words in (f"Do you belong to {tenant.slug.capitalize()} ?", tenant.slug, "Member", ADA, "If you do not know one, leave it"):
         assert words in said, words
-    how = {"by_directory": "Its directory added you", "by_domain": "It has proved the domain", "by_request": "It has proved the domain"}
-    assert how.get(way, "Somebody there added you") in said
+    how = {"by_directory": "By the organization’s directory", "by_domain": "It has proved the domain", "by_request": "It has proved the domain"}
+    assert how.get(way, "By someone in the organization") in said
     assert scene.ties(ada) == {tenant.slug: False}
     # No button has the focus, so no key press confirms anything.
     assert b"autofocus" not in tab.shown.body
@@ -340,7 +340,7 @@ async def test_the_list_of_organizations_asks_too(scene: MembershipPageScene) ->
     tab = await tabs.tab().open(LISTS)
     asked = [link for link in tab.page.links if link.endswith("/membership")]
     assert asked == [f"{LISTS}/globex/membership", f"{LISTS}/initech/membership"]
-    assert tab.page.text.count("Waiting for your answer") == 2
+    assert tab.page.text.count("Not confirmed") == 2
     assert f"{LISTS}/globex/membership" in (await tab.open(f"{LISTS}/globex")).page.links
     await tab.open(asked[0])
     assert "Do you belong to Globex" in tab.page.text
@@ -628,7 +628,7 @@ async def test_the_account_asks_a_new_owner_too(scene: MembershipPageScene) -> N
         assert f"{LISTS}/acme/ownership" in tab.page.links
         assert f"{LISTS}/acme/ownership" in (await tab.open(f"{LISTS}/acme")).page.links
         tab = await tab.open(f"{LISTS}/acme/ownership")
-        assert "Is Acme yours?" in tab.page.text
+        assert "Are you the owner of Acme?" in tab.page.text
         fields = tab.page.forms[-1].fields
         await tab.send(len(tab.page.forms) - 1, answer=answer)
         assert tab.place == f"{LISTS}/acme?done={place}"

@@ -107,7 +107,7 @@ async def test_a_sign_in_link_is_asked_for_on_a_page_of_its_own(postern: Postern
     await tab.send(len(tab.page.forms) - 1)
     assert tab.status == 200
     assert asks(tab)
-    assert "One moment, please" in tab.page.text
+    assert "Security check" in tab.page.text
     assert b"data-sends" in tab.shown.body
     await tab.send(solution=solution_of(tab))
     assert tab.place.startswith("/ui/check-mail")

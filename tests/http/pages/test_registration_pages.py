@@ -63,7 +63,7 @@ async def test_from_the_first_page_to_the_account(tabs: Tabs, postern: Postern, 
     confirmed = await follow(tabs, link_in((await postbox.empty())[-1]))
     assert people.rows("select from users where email_verified_at is not null") == []
     await confirmed.send()
-    assert "Your e-mail address is confirmed" in confirmed.page.text
+    assert "Your email address is verified" in confirmed.page.text
     # Both tabs lead on: the tab that the mail opened, and the first tab.
     assert confirmed.page.links == [tab.page.links[-1]]
     await tab.open(tab.page.links[-1])
@@ -192,7 +192,7 @@ async def test_links_to_confirm_an_address_and_to_begin(tabs: Tabs, postern: Pos
     await postern.identity.accounts.ask_for_mail(AccountMail.VERIFICATION, Email(ada.email), "")
     tab = await follow(tabs, await postbox.link())
     await tab.send(password=PASSWORD)
-    assert "Your e-mail address is confirmed" in tab.page.text
+    assert "Your email address is verified" in tab.page.text
     onward = tab.page.links[-1]
     (welcome,) = await postbox.empty()
     assert f"{BASE_URL}/ui" in welcome.text

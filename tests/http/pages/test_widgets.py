@@ -21,7 +21,7 @@ from tests.http.signing_in import PASSWORD
 from tests.receiver import answering
 from tests.usecases.set_clock import SetClock
 
-TITLE = "Are you a person?"
+TITLE = "Confirm that you are human"
 
 
 @pytest.fixture

@@ -301,7 +301,7 @@ def code_form(tab: Tab) -> int:
 
 
 async def mailed(postbox: Postbox, log: CapturedLog) -> Mail:
-    (mail,) = [one for one in await postbox.empty() if one.subject == "Your code"]
+    (mail,) = [one for one in await postbox.empty() if one.subject == "Your verification code"]
     log.remember(code_in(mail))
     return mail
 

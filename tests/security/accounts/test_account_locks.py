@@ -279,7 +279,7 @@ async def test_of_the_last_thirty_days_only_what_the_person_keeps_comes_back(sce
     assert "Thief's" in done.page.text
     assert "Old" not in done.page.text
     page = await scene.nobody().open((link := await scene.back_link()).removeprefix("https://id.example.org"))
-    assert "Is this yours?" in page.page.text
+    assert "Did you add this?" in page.page.text
     assert "Old" not in page.page.text
     # A wrong repetition loses no tick.
     tab = await page.send(0, new_password=NEW, repeated="something else", keep_ways=[f"passkey:{mine}"])

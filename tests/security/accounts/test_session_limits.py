@@ -174,7 +174,7 @@ async def test_the_oldest_goes_and_everything_with_it_and_person_log_and_applica
     await postbox.empty()
     (job,) = await scene.tell()
     (mail,) = await postbox.empty()
-    assert (mail.to, mail.subject) == ("grace@example.org", "One of your sign-ins was ended")
+    assert (mail.to, mail.subject) == ("grace@example.org", "You were signed out of a session")
     assert "oldest sign-in ended" in mail.text
     assert "lock-account" in mail.text
     (entry,) = scene.audited("security.sessions.revoked")

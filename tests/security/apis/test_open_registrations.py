@@ -451,11 +451,11 @@ async def test_a_name_of_its_own_choice_stands_on_no_page_before_the_consent(cli
     assert (refused.status, name in refused.body.decode(), "login_required" in refused.body.decode()) == (200, False, True)
     denied = await (await clients.consents(client_id=client, redirect_uri=HERE)).send(answer="deny")
     assert left(denied, HERE)["error"] == "access_denied"
-    assert ("Unregistered program" in denied.page.text, name in denied.page.text) == (True, False)
+    assert ("Unregistered app" in denied.page.text, name in denied.page.text) == (True, False)
     # With a place in the organization it is no other program.
     await clients.code_of(client_id=client, back=HERE)
     await stands_nowhere()
     clients.people.change("update all_services set sign_in_policy = 'assigned' where service_type = 'metadata'")
     turned_away = await clients.browser().tab().open(asked)
-    assert "Unregistered program" in turned_away.page.text
+    assert "Unregistered app" in turned_away.page.text
     assert name not in turned_away.page.text

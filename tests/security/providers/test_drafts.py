@@ -169,7 +169,7 @@ async def test_a_change_of_an_active_one_keeps_it_and_says_so(scene: FurtherScen
     changed = await scene.request("PATCH", ONE, {"scopes": ["more"]}, by=scene.root)
     assert (changed.json()["state"], changed.json()["enabled"], changed.json()["test"]) == ("active", True, "before_change")
     shown = PageReader((await tabs.request("GET", f"{PAGES}/profiles")).body).text
-    assert "Tested before the change" in shown
+    assert "Tested before the last change" in shown
     assert await offered(scene)
     as_before = await scene.request("PATCH", ONE, {"scopes": ["profile"]}, by=scene.root)
     assert as_before.json()["test"] == "passed"

@@ -12,7 +12,7 @@ from tests.http.federation.claims.telling import Furnishing
 from tests.http.federation.providing import Providing, asking, authn_request, kept_pairs, sent
 from tests.http.people import People
 
-TITLE = "Allow App to use your account?"
+TITLE = "Allow App to access your account?"
 NAMES = {"email": "mail", "name": "cn", "first_name": "givenName", "last_name": "sn"}
 
 

@@ -78,14 +78,14 @@ async def test_a_form_after_the_end_of_the_session_gets_a_page_that_keeps_nothin
         assert (answer.status, answer.header("www-authenticate")) == (401, 'Bearer realm="application"')
         assert (answer.header("content-type"), answer.header("cache-control")) == ("text/html; charset=utf-8", "no-store")
         page = answer.body.decode()
-        assert "You are not signed in any more" in page
+        assert "Your session has ended" in page
         assert "has not reached The Wiki" in page.replace("<bdi>", "").replace("</bdi>", "")
         assert 'href="/.postern/sign-in?to=%2F" target="_blank" rel="noopener"' in page
         assert 'href="/.postern/assets/' in page
         assert "mine" not in page
         assert set_cookies(answer) == {}
     spoken = await wiki.ask(secret, "/save", headers=[*NAVIGATES, ("accept-language", "de")], method="POST")
-    assert "Sie sind nicht mehr angemeldet" in spoken.body.decode()
+    assert "Ihre Sitzung ist beendet" in spoken.body.decode()
 
 
 async def test_a_form_that_somebody_may_not_send_gets_a_page_that_says_so(wiki: Proxied) -> None:
@@ -110,7 +110,7 @@ async def test_a_path_asks_for_a_role_and_the_page_says_so(wiki: Proxied) -> Non
     cookie = await wiki.cookie_of(secret, wiki.ada)
     answer = await wiki.ask(secret, "/admin", cookie=cookie, headers=[*NAVIGATES, ("accept-language", "de")])
     assert answer.status == 403
-    assert "Sie dürfen diese Seite nicht öffnen".encode() in answer.body
+    assert "Sie haben keinen Zugriff auf diese Seite".encode() in answer.body
     assert b'href="/.postern/assets/' in answer.body
     assert b'"/assets/' not in answer.body
     assert (await wiki.ask(secret, "/admin", cookie=cookie)).status == 403

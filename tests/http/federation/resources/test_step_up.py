@@ -53,7 +53,7 @@ async def test_a_scope_leads_to_the_second_factor_once_the_person_has_ticked_it(
     totp = await with_factor(asking, bob)
     tabs = asking.browser(asking.people.session_of(bob))
     tab = await tabs.tab().open(asking.address(scope="openid orders:read orders:cancel"))
-    assert "You show your second factor for this." in tab.page.text
+    assert "You must complete two-step sign-in for this." in tab.page.text
     await tab.send(answer="allow")
     assert tab.place.startswith("/ui/sign-in")
     assert asking.people.rows("select from authorization_codes") == []

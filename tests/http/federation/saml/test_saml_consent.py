@@ -32,7 +32,7 @@ from tests.meanwhile import meanwhile
 OTHER: Final = "https://other.example/saml"
 LOGIN: Final = "/api/organizations/acme/services/app/saml/login"
 ANSWER: Final = "/ui/saml"
-TITLE: Final = "Allow App to use your account?"
+TITLE: Final = "Allow App to access your account?"
 _CROSS_SITE: Final = [
     ("content-type", "application/x-www-form-urlencoded"),
     ("sec-fetch-site", "cross-site"),
@@ -140,7 +140,7 @@ async def test_what_was_allowed_is_remembered(provider: Providing) -> None:
     ada = provider.people.add("ada@example.org")
     browser = visitor(provider, ada)
     tab = await asked(provider, browser, asking(authn_request(ID="_one"), "a b&c"))
-    for words in ("belongs to Acme", "ada@example.org", "You go to", "crm.example.com", "See your e-mail address"):
+    for words in ("belongs to Acme", "ada@example.org", "You continue to", "crm.example.com", "View your email address"):
         assert words in tab.page.text, words
     assert "which role" not in tab.page.text
     assert "on your device" not in tab.page.text
@@ -163,7 +163,7 @@ async def test_what_was_allowed_is_remembered(provider: Providing) -> None:
     await provider.configure(service="wiki")
     await provider.certificate(service="wiki")
     tab = await provider.opened(browser.tab(), asking(authn_request(Destination=None)).replace("/app/", "/wiki/"))
-    assert "Allow Wiki to use your account?" in tab.page.text
+    assert "Allow Wiki to access your account?" in tab.page.text
 
 
 @pytest.mark.parametrize(
@@ -295,7 +295,7 @@ async def test_who_does_not_allow_it_goes_back_with_that_word(provider: Providin
     browser = visitor(provider)
     tab = await asked(provider, browser, asking(authn_request(ID="_no"), "s"))
     await tab.send(answer="deny")
-    assert "Going back to App" in tab.page.text
+    assert "Returning to App" in tab.page.text
     got = sent(tab.shown)
     assert (got.status, got.root.get("InResponseTo"), got.fields["RelayState"]) == ("RequestDenied", "_no", "s")
     assert got.root.find("{*}Assertion") is None
@@ -515,7 +515,7 @@ async def test_a_person_sees_who_may_learn_who_they_are_and_takes_it_back(provid
     browser = visitor(provider, ada)
     await (await asked(provider, browser)).send(answer="allow")
     shown = await browser.tab().open("/ui/applications")
-    assert f"It may learn who you are when you go there (SAML): {SP}" in shown.page.text.replace("\u200b", "")
+    assert f"It can identify you when you sign in to it (SAML): {SP}" in shown.page.text.replace("\u200b", "")
     (access,) = await provider.postern.federation.consents.list(UserId(ada.user))
     assert (access.name, access.saml_entity_id, list(access.scopes), access.sessions) == ("App", SP, [], 0)
     tab = await browser.tab().open(f"/ui/applications/{provider.app.id}/revoke")

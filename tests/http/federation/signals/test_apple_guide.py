@@ -49,7 +49,7 @@ async def test_the_guide_leads_to_a_stream_that_hears(granting: Granting) -> Non
     (authorize,) = [address for address in asked if address.startswith("/oauth/authorize")]
     asked.pop(authorize)
     tab = await granting.browser(granting.admin).tab().open(filled(authorize))
-    assert "What Shop will be told" in tab.page.text
+    assert "Security events that Shop receives" in tab.page.text
     assert "127.0.0.1" in tab.page.text
     said["code"] = left(await tab.send(answer="allow"), CALLBACK)["code"]
     granting.log.remember(said["code"])

@@ -91,7 +91,7 @@ async def test_nothing_spares_the_page(granting: Granting) -> None:
     await granting.granted()
     granting.people.change("update all_services set trusted = true where id = %s", granting.shop.service.id)
     tab = await granting.asked()
-    assert "What Shop will be told" in tab.page.text
+    assert "Security events that Shop receives" in tab.page.text
     silent = await granting.browser(granting.admin).request("GET", granting.asking(prompt="none"))
     assert told(silent, CALLBACK)["error"] == "consent_required"
     without = await granting.browser(granting.admin).request("GET", granting.asking(scope="openid"))
@@ -132,7 +132,7 @@ async def test_a_pushed_request_asks_for_them_too(granting: Granting) -> None:
     granting.log.remember(pushed["request_uri"].rpartition(":")[2])
     query = urlencode({"client_id": granting.shop.client_id, "request_uri": pushed["request_uri"]})
     tab = await granting.browser(granting.admin).tab().open(f"/oauth/authorize?{query}")
-    assert "What Shop will be told" in tab.page.text
+    assert "Security events that Shop receives" in tab.page.text
     assert (await granting.redeemed(await tab.send(answer="allow")))["scope"] == SCOPES
 
 

@@ -46,7 +46,7 @@ async def test_the_person_reads_takes_a_tick_away_and_allows(afar: Afar) -> None
     for words in ("Helper", "An agent of Acme", "Orders", "See your orders", "Order in your name", "Invoice 4711", "nobody has checked"):
         assert words in tab.page.text, words
     tab = await tab.open(look(tab))
-    for words in ("Let Helper act for you?", "Say yes only if", "Invoice 4711", "For how long?", afar.ada.email):
+    for words in ("Allow Helper to act on your behalf?", "Say yes only if", "Invoice 4711", "For how long?", afar.ada.email):
         assert words in tab.page.text, words
     tab = await sent(tab, scopes=[f"{afar.orders} {READ}"], days="1")
     assert (tab.place, "You have said yes" in tab.page.text, "No request waits" in tab.page.text) == (f"{PAGE}?done=allowed", True, True)
@@ -60,7 +60,7 @@ async def test_an_application_that_is_no_agent_signs_the_person_in(afar: Afar) -
     assert "sign you in there" in tab.page.text
     assert "nobody has checked" not in tab.page.text
     tab = await tab.open(look(tab))
-    assert "See your e-mail address" in tab.page.text
+    assert "View your email address" in tab.page.text
     assert "For how long?" not in tab.page.text
     await sent(tab)
     tokens = afar.kept((await afar.poll(request, afar.shop)).ok())
@@ -93,14 +93,14 @@ async def test_never_again_and_again(afar: Afar) -> None:
     await afar.requested()
     tab = await opened(afar)
     tab = await sent(tab, "/block")
-    for words in ("hear no more of this application", "Never again", "Helper", "Let it ask again"):
+    for words in ("hear no more of this application", "Blocked applications", "Helper", "Unblock application"):
         assert words in tab.page.text, words
     await afar.requested()
-    assert "No request waits for you" in (await opened(afar)).page.text
+    assert "No pending requests" in (await opened(afar)).page.text
     tab = await sent(tab, "/end")
     assert "may ask you again" in tab.page.text
     await afar.requested()
-    assert "No request waits for you" not in (await opened(afar)).page.text
+    assert "No pending requests" not in (await opened(afar)).page.text
 
 
 async def test_a_yes_needs_a_fresh_proof_and_a_no_does_not(afar: Afar) -> None:
@@ -135,7 +135,7 @@ async def test_what_the_organization_asks_is_said(afar: Afar) -> None:
 
 async def test_a_page_in_each_language(afar: Afar) -> None:
     await afar.requested()
-    for language, words in (("de", "Anfragen von Anwendungen"), ("fr", "Refuser"), ("es", "Solicitudes de aplicaciones")):
+    for language, words in (("de", "Genehmigungsanfragen"), ("fr", "Refuser"), ("es", "Solicitudes de aprobación")):
         tabs = afar.browser()
         tabs.language = language
         assert words in (await tabs.tab().open(PAGE)).page.text

@@ -32,7 +32,7 @@ async def test_ones_organizations_in_each_state(home: AccountPagesScene) -> None
     home.tenants.add("umbrella")
     text = (await home.open(PAGE)).page.text
     role = "Role: Administrator · 1 member"
-    assert f"Acme {role} · Open the console Globex {role} Suspended Initech {role} Waiting for approval" in text
+    assert f"Acme {role} · Open console Globex {role} Suspended Initech {role} Pending approval" in text
     assert "Umbrella" not in text
     one = (await home.open(f"{PAGE}/globex")).page.text
     assert "This organization is suspended" in one
@@ -90,7 +90,7 @@ async def test_the_page_lists_what_one_may_use_there(home: AccountPagesScene) ->
     home.people.change("update all_services set sign_in_policy = 'assigned' where slug = 'closed'")
     home.people.change("update all_services set is_agent = true where slug = 'agent'")
     tab = await home.open(f"{PAGE}/acme?done=joined")
-    assert "You are in." in tab.page.text
+    assert "You joined the organization." in tab.page.text
     assert "Your applications Open Board Your role" in tab.page.text
     assert "Open this organization" not in tab.page.text
     assert {link for link in tab.page.links if link.startswith("https:")} == {"https://board.example.com/"}
@@ -168,7 +168,7 @@ async def test_an_invitation_is_declined(home: AccountPagesScene) -> None:
     assert home.tab.place == f"{INVITATIONS}?done=declined"
     again = await home.tabs.request("POST", form.action, {**form.fields, "answer": "decline"})
     assert again.header("location") == f"{INVITATIONS}?done=declined"
-    assert "You declined the invitation." in home.tab.page.text
+    assert "Invitation declined." in home.tab.page.text
     assert members(home) == []
     assert (await home.open(PAGE)).status == 200
 

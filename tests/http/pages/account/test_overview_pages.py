@@ -11,7 +11,7 @@ from tests.http.pages.account.conftest import AccountPagesScene
 
 async def test_a_new_account(home: AccountPagesScene) -> None:
     text = (await home.open("/ui")).page.text
-    assert "E-mail address ada@example.org" in text
+    assert "Email address ada@example.org" in text
     assert "Password Choose a password" in text
     assert "Two-step sign-in Turn on two-step sign-in" in text
     assert "0 devices" in text

@@ -81,7 +81,7 @@ async def test_a_passkey_is_made_at_the_end_of_a_sign_in(scene: OfferScene) -> N
     ada = await scene.ada()
     tab = await scene.sign_in(ada)
     assert tab.place.startswith(f"{PAGE}?flow=")
-    assert "Make a passkey?" in tab.page.text
+    assert "Create a passkey?" in tab.page.text
     assert scene.person() == {"offered": True, "ended": False, "passkeys": 0}
     await scene.make(tab)
     assert tab.place == "/ui"
@@ -110,7 +110,7 @@ async def test_whoever_leaves_the_page_has_been_asked(scene: OfferScene) -> None
     ada = await scene.ada()
     tab = await scene.sign_in(ada)
     # The page comes again for whoever loads it again, and only in this sign-in.
-    assert "Make a passkey?" in (await tab.open(tab.place)).page.text
+    assert "Create a passkey?" in (await tab.open(tab.place)).page.text
     assert (await tab.tabs.tab().open("/ui")).status == 200
     assert (await scene.sign_in(ada)).place == "/ui"
 

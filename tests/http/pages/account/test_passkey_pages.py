@@ -61,8 +61,8 @@ async def test_the_page_says_which_device_has_which(home: AccountPagesScene) -> 
     said = (await home.open(PAGE)).page.text
     assert "Google Password Manager. On your devices, kept in step" in said
     assert "KeePassXC. On one device so far" in said
-    assert "Three On one device alone Made on Firefox on Linux," in said
-    for number, words in enumerate(("Made by Google Password Manager Added Firefox on Linux,", "Made by KeePassXC", "On one device alone")):
+    assert "Three On one device only Made on Firefox on Linux," in said
+    for number, words in enumerate(("Made by Google Password Manager Added Firefox on Linux,", "Made by KeePassXC", "On one device only")):
         assert words in (await home.open(f"{PAGE}/{kept(home)[number]}")).page.text
     assert "Made by" not in (await home.open(f"{PAGE}/{kept(home)[2]}")).page.text
 
@@ -82,7 +82,7 @@ async def test_one_is_added_looked_at_named_and_removed(home: AccountPagesScene)
     shown = (await home.open(f"{PAGE}/{second}")).page.text
     assert f"Passkey: \u2068{name}\u2069" in shown
     assert "may copy it" in shown
-    assert "On one device alone" in (await home.open(f"{PAGE}/{first}")).page.text
+    assert "On one device only" in (await home.open(f"{PAGE}/{first}")).page.text
     await home.send(name="Laptop")
     assert home.tab.place == f"{PAGE}/{first}?done=renamed"
     await home.send(name=" ")
@@ -166,10 +166,10 @@ async def test_they_become_the_second_step(home: AccountPagesScene) -> None:
     assert "/ui/devices" in home.tab.page.links
     # After a double click, the same form makes the same codes, which are shown once. Another form says that two-step sign-in is on.
     home.people.change("update sessions set second_factor_at = now()")
-    assert "Your backup codes were shown" in (await home.tab._go("POST", sent.action, sent.fields)).page.text
+    assert "Your backup codes were already shown" in (await home.tab._go("POST", sent.action, sent.fields)).page.text
     other = {**sent.fields, "form": str(home.postern.foundation.ids.new())}
     assert (await home.tabs.request("POST", sent.action, other)).status == 400
-    assert "Second step One of your passkeys" in (await home.open(SECOND_FACTOR)).page.text
+    assert "Second step Passkey" in (await home.open(SECOND_FACTOR)).page.text
     assert "Second step" in (await home.open(PAGE)).page.text
     # With a fresh proof, an app may be added beside them.
     home.grow_old()

@@ -64,7 +64,7 @@ async def test_at_once_where_the_installation_says_so(home: AccountPagesScene) -
     form = home.form
     await home.send(email="new@example.org")
     assert home.tab.place == "/ui/profile?done=moved"
-    assert "E-mail address new@example.org" in home.tab.page.text
+    assert "Email address new@example.org" in home.tab.page.text
     # The second of two clicks finds that the address is changed already.
     again = await home.tabs.request("POST", form.action, {**form.fields, "email": "new@example.org"})
     assert again.header("location") == "/ui/profile?done=moved"
@@ -79,7 +79,7 @@ async def test_not_in_a_session_that_ends_meanwhile(home: AccountPagesScene, mon
     meanwhile(monkeypatch, home.postern.identity.accounts.buckets, "take", lambda: home.people.change(ends))
     await home.send(email="new@example.org")
     assert home.tab.status == 401
-    assert "Your session has ended: sign in again" in home.tab.page.text
+    assert "Your session has ended. Sign in again." in home.tab.page.text
     assert home.people.rows("select from users where pending_email is not null") == []
 
 
@@ -117,7 +117,7 @@ async def test_a_language_of_ones_own(home: AccountPagesScene) -> None:
 class TestDetails:
     async def test_a_person_fills_them_in_and_empties_them(self, home: AccountPagesScene) -> None:
         shown = await home.open("/ui/profile")
-        assert "Not given" in shown.page.text
+        assert "Not set" in shown.page.text
         assert ">A</span>" in shown.shown.body.decode(), "the initial of the address"
         await home.open(DETAILS)
         given = {"name": " Ada Lovelace", "given_name": "Ada", "family_name": "Lovelace", "username": "ada", "zoneinfo": "Europe/Vienna"}
@@ -131,7 +131,7 @@ class TestDetails:
         await home.open(DETAILS)
         assert {field: home.form.fields[field] for field in given} == {**given, "name": "Ada Lovelace"}
         await home.send(**dict.fromkeys(given, ""))
-        assert "Not given" in home.tab.page.text
+        assert "Not set" in home.tab.page.text
 
     @pytest.mark.parametrize(
         ("field", "value", "says"),

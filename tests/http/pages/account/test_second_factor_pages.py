@@ -182,7 +182,7 @@ async def test_new_backup_codes(home: AccountPagesScene) -> None:
     assert before != after
     # A form that is sent twice makes the same codes, so the codes that were shown work.
     answer = await home.tabs.request("POST", f"{CODES}/renew", fields)
-    assert "Your backup codes were shown" in (await home.open(answer.header("location") or "")).page.text
+    assert "Your backup codes were already shown" in (await home.open(answer.header("location") or "")).page.text
     assert home.people.rows("select digest from backup_codes order by digest") == after
 
 

@@ -79,7 +79,7 @@ async def test_the_pages_say_the_ways_in_words_and_count_what_failed(seen: Seen)
     assert page.count("Existing session") == 1
     failed = await seen.postern.platform.analytics.failures(OrganizationId(seen.acme.id))
     assert [one.logins for one in failed.days] == [1]
-    assert "Failed attempts" in (await tabs.tab().open("/ui/o/acme")).page.text
+    assert "Failed sign-ins" in (await tabs.tab().open("/ui/o/acme")).page.text
 
 
 async def test_one_who_signs_in_for_the_first_time_is_seen_once_the_application_has_its_answer(seen: Seen) -> None:

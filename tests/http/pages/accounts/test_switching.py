@@ -114,7 +114,7 @@ async def test_all_of_them_sign_out_at_once(shared: Shared, place: str) -> None:
     ada, bob, eve = [await shared.person(name) for name in ("ada", "bob", "eve")]
     tabs = await shared.together(ada, bob, eve)
     tab = await tabs.tab().open(place)
-    assert "Sign out of all" in tab.page.text
+    assert "Sign out of all accounts" in tab.page.text
     token = tab.page.forms[-1 if place == ACCOUNTS else 0].fields["form_token"]
     answers = await all_at_once(*[lambda: tabs.request("POST", "/ui/sign-out/all", {"form_token": token})] * 2)
     assert {answer.header("location") for answer in answers} == {"/ui/signed-out"}

@@ -59,7 +59,7 @@ async def test_an_api_is_registered_and_its_page_says_what_to_do(console: Consol
     text = (await console.at(at)).page.text
     assert '<details class="unfolds" open>' not in console.tab.shown.body.decode(), "nothing to check before tokens are made"
     for told in (
-        *("No tokens are made yet", "_postern-verification.api.acme.example", server["token"], "needs orders.read", "Order for you"),
+        *("Tokens are not issued yet", "_postern-verification.api.acme.example", server["token"], "needs orders.read", "Order for you"),
         *("https://api.acme.example/.well-known/oauth-protected-resource/orders", '"authorization_servers"', "/.well-known/jwks.json"),
         *('error="insufficient_scope", scope="orders:read orders:write"', "at+jwt"),
     ):
@@ -103,16 +103,16 @@ async def test_a_refused_value_is_said_at_its_row_and_nothing_is_lost(console: C
 async def test_rows_are_added_and_taken_away_without_scripts(console: ConsoleScene) -> None:
     at = await made(console, scopes=[*row("orders:read", "See"), *row("orders:write", "Order")])
     await console.at(at)
-    tab = await console.submit(f"{at}/scopes", scopes=[*row("orders:see", "Look"), *row("orders:write", "Order")], pressed="scopes add")
+    tab = await console.submit(f"{at}/scopes", scopes=[*row("orders:see", "View"), *row("orders:write", "Order")], pressed="scopes add")
     assert tab.status == 200
-    kept = [*row("orders:see", "Look"), *row("orders:write", "Order")]
+    kept = [*row("orders:see", "View"), *row("orders:write", "Order")]
     assert console.fields(f"{at}/scopes").fields["scopes"] == [*kept, *row("", "")]
     assert tab.shown.body.decode().count(" autofocus") == 1
     # Pressed again, it adds no second empty row.
     await console.submit(f"{at}/scopes", pressed="scopes add")
     assert console.fields(f"{at}/scopes").fields["scopes"] == [*kept, *row("", "")]
     await console.submit(f"{at}/scopes", pressed="scopes 2")
-    assert console.fields(f"{at}/scopes").fields["scopes"] == row("orders:see", "Look")
+    assert console.fields(f"{at}/scopes").fields["scopes"] == row("orders:see", "View")
     assert names(console) == ["orders:read", "orders:write"], "nothing was saved yet"
     await console.submit(f"{at}/scopes")
     assert names(console) == ["orders:see"]
@@ -209,9 +209,9 @@ async def test_an_api_for_development_is_ready(console: ConsoleScene) -> None:
     text = (await console.at(at)).page.text
     # There is something to check, so it is in sight.
     assert '<details class="unfolds" open>' in console.tab.shown.body.decode()
-    assert "No tokens are made yet" not in text
+    assert "Tokens are not issued yet" not in text
     assert "must also compare the id below" in text
-    assert "Id of the API (resource_id)" in text
+    assert "API ID (resource_id)" in text
 
 
 @pytest.mark.parametrize(
@@ -250,7 +250,7 @@ async def test_a_scope_asks_for_a_second_factor_and_a_fresh_sign_in(console: Con
     ]
     text = (await console.at(at)).page.text
     for told in (
-        "needs orders.cancel, asks for a second factor, asks for a sign-in within 300 seconds",
+        "needs orders.cancel, requires MFA, asks for a sign-in within 300 seconds",
         f'error="insufficient_user_authentication", acr_values="{TWO_FACTORS}", max_age="300", scope="orders:cancel", resource_metadata=',
         'error="insufficient_user_authentication", max_age="60", scope="orders:pay", resource_metadata=',
     ):

@@ -24,7 +24,7 @@ async def test_whoever_may_approve_an_organization_founds_it_active(console: Con
     assert {"/ui/o/board-games/applications/~new", "/ui/o/board-games/people/invitations/~new", "/ui/o/board-games/settings/looks"} <= set(
         console.tab.page.links
     )
-    assert "Begin here" in console.tab.page.text
+    assert "Get started" in console.tab.page.text
     # A chart of nothing says nothing.
     assert "thirty days" not in console.tab.page.text
 
@@ -40,15 +40,15 @@ async def test_everybody_elses_waits(console: ConsoleScene) -> None:
 
 
 async def test_the_beginning_is_over_with_the_first_application(console: ConsoleScene) -> None:
-    assert "Begin here" in (await console.at()).page.text
+    assert "Get started" in (await console.at()).page.text
     console.tenants.service(console.acme, "board")
-    assert "Begin here" not in (await console.at()).page.text
+    assert "Get started" not in (await console.at()).page.text
 
 
 async def test_a_member_who_may_do_none_of_it_is_told_of_none(console: ConsoleScene) -> None:
     tab = console.colleague()
     await tab.open("/ui/o/acme")
-    assert "Begin here" not in tab.page.text
+    assert "Get started" not in tab.page.text
 
 
 async def test_the_start_page_lists_the_one_that_waits_and_says_what_comes_next(console: ConsoleScene) -> None:

@@ -39,7 +39,7 @@ async def test_each_row_is_decided_by_the_rule_of_the_endpoint(console: ConsoleS
     await console.at("/people")
     await console.submit(REMOVE, chosen=[str(console.ada.user), str(person.user)])
     tab = await console.submit(REMOVE, chosen=[str(console.ada.user), str(person.user)])
-    assert "Not done:" in tab.page.text
+    assert "Failed:" in tab.page.text
     assert members(console) == 1
 
 

@@ -96,9 +96,9 @@ async def test_who_may_not_invite_sends_nothing_again(console: ConsoleScene) -> 
 async def test_the_form_asks_for_addresses_and_folds_the_role(console: ConsoleScene) -> None:
     tab = await console.at(f"{INVITATIONS}/~new")
     body = tab.shown.body.decode()
-    assert "They join as: Member" in tab.page.text
+    assert "Role: Member" in tab.page.text
     assert body.index('id="emails"') < body.index('<details class="curl chosen">') < body.index('id="role"')
     tab = await console.submit(f"{INVITATIONS}/~new", emails="no address", role="admin")
     assert tab.status == 400
     assert '<details class="curl chosen" open>' in tab.shown.body.decode()
-    assert "They join as: Administrator" in tab.page.text
+    assert "Role: Administrator" in tab.page.text

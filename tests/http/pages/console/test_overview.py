@@ -120,7 +120,7 @@ async def test_the_chart_shows_failures_beside_sign_ins_from_the_first_attempt_o
     )
     tab = await console.at()
     assert b'<polyline class="beside"' in tab.shown.body
-    assert "Failed attempts" in tab.page.text
+    assert "Failed sign-ins" in tab.page.text
 
 
 def test_the_axis_of_a_chart_has_thirty_days_whatever_is_known() -> None:

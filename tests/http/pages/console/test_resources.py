@@ -4,7 +4,7 @@ import pytest
 
 from tests.http.pages.console.conftest import ConsoleScene
 
-NEEDS_PROVIDER = "Choose the provider that people of this domain sign in at"
+NEEDS_PROVIDER = "Choose the identity provider for people with this email domain"
 EVENTS = "/events"
 RECEIVER = "https://crm.example.org/hooks"
 
@@ -20,7 +20,7 @@ async def made(console: ConsoleScene, name: str = "CRM") -> str:
 async def test_an_empty_list_says_how_the_first_one_comes(console: ConsoleScene) -> None:
     tab = await console.at(EVENTS)
     assert tab.status == 200
-    assert "No webhooks yet" in tab.page.text
+    assert "No webhooks" in tab.page.text
     assert "/ui/o/acme/events/~new" in tab.page.links
     # The call that does the same.
     assert "/api/organizations/acme/webhooks" in tab.page.text
@@ -129,7 +129,7 @@ async def test_an_end_asks_once_and_sent_twice_is_harmless(console: ConsoleScene
     for _ in range(2):
         tab = await console.tab._go("POST", form.action, form.fields)
         assert tab.place == "/ui/o/acme/events?done=console.webhooks.end"
-        assert "The webhook is removed." in tab.page.text
+        assert "Webhook deleted." in tab.page.text
     assert console.people.rows("select from webhooks") == []
 
 
@@ -162,14 +162,14 @@ async def test_an_id_that_is_none_names_nothing(console: ConsoleScene) -> None:
 
 
 async def test_what_was_done_is_said_by_the_words_of_a_button_alone(console: ConsoleScene) -> None:
-    assert "The webhook is removed." in (await console.at(f"{EVENTS}?done=console.webhooks.end")).page.text
+    assert "Webhook deleted." in (await console.at(f"{EVENTS}?done=console.webhooks.end")).page.text
     for invented in ("console.webhooks.title", "You%20have%20won", "made.x", "refusals.forbidden"):
         assert "Done:" not in (await console.at(f"{EVENTS}?done={invented}")).page.text
 
 
 async def test_a_webhook_that_fails_says_so_in_the_list_and_on_its_page(console: ConsoleScene) -> None:
     webhook = await made(console)
-    assert "Fails" not in (await console.at(EVENTS)).page.text.replace("Fails since", "")
+    assert "Failing" not in (await console.at(EVENTS)).page.text.replace("Failing since", "")
     console.people.change("update webhooks set failing_since = now() - interval '1 hour'")
     tab = await console.at(EVENTS)
     assert 'class="state bad">Fails<' in tab.shown.body.decode()
@@ -179,7 +179,7 @@ async def test_a_webhook_that_fails_says_so_in_the_list_and_on_its_page(console:
            select %s, webhooks.id, events.id, events.name, 3, 'name_not_found', now(), now() from webhooks, events limit 1""",
         console.postern.foundation.ids.new(),
     )
-    assert "Fails since 1 hour ago : The name was not found" in (await console.at(webhook)).page.text
+    assert "Fails since 1 hour ago : Host name not found" in (await console.at(webhook)).page.text
     # A new address has not failed yet.
     form = console.fields(f"{webhook}/change")
     await console.tab._go("POST", form.action, {**form.fields, "url": "https://crm.example.org/other"})

@@ -58,7 +58,7 @@ async def test_a_changed_setting_shows_what_it_was_and_goes_back(console: Consol
         assert "Changed just now. Before that: Name CRM Put it back" in tab.page.text, tab.page.text
     tab = await console.submit(f"{webhook}/change/undo")
     assert tab.place == f"/ui/o/acme{webhook}?done=put_back"
-    assert "Put back: it is as it was before." in tab.page.text
+    assert "Change undone. The previous values apply again." in tab.page.text
     assert name(console) == "CRM"
     changed, back = console.people.rows("select id, actor_id, details from audit_log where action = 'webhook.updated' order by id")
     assert (back["actor_id"], back["details"]["undoes"]) == (console.ada.user, str(changed["id"]))

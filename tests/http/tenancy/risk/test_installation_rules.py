@@ -116,13 +116,13 @@ async def test_one_that_refuses_does_so_everywhere_and_the_platform_reads_which(
 
 async def test_both_are_asked_and_the_stricter_wins(scene: InstallationRulesScene) -> None:
     await scene.let_count(policy("tell_person", name="Here"))
-    await scene.count(policy("refuse", name="There"))
+    await scene.count(policy("refuse", name="Provisioned"))
     answer = await scene.enter()
     assert "A rule of this organization refuses" in answer.json()["error"]
     assert (await scene.base()).status == 200
     assert [event["policy_name"] for event in await scene.events()] == ["Here", "Here"]
     await scene.let_count(policy("second_factor", name="Here"))
-    assert "asks for a second factor" in (await scene.base()).json()["error"]
+    assert "requires MFA" in (await scene.base()).json()["error"]
     assert "A rule of this organization refuses" in (await scene.enter()).json()["error"]
     await scene.let_count(policy("passkey", name="Here"))
     assert "A rule of this installation asks for a passkey" in (await scene.base()).json()["error"]
@@ -184,7 +184,7 @@ async def test_a_platform_owner_who_is_refused_gets_a_way_back_by_mail(scene: In
     assert "Not from here" in tab.page.text
     assert "New devices" not in tab.page.text
     await tab.send()
-    assert "No rule of the installation refuses" in tab.page.text
+    assert "No risk policy for all organizations denies sign-ins" in tab.page.text
     assert scene.counting() == ["New devices"]
     entry = scene.audited(UPDATED)[-1]
     assert entry["actor_id"] == scene.root.user

@@ -80,23 +80,23 @@ async def test_an_owner_writes_a_rule_sees_whom_it_would_have_met_and_lets_it_co
     assert "There is no rule yet" in scene.tab.page.text
     page = await scene.write(name="Only from the office", action="refuse", except_networks="198.51.100.0/24")
     assert "The rule “Only from the office” is there, in shadow" in page.page.text
-    assert "In shadow" in page.page.text
-    assert "It would have met one sign-in." in page.page.text
+    assert "Report-only" in page.page.text
+    assert "One sign-in of the last 30 days would have matched." in page.page.text
     assert "ada@home.example" in page.page.text
-    assert "It would have refused you." in page.page.text
+    assert "This policy would have denied your own sign-in." in page.page.text
     assert scene.bars() == [*[1] * 29, 40]
-    assert "Outside the networks: 198.51.100.0/24" in page.page.text
+    assert "Outside networks: 198.51.100.0/24" in page.page.text
     page = await scene.tab.send(scene.form("policy"), act="count")
-    assert "Counts" in page.page.text
-    assert "The rule “Only from the office” counts from the next sign-in on." in page.page.text
+    assert "Enforced" in page.page.text
+    assert "Risk policy “Only from the office” enforced from the next sign-in." in page.page.text
     assert (await scene.enter()).status == 403
     # What the rule refused is what it met.
     assert "It fits 2 sign-ins of the last thirty days. One person." in (await scene.tab.open(PAGE)).page.text
     # The session of the owner is older than the rule, and the page names the sign-in that it refused.
-    assert "What the rules decided last" in (await scene.tab.open(PAGE)).page.text
+    assert "Recent risk decisions" in (await scene.tab.open(PAGE)).page.text
     await scene.tab.send(scene.form("policy"), act="remove")
     assert "There is no rule yet" in scene.tab.page.text
-    assert "The rule is gone." in scene.tab.page.text
+    assert "Risk policy deleted." in scene.tab.page.text
 
 
 async def test_a_rule_is_changed_and_stands_in_shadow_again_unless_it_meets_the_same(scene: RiskPageScene) -> None:
@@ -105,7 +105,7 @@ async def test_a_rule_is_changed_and_stands_in_shadow_again_unless_it_meets_the_
     await scene.tab.send(scene.form("policy"), act="count")
     kept = await scene.policies()
     page = await scene.change("Office", name="The office")
-    assert "Saved: the rule “The office”." in page.page.text
+    assert "Risk policy “The office” updated." in page.page.text
     (named,) = await scene.policies()
     assert named == {**kept[0], "name": "The office"}
     assert named["counts"]
@@ -188,7 +188,7 @@ async def test_a_rule_that_the_page_has_not_shown_does_not_count_by_its_press(sc
     assert "not those that you have seen" in page.page.text
     assert (await scene.enter()).status == 200
     # The page shows what they are now.
-    assert "Counts" in (await scene.tab.send(scene.form("policy"), act="count")).page.text
+    assert "Enforced" in (await scene.tab.send(scene.form("policy"), act="count")).page.text
 
 
 async def test_the_form_takes_every_condition(postern: Postern, people: People, log: CapturedLog) -> None:
@@ -226,7 +226,7 @@ async def test_the_form_takes_every_condition(postern: Postern, people: People, 
         "services": [str(shop)],
         "roles": ["none", "owner"],
     }
-    device, hours = "On a device that the person has used before", "Between 22 and 6 o\N{RIGHT SINGLE QUOTATION MARK}clock (UTC)"
+    device, hours = "Known device", "Between 22 and 6 o\N{RIGHT SINGLE QUOTATION MARK}clock (UTC)"
     for said in ("By: Sign-in link, Password", "Applications: Shop", "Roles: No member, Owner", device, hours):
         assert said in page.page.text
 
@@ -298,7 +298,7 @@ async def test_exceptions_are_rows_of_people_teams_and_networks(exceptions: Exce
 async def test_a_row_that_means_nobody_or_never_ends_is_told_at_its_field(exceptions: ExceptionScene) -> None:
     scene = exceptions
     for row, place, says in (
-        (("", "nobody@home.example", "2100-01-01"), "exceptions-1-value", "No member"),
+        (("", "nobody@home.example", "2100-01-01"), "exceptions-1-value", "Not a member"),
         (("team", "Nobody", "2100-01-01"), "exceptions-1-value", "No team"),
         (("network", "", "2100-01-01"), "exceptions-1-value", "Enter a network"),
         (("network", "home", "2100-01-01"), "exceptions-1-value", "no network"),

@@ -139,7 +139,7 @@ async def test_a_proof_that_is_gone_stops_the_last_step(scene: DraftScene) -> No
     page = await scene.domain(tab, link)
     scene.records.clear()
     stopped = await page.send()
-    assert (stopped.status, "The record of the domain is gone" in stopped.page.text) == (409, True)
+    assert (stopped.status, "The verification record of the domain was not found" in stopped.page.text) == (409, True)
     assert await scene.routes() == []
     waits, tab = await scene.begun("domain")
     scene.records["example.net", "A"] = ["93.184.215.14"]
@@ -167,7 +167,7 @@ async def test_domains_that_cannot_be_set_up(scene: DraftScene) -> None:
     (draft,) = await scene.drafts(link)
     page = await tab.tabs.tab().open(f"/ui/setup/of/{link}/domain/{draft['id']}")
     stopped = await page.send()
-    assert (stopped.status, "Another organization has proved this domain" in stopped.page.text) == (409, True)
+    assert (stopped.status, "Another organization has verified this domain" in stopped.page.text) == (409, True)
     assert [one["state"] for one in await scene.drafts(link)] == ["tested"]
     for number in range(MOST_DOMAINS - 1):
         await scene.domain(tab, link, f"d{number}.example.org", published=False)
@@ -269,7 +269,7 @@ async def test_nothing_is_handed_over_untested(scene: DraftScene) -> None:
     (draft,) = await scene.drafts(link)
     form = {"form_token": scene.token_of(page)}
     said = (await tab.tabs.request("POST", f"/ui/setup/of/{link}/drafts/{draft['id']}/finish", form)).body.decode()
-    assert "The last test did not succeed" in said
+    assert "The last test failed" in said
     assert refused(await scene.activate(link, draft["id"])) == (400, "BAD_REQUEST")
     scene.people.change("update setup_drafts set tested_at = null, came = ''")
     said = (await tab.tabs.request("POST", f"/ui/setup/of/{link}/drafts/{draft['id']}/finish", form)).body.decode()
@@ -360,7 +360,7 @@ async def test_a_token_with_the_prefix_of_another_does_not_become_active(scene: 
         patched.setattr(type(secrets), "key", lambda _self, _kind: Token(f"{made['prefix']}_{'x' * 32}"))
         token = await scene.token(tab, link)
     stopped = await (await tab.tabs.tab().open(f"/ui/setup/of/{link}/scim")).send()
-    assert (stopped.status, "Please make another token" in stopped.page.text) == (409, True)
+    assert (stopped.status, "Another token has the same prefix. Create another token." in stopped.page.text) == (409, True)
     assert [await scene.reads(one) for one in (made["token"], token)] == [200, 401]
     # Another token takes its place, and gets through.
     token = await scene.token(tab, link)

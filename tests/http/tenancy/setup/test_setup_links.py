@@ -205,10 +205,10 @@ async def test_an_ended_link_opens_nothing_and_says_why(scene: SetupScene) -> No
     """Each in its own words, in the browser that owned the link and in any other."""
     cases: list[tuple[str, str, str]] = [
         ("update setup_links set expires_at = now() where id = %s", "seven days of this set-up link are over", "for a new link"),
-        ("update setup_links set revoked_at = now() where id = %s", "Acme has withdrawn this set-up link", "is a new link"),
+        ("update setup_links set revoked_at = now() where id = %s", "Acme revoked this setup link", "is a new link"),
         (
             "update all_organizations set status = 'suspended' where id = (select org_id from setup_links where id = %s)",
-            "Acme is not active at the moment",
+            "Acme is currently not active",
             "active again",
         ),
         (

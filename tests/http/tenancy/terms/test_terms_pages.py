@@ -66,7 +66,7 @@ async def test_the_next_sign_in_asks_and_goes_on_after_accepting(scene: TermsPag
     await scene.ask_for("1")
     tab = await scene.sign_in(ada)
     assert tab.place.startswith(ASKS)
-    assert "Terms, version 7" in tab.page.text
+    assert "Terms of service, version 7" in tab.page.text
     assert ADDRESS in tab.page.links
     await tab.send(0)
     assert tab.place == "/ui/profile"
@@ -239,7 +239,7 @@ async def test_the_owner_sets_and_withdraws_terms_in_the_console(scene: TermsPag
     assert "must begin with https://" in tab.page.text
     (form,) = [number for number, one in enumerate(tab.page.forms) if one.action.endswith("/settings/terms/change")]
     await tab.send(form, version="1", address=ADDRESS, due_at=due)
-    assert (await tabs.tab().open("/ui/o/acme/settings/terms")).page.text.count("In force since") == 1
+    assert (await tabs.tab().open("/ui/o/acme/settings/terms")).page.text.count("In effect since") == 1
     end = await tabs.tab().open("/ui/o/acme/settings/terms/end")
     await end.send(len(end.page.forms) - 1)
     assert "Nobody is asked" in (await tabs.tab().open("/ui/o/acme/settings/terms")).page.text
@@ -250,4 +250,4 @@ async def test_a_platform_owner_sets_the_installations_in_the_console(scene: Ter
     await scene.ask_for("7", INSTALLATION)
     tab = await scene.signed_in(scene.root).tab().open("/ui/platform/settings/terms")
     assert tab.status == 200
-    assert "In force since" in tab.page.text
+    assert "In effect since" in tab.page.text

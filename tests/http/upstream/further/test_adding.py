@@ -49,7 +49,7 @@ async def test_the_first_page_has_a_tile_for_each_preset_and_no_mark_of_others(s
     tiles = page.body.decode().partition('<ul class="tiles">')[2].partition("</ul>")[0]
     assert "<img" not in tiles
     assert "<svg" not in tiles
-    said = ("Apple", "Discord", "GitLab", "Any OpenID Connect", "Its issuer", "Any OAuth 2.0")
+    said = ("Apple", "Discord", "GitLab", "Other provider (OpenID Connect)", "Issuer", "Other provider (OAuth 2.0)")
     assert [one for one in said if one not in read.text] == []
 
 

@@ -28,7 +28,7 @@ async def test_it_shows_what_came_and_does_nothing(scene: FurtherScene, preset: 
     shown = await _walked(scene, tabs, preset)
     assert shown.status == 200, shown.body
     said = PageReader(shown.body).text
-    assert "The provider tells who you are" in said
+    assert "Test passed. The provider identified you." in said
     assert "1815" in said
     assert ADA in said
     assert "is asked for an address" in said

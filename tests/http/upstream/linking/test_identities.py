@@ -426,7 +426,7 @@ async def test_the_page_lists_connects_and_disconnects(scene: UpstreamScene, ada
     scene.sits()
     tabs = scene.signed_in(ada, age=1)
     tab = await tabs.tab().open("/ui/settings/connections")
-    assert "Nothing is connected" in tab.page.text
+    assert "No connected accounts" in tab.page.text
     assert "/ui/settings/connections/websuite/connect" in tab.page.links
     tab = await tabs.tab().open("/ui/settings/connections/websuite/connect")
     await tab.send(1 if len(tab.page.forms) > 1 else 0)
@@ -434,11 +434,11 @@ async def test_the_page_lists_connects_and_disconnects(scene: UpstreamScene, ada
     place, query = told_in(answer.header("location"))
     assert place == CONNECTIONS
     tab = await tabs.tab().open(f"/ui/settings/connections?{'&'.join(f'{name}={value}' for name, value in query.items())}")
-    assert "The account is connected." in tab.page.text
+    assert "Account connected." in tab.page.text
     assert "Google" in tab.page.text
     tab = await tabs.tab().open("/ui/settings/connections/websuite/disconnect")
     await tab.send(1 if len(tab.page.forms) > 1 else 0)
-    assert "The account is disconnected." in tab.page.text
+    assert "Account disconnected." in tab.page.text
     assert scene.identities() == []
     tab = await tabs.tab().open("/ui/settings/connections/websuite/disconnect")
     assert tab.status == 404

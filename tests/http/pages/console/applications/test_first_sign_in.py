@@ -204,7 +204,7 @@ async def test_the_sign_in_appears_with_the_person_and_the_claims_and_then_it_is
     shown = await now(console, board)
     assert "data-over" in shown
     (ada,) = console.people.rows("select email from users where id = %s", console.ada.user)
-    assert f"{ada['email']} has signed in" in shown
+    assert f"{ada['email']} signed in" in shown
     assert "<code>openid</code>" in shown
     assert "<code>email</code>" in shown
     assert str(console.ada.user) in shown
@@ -226,7 +226,7 @@ async def test_who_may_not_list_end_users_reads_that_somebody_has_signed_in(cons
     assert "Waiting for" in tab.page.text
     await sign_in(console, secret[0])
     shown = await now(console, board, tab=tab)
-    assert "Somebody has signed in" in shown
+    assert "A sign-in succeeded" in shown
     assert "maker@example.org" not in shown
     assert str(person.user) not in shown
     console.ada = own

@@ -14,7 +14,7 @@ SECRET = re.compile(r"cs_[A-Za-z0-9]{6}_[A-Za-z0-9_-]{20,}")
 async def test_an_empty_list_says_how_the_first_one_comes(console: ConsoleScene) -> None:
     tab = await console.at(AT)
     assert tab.status == 200
-    assert "No applications yet" in tab.page.text
+    assert "No applications" in tab.page.text
     assert f"/ui/o/acme{AT}/~new" in tab.page.links
 
 
@@ -70,8 +70,8 @@ async def test_each_question_that_was_left_out_is_named(console: ConsoleScene) -
     await console.at(f"{AT}/~new")
     tab = await console.submit(f"{AT}/~new", name=" ", kind="", addresses="")
     assert tab.status == 400
-    assert "Give the application a name." in tab.page.text
-    assert "Choose what the application is." in tab.page.text
+    assert "Enter a name for the application." in tab.page.text
+    assert "Choose a framework or an application type." in tab.page.text
     await console.at(f"{AT}/~new")
     tab = await console.submit(f"{AT}/~new", name="Billing", kind="web", addresses="")
     assert tab.status == 400

@@ -53,14 +53,14 @@ async def test_behind_a_proxy_the_first_card_shows_what_a_proxy_uses(console: Co
     page = console.tab.page.text
     assert order(console)[:3] == ["sign_ins", "values", "lines"]
     for words in (
-        "What your proxy uses",
+        "Proxy settings",
         "wiki.acme.example",
         "/proxy/check",
-        "/public: Nothing: the path is open",
+        "/public: None (public)",
         "Remote-User: The e-mail",
     ):
         assert words in page, words
-    for words in ("Client id", "Discovery address", "Issuer", "Audience"):
+    for words in ("Client ID", "Discovery URL", "Issuer", "Audience"):
         assert words not in page, words
     for key in ("caddy", "nginx", "traefik"):
         await console.at(f"{wiki}?built_with={key}")

@@ -20,15 +20,15 @@ async def test_a_change_says_whose_sessions_it_ends_and_is_made_by_the_second_fo
             console.people.change("update sessions set last_seen_at = now() - interval '20 minutes' where id = %s", opened.session)
     tab = await console.at(SESSIONS)
     assert f"/ui/o/acme{CHANGE}" in tab.page.links
-    assert "As the organization says" in tab.page.text
+    assert "Session lifetime, idle timeout and concurrent sessions: the organization’s limits" in tab.page.text
     await console.at(CHANGE)
     tab = await console.submit(CHANGE, session_idle_minutes="10")
     assert "3 sessions have lasted or rested longer" in tab.page.text
-    assert "Yours are among them." in tab.page.text
+    assert "This includes you." in tab.page.text
     assert said(console)["session_idle_minutes"] is None
     tab = await console.submit(CHANGE)
     assert tab.place == f"/ui/o/acme{SESSIONS}?done=saved"
-    assert "As the organization says" not in tab.page.text
+    assert "Session lifetime, idle timeout and concurrent sessions: the organization’s limits" not in tab.page.text
     assert said(console) == {"session_lifetime_hours": None, "session_idle_minutes": 10, "most_sessions": None}
 
 
@@ -42,7 +42,7 @@ async def test_people_with_more_sign_ins_are_counted_and_keep_them_for_now(conso
     await console.at(CHANGE)
     tab = await console.submit(CHANGE, most_sessions="1", session_lifetime_hours="8")
     assert "One person has more sign-ins open." in tab.page.text
-    assert "Yours" not in tab.page.text
+    assert "Your text" not in tab.page.text
     await console.submit(CHANGE)
     assert len(console.people.rows("select from sessions where service_id = %s and revoked_at is null", shop.id)) == 4
     await console.at(CHANGE)

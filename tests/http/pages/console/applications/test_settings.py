@@ -51,7 +51,7 @@ async def test_sign_in_addresses_and_admission_are_changed_by_section(console: C
     await console.at(f"{billing}/sign-in")
     tab = await console.submit(f"{billing}/sign-in/addresses", redirect_uris=f"{CALLBACK}\r\nhttps://billing.example.com/other")
     assert tab.place.endswith("/sign-in?done=saved&fields=redirect_uris")
-    assert "Saved: Sign-in addresses." in tab.page.text
+    assert "Saved: Redirect URIs." in tab.page.text
     await console.submit(f"{billing}/sign-in/admission", sign_in_policy="assigned", trusted=["yes"])
     (service,) = console.people.rows("select redirect_uris, sign_in_policy, trusted from services")
     assert service == {
@@ -115,7 +115,7 @@ async def test_an_api_key_is_made_with_its_permissions(console: ConsoleScene, bi
 
 async def test_a_role_gets_permissions_and_is_given_to_a_person_by_address(console: ConsoleScene, billing: str) -> None:
     await console.at(f"{billing}/assignments/~new")
-    assert "No roles yet" in console.tab.page.text
+    assert "No roles" in console.tab.page.text
     await console.at(f"{billing}/permissions/~new")
     await console.submit(f"{billing}/permissions/~new", key="invoices:write")
     await console.at(f"{billing}/roles/~new")
@@ -136,7 +136,7 @@ async def test_a_role_gets_permissions_and_is_given_to_a_person_by_address(conso
     ("fields", "status", "said"),
     [
         ({"role": "", "person": "ada@example.org"}, 400, "Choose a role."),
-        ({"role": "editor"}, 400, "Say who gets the role."),
+        ({"role": "editor"}, 400, "Choose a person, an organization role or a team."),
         ({"role": "editor", "person": "x@example.org", "organization_role": "admin"}, 400, "Choose one"),
         ({"role": "editor", "person": "nobody@example.org"}, 404, "Nobody of this name"),
         ({"role": "editor", "person": "01a20686-52f3-77fe-b295-49fbf1cdd2d2"}, 400, "There is a problem"),
@@ -180,7 +180,7 @@ async def test_a_claim_of_a_field_that_the_person_writes_is_marked(console: Cons
     )
     await console.at(f"{billing}/claims/{claim['id']}")
     await console.submit(f"{billing}/claims/{claim['id']}/change", source="organization_field", argument__organization_field="team")
-    assert "The person, who may write anything: give no rights by it" in console.tab.page.text
+    assert "The person, who can enter any value: do not base permissions on it" in console.tab.page.text
     assert console.fields(f"{billing}/claims/{claim['id']}/change").fields["argument__constant"] == ""
 
 

@@ -40,14 +40,14 @@ async def test_the_rule_that_keeps_somebody_out_stands_with_its_place(console: C
     grace = member(console)
     console.people.change("update services set sign_in_policy = 'assigned'")
     said = await ask(console, "Grace@Example.org ")
-    assert "No application of this organization lets grace@example.org in." in said
-    assert "Only people with a role may sign in, and this person has none." in said
+    assert "grace@example.org cannot sign in to any application of this organization." in said
+    assert "Only people with a role can sign in to the application, and this person has none." in said
     assert f"/ui/o/acme{board}/access" in console.tab.page.links
     # The page of the known person says the same, and the person's page leads there.
     tab = await console.at(f"/people/{grace.user}")
     assert f"/ui/o/acme/people/users/{grace.user}/why" in tab.page.links
     for place in (f"/people/{grace.user}/why", f"/people/users/{grace.user}/why"):
-        assert "No application of this organization lets grace@example.org in." in (await console.at(place)).page.text
+        assert "grace@example.org cannot sign in to any application of this organization." in (await console.at(place)).page.text
 
 
 async def test_failed_tries_stand_there_with_the_place_of_their_rule(console: ConsoleScene, board: str) -> None:  # noqa: ARG001 - one application

@@ -116,15 +116,15 @@ async def test_an_answer_that_lacks_half_of_the_question_is_none(console: Consol
 
 async def test_an_action_without_a_name_leads_to_the_list_in_which_one_chooses(console: ConsoleScene) -> None:
     for asked, action, where in (
-        ("reset 2fa", "Turn off the second factor of …", f"{HOME}/people"),
-        ("kill sessions", "End the sessions of …", f"{HOME}/people"),
+        ("reset 2fa", "Reset MFA for …", f"{HOME}/people"),
+        ("kill sessions", "Sign out of sessions of …", f"{HOME}/people"),
         ("promote", "Change the role of …", f"{HOME}/people"),
-        ("rotate secret", "Make a new client secret for …", f"{HOME}/applications"),
+        ("rotate secret", "Rotate the client secret of …", f"{HOME}/applications"),
     ):
         _, suggested = await _suggested(console, asked)
         assert f'<a class="line" href="{where}"><bdi>{action}</bdi>' in suggested, asked
     _, suggested = await _suggested(console, "kill sessions", console.colleague())
-    assert "End the sessions" not in suggested
+    assert "Sign out of sessions" not in suggested
 
 
 @pytest.mark.parametrize(
@@ -145,20 +145,20 @@ async def test_chapters_answer_in_the_reader_s_language(console: ConsoleScene, l
 async def test_an_error_leads_to_its_words_and_to_the_page_that_has_what_to_change(console: ConsoleScene) -> None:
     asked = 'oauth2: "invalid_client" "the secret s3cr3t-of-ours is wrong"'
     tab = await console.asks(asked)
-    assert "Explain the error invalid_client" in tab.page.text
-    assert "Go to what to change: Applications → Tokens → Client secrets" in tab.page.text
+    assert "Explain error invalid_client" in tab.page.text
+    assert "Fix under: Applications → Tokens → Client secrets" in tab.page.text
     assert {"/docs/errors#invalid-client", f"{HOME}/applications"} <= set(tab.page.links)
     _, suggested = await _suggested(console, asked)
     assert f'<a class="line" href="{HOME}/applications">' in suggested
     assert "s3cr3t" not in suggested
     # The signing keys are the installation's.
     signature = await console.asks("Signature verification failed")
-    assert "Explain the error signature" in signature.page.text
+    assert "Explain error signature" in signature.page.text
     assert "Go to what to change" not in signature.page.text
     auditor = console.people.add("auditor@acme.example")
     console.tenants.join(auditor, console.acme, console.tenants.role(console.acme, "auditor", [Capability.AUDIT_LOGS_VIEW]))
     elsewhere = await console.asks(asked, console.browser(auditor).tab())
-    assert "Explain the error invalid_client" in elsewhere.page.text
+    assert "Explain error invalid_client" in elsewhere.page.text
     assert "Go to what to change" not in elsewhere.page.text
 
 

@@ -24,7 +24,7 @@ async def ask(platform: PlatformScene, sizes: BudgetSizes, organization: str = "
 
 async def test_an_owner_sees_it_and_makes_an_exception_with_an_end(platform: PlatformScene) -> None:
     small = BudgetSizes(1, 60, 300, 3000)
-    assert "Nothing was held back" in (await platform.at("/held-back")).page.text
+    assert "No rate-limited emails" in (await platform.at("/held-back")).page.text
     assert [await ask(platform, small) for _ in range(2)] == [True, False]
     page = (await platform.at("/held-back")).page
     assert "203.0.113.0/24" in page.text
@@ -48,5 +48,5 @@ async def test_an_organization_sees_its_own_counts_and_nobodys_network(platform:
     assert [await ask(platform, sizes, "acme") for _ in range(2)] == [True, False]
     page = await platform.acmes.open("/ui/o/acme/sign-in/held-back")
     assert page.status == 200
-    assert "Held back since" in page.page.text
+    assert "Rate-limited since" in page.page.text
     assert "203.0.113" not in page.page.text

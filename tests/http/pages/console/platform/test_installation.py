@@ -96,7 +96,7 @@ async def test_a_key_for_machines_is_made_adopted_and_ended(platform: PlatformSc
     (key,) = platform.people.rows("select id from management_keys")
     one = f"/keys/{key['id']}"
     tab = await platform.at(one)
-    assert "See organizations" in tab.page.text
+    assert "View organizations" in tab.page.text
     await platform.answer(f"{one}/adopt")
     await platform.answer(f"{one}/end")
     assert [row["action"] for row in platform.audited("platform.management_key.%")] == [
@@ -143,7 +143,7 @@ async def test_the_log_is_filtered_by_a_person_as_people_call_them_and_names_the
     for who in ("GRACE@example.org", "grace", str(platform.grace.user)):
         tab = await platform.at(f"/audit-log?action=user.deactivated&actor={who}")
         assert "deactivated the account of" in tab.page.text, who
-    assert "Nothing found" in (await platform.at("/audit-log?action=user.deactivated&actor=ada@example.org")).page.text
+    assert "No results" in (await platform.at("/audit-log?action=user.deactivated&actor=ada@example.org")).page.text
     await platform.at(f"/audit-log?action=user.deactivated&actor={platform.grace.user}")
     entry, *_ = [link for link in platform.tab.page.links if link.startswith(f"{HOME}/audit-log/")]
     assert "Program Firefox on Linux" in (await platform.tab.open(entry)).page.text

@@ -18,17 +18,17 @@ def actions(platform: PlatformScene, like: str = "user.%") -> list[str]:
 async def test_what_was_guessed_over_many_accounts_and_at_one_is_shown(platform: PlatformScene) -> None:
     pauses = set_up(platform.postern)
     page = f"{HOME}/people/second-factors"
-    assert "Guesses over many accounts" not in (await platform.at("/people/second-factors")).page.text
+    assert "Credential stuffing" not in (await platform.at("/people/second-factors")).page.text
     await stuff(platform.postern, FAILURES + 1)
     for number in range(25):
         await guess(platform.postern, platform.ada.email, f"a guess {number}", address=f"198.51.{number}.1")
     shown = (await platform.at("/people/second-factors")).page
     for words in (
-        "Guesses over many accounts",
-        "Many accounts from one network",
+        "Credential stuffing",
+        "Many accounts tried from one network",
         "192.0.2.0/24",
-        "One password for many accounts",
-        "Many passwords for one account",
+        "One password tried on many accounts (password spraying)",
+        "Many passwords tried on one account",
     ):
         assert words in shown.text, words
     assert (platform.tab.place, len(pauses.waited)) == (page, 1)
@@ -41,7 +41,7 @@ async def test_people_are_found_by_address_and_by_id(platform: PlatformScene) ->
         tab = await platform.at(f"/people?search={search}")
         assert address in tab.page.links
         assert f"{HOME}/people/{platform.grace.user}" not in tab.page.links
-    assert "Nothing found" in (await platform.at("/people?search=nobody@")).page.text
+    assert "No results" in (await platform.at("/people?search=nobody@")).page.text
 
 
 async def test_a_look_at_a_person_is_recorded(platform: PlatformScene) -> None:

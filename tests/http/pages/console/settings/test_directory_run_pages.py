@@ -39,8 +39,8 @@ async def test_a_run_that_waits_names_whom_it_would_end_and_goes_on_by_an_owners
     listed = (await console.at(runs)).page.text
     assert "Waits for an owner" in listed
     shown = await console.at(f"{runs}/{run}")
-    assert "Not in the directory any more" in shown.page.text
-    assert "No address" in shown.page.text
+    assert "No longer in the directory" in shown.page.text
+    assert "No email address" in shown.page.text
     assert b"<b>bob" not in shown.shown.body
     asked = await console.at(f"{runs}/{run}/go-on")
     assert "acme.example" in asked.page.text
@@ -112,8 +112,8 @@ async def _whole(console: ConsoleScene) -> tuple[str, str]:
 async def test_an_owner_takes_people_over_from_scim(console: ConsoleScene) -> None:
     runs, run = await _whole(console)
     shown = (await console.at(f"{runs}/{run}")).page.text
-    assert "Whom you can take over from SCIM" in shown
-    assert "Stays a member, listed by this directory" in shown
+    assert "People that you can take over from SCIM" in shown
+    assert "Stays a member, managed by this directory" in shown
     asked = await console.at(f"{runs}/{run}/take-over")
     assert "eve@acme.example" in asked.page.text
     assert "grace@acme.example" not in asked.page.text

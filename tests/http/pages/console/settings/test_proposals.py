@@ -73,7 +73,7 @@ async def test_both_pages_show_each_value_whole(console: ConsoleScene) -> None:
     for page in (place, f"{place}/apply"):
         text = (await console.at(page)).page.text
         assert [one for one in (*own, *wanted) if f'"{one}"' not in text] == []
-        assert "What ends" in text
+        assert "What will be lost" in text
     await console.submit(f"{place}/apply")
     assert console.people.rows("select redirect_uris from services where slug = 'wiki'") == [{"redirect_uris": wanted}]
 

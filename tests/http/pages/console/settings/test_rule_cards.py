@@ -133,10 +133,10 @@ async def test_former_addresses_of_the_form_lead_to_the_cards(console: ConsoleSc
 
 async def test_the_notice_says_which_card_was_saved(console: ConsoleScene) -> None:
     for at, sent, said in (
-        ("sessions", {"session_lifetime_hours": "8"}, "Saved: how long sessions last."),
-        ("passwords", {"shortest_password": "14"}, "Saved: what holds for passwords."),
-        ("registration", {"registration_policy": "invitation"}, "Saved: who may register and be invited."),
-        ("programs", {"agents": "forbidden"}, "Saved: what programs and agents may do."),
+        ("sessions", {"session_lifetime_hours": "8"}, "Session rules updated."),
+        ("passwords", {"shortest_password": "14"}, "Password and passkey rules updated."),
+        ("registration", {"registration_policy": "invitation"}, "Registration rules updated."),
+        ("programs", {"agents": "forbidden"}, "Rules for agents and clients updated."),
     ):
         await console.at(f"/sign-in/change/{at}")
         await console.submit(f"/sign-in/change/{at}", **sent)
@@ -145,10 +145,10 @@ async def test_the_notice_says_which_card_was_saved(console: ConsoleScene) -> No
         assert said in tab.page.text
     tab = await console.at("/sign-in")
     for now in (
-        "Sessions end 8 hours after the sign-in at the latest.",
-        "A new password needs at least 14 characters.",
-        "Only people who are invited may register.",
-        "Agents may not act for people at your APIs.",
+        "Session lifetime: 8 hours.",
+        "Minimum password length: 14 characters.",
+        "Only invited people can register.",
+        "AI agents are blocked at your APIs.",
     ):
         assert now in tab.page.text
 

@@ -26,7 +26,7 @@ def rules(console: ConsoleScene) -> dict[str, Any]:
 async def test_the_rules_stand_on_the_page(console: ConsoleScene) -> None:
     tab = await console.at(RULES)
     assert tab.status == 200
-    assert "Nobody needs a second step: it is optional." in tab.page.text
+    assert "MFA is optional." in tab.page.text
     assert [one for one in tab.page.links if FORMER in one] == [f"/ui/o/acme{form}" for form in FORMS]
 
 
@@ -57,7 +57,7 @@ async def test_administrators_are_counted_before_more_is_asked_of_them(console: 
     await console.at(SECOND_STEP)
     tab = await console.submit(SECOND_STEP, admin_factor="second_factor")
     assert "2 administrators have no second factor, and cannot get in" in tab.page.text
-    assert "For administrators Second factor before: Optional" in tab.page.text
+    assert "MFA for administrators Second factor before: Optional" in tab.page.text
     await console.at(SECOND_STEP)
     tab = await console.submit(SECOND_STEP, admin_factor="passkey", mfa_grace_days="0")
     assert "2 administrators do not have both a passkey and a second factor" in tab.page.text
@@ -94,7 +94,7 @@ async def test_a_role_is_named_for_those_who_have_it(console: ConsoleScene) -> N
     console.people.give_passkey(console.ada, second_factor=True)
     console.people.change("update sessions set second_factor_at = now() where id = %s", console.ada.session)
     await console.at(SECOND_STEP)
-    for role, said in (("", "Name the role, such as billing/approver"), ("shop/nobody", "There is no such application with such a role")):
+    for role, said in (("", "Enter the role, such as billing/approver"), ("shop/nobody", "Application not found with such a role")):
         tab = await console.submit(SECOND_STEP, all_factor="role_passkey", all_factor_role=role)
         assert tab.status == 400
         assert "#all_factor_role" in tab.page.links
@@ -115,11 +115,11 @@ async def test_a_passkey_is_asked_of_those_with_a_role_until_the_role_ends(conso
     await console.submit(SECOND_STEP, all_factor="role_passkey", all_factor_role="billing/approver")
     tab = await console.submit(SECOND_STEP)
     assert "Members with the role billing/approver need a second step and a passkey (since " in tab.page.text
-    assert "For all others, a second step is optional." in tab.page.text
+    assert "MFA is optional for everyone else." in tab.page.text
     assert (await console.client.request("DELETE", f"{services}/billing", token=token)).status < 300
     shown = (await console.at(RULES)).page.text
     assert "That role has ended, so this reaches nobody." in shown
-    assert "Nobody needs a second step: it is optional." in shown
+    assert "MFA is optional." in shown
 
 
 async def test_sessions_that_would_end_are_counted(console: ConsoleScene) -> None:
@@ -175,7 +175,7 @@ async def test_refusals_stand_at_the_form(console: ConsoleScene) -> None:
 @pytest.mark.parametrize(
     ("sent", "said"),
     [
-        ({"registration_policy": "domains"}, "Name at least one domain, or let in others"),
+        ({"registration_policy": "domains"}, "Enter at least one domain, or choose another registration rule"),
         ({"registration_policy": "domains", "registration_domains": "acme.example\nno domain"}, "such as acme.example"),
         ({"registration_domains": "\n".join(f"d{number}.example" for number in range(101))}, "Check each line"),
     ],
@@ -225,17 +225,17 @@ async def test_others_see_and_change_nothing(console: ConsoleScene) -> None:
 
 async def test_requests_from_afar_are_chosen_in_their_own_words(console: ConsoleScene) -> None:
     """Domains have a choice with the same values, about something else."""
-    own, others = "Applications may ask members", "They join at their first sign-in"
+    own, others = "On, for members", "People join at their first sign-in"
     offered = (await console.at(PROGRAMS)).page.text
     assert own in offered
     assert others not in offered
     asked = (await console.submit(PROGRAMS, afar_requests="on")).page.text
-    assert f"Requests from afar {own} before: No application may ask" in asked
+    assert f"Backchannel authentication (CIBA) {own} before: Off" in asked
     tab = await console.submit(PROGRAMS)
     assert tab.place == f"/ui/o/acme{RULES}?done=console.rules_change.programs"
     assert "Your agents and confidential applications may ask your own members" in tab.page.text
     # What was before, where it can be put back.
-    assert "No application may ask" in tab.page.text
+    assert "Off" in tab.page.text
     assert others not in tab.page.text
 
 

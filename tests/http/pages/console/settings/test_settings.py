@@ -31,7 +31,7 @@ async def test_looks_are_seen_before_they_are_saved(console: ConsoleScene) -> No
     form = looks_form(console)
     tab = await console.tab._go("POST", form.action.partition("#")[0], {**form.fields, "primary_color": "#a01040", "step": "preview"})
     assert tab.status == 200
-    assert "Not saved yet" in tab.page.text
+    assert "Not saved" in tab.page.text
     (sheet,) = [one for one in tab.shown.body.decode().split('"') if "/preview-a01040.css" in one]
     style = await console.tab.open(sheet)
     assert style.status == 200
@@ -132,12 +132,12 @@ async def test_the_other_pictures_come_from_files_and_go(name: str, console: Con
 
 async def test_the_domain_is_set_and_shows_its_proof(console: ConsoleScene) -> None:
     tab = await console.at(f"{SETTINGS}/domain")
-    assert "No domain of your own yet" in tab.page.text
+    assert "No custom domain" in tab.page.text
     await console.submit(f"{SETTINGS}/domain/change", domain="login.acme.example")
     tab = await console.at(f"{SETTINGS}/domain")
     (row,) = console.people.rows("select token from domains")
     assert row["token"] in tab.page.text
-    assert "Not proved" in tab.page.text
+    assert "Not verified" in tab.page.text
     await console.at(f"{SETTINGS}/domain/end")
     await console.submit(f"{SETTINGS}/domain/end")
     assert console.people.rows("select from domains") == []
@@ -159,7 +159,7 @@ async def test_the_mail_server_keeps_its_password_to_itself(console: ConsoleScen
     assert "Acme IT" in tab.page.text
     assert "correct horse" not in tab.shown.body.decode()
     console.people.change("update mail_servers set failing_since = now()")
-    assert "Fails" in (await console.at(place)).page.text
+    assert "Failing" in (await console.at(place)).page.text
     await console.at(f"{place}/end")
     await console.submit(f"{place}/end")
     assert console.people.rows("select from mail_servers") == []
@@ -187,7 +187,7 @@ async def test_billing_that_is_off_says_so(console: ConsoleScene) -> None:
     tab = await console.at(f"{SETTINGS}/billing")
     assert "No payment provider is set up in this installation" in tab.page.text
     # There is no button that could only fail.
-    assert "Go to the payment provider" not in tab.page.text
+    assert "Manage billing" not in tab.page.text
 
 
 async def test_a_logo_that_could_not_be_fetched_says_why(console: ConsoleScene) -> None:
@@ -201,7 +201,7 @@ async def test_a_logo_that_could_not_be_fetched_says_why(console: ConsoleScene) 
         )
         assert tab.status == 400
         assert why in tab.page.text, tab.page.text
-        assert "This could not be done" not in tab.page.text
+        assert "The request could not be processed" not in tab.page.text
 
 
 async def test_the_ownership_goes_to_a_member(console: ConsoleScene) -> None:
