@@ -117,14 +117,14 @@ async def test_an_answer_that_lacks_half_of_the_question_is_none(console: Consol
 async def test_an_action_without_a_name_leads_to_the_list_in_which_one_chooses(console: ConsoleScene) -> None:
     for asked, action, where in (
         ("reset 2fa", "Reset MFA for …", f"{HOME}/people"),
-        ("kill sessions", "Sign out of sessions of …", f"{HOME}/people"),
+        ("kill sessions", "Revoke the sessions of …", f"{HOME}/people"),
         ("promote", "Change the role of …", f"{HOME}/people"),
         ("rotate secret", "Rotate the client secret of …", f"{HOME}/applications"),
     ):
         _, suggested = await _suggested(console, asked)
         assert f'<a class="line" href="{where}"><bdi>{action}</bdi>' in suggested, asked
     _, suggested = await _suggested(console, "kill sessions", console.colleague())
-    assert "Sign out of sessions" not in suggested
+    assert "Revoke the sessions" not in suggested
 
 
 @pytest.mark.parametrize(
@@ -146,7 +146,7 @@ async def test_an_error_leads_to_its_words_and_to_the_page_that_has_what_to_chan
     asked = 'oauth2: "invalid_client" "the secret s3cr3t-of-ours is wrong"'
     tab = await console.asks(asked)
     assert "Explain error invalid_client" in tab.page.text
-    assert "Fix under: Applications → Tokens → Client secrets" in tab.page.text
+    assert "Fix under: Applications → Credentials → Client secrets" in tab.page.text
     assert {"/docs/errors#invalid-client", f"{HOME}/applications"} <= set(tab.page.links)
     _, suggested = await _suggested(console, asked)
     assert f'<a class="line" href="{HOME}/applications">' in suggested
@@ -181,7 +181,7 @@ async def test_a_link_fills_the_field_and_looks_for_nothing(console: ConsoleScen
     console.tenants.join(mary, console.acme)
     tab = await console.at("/search?q=mary")
     assert f"{HOME}/people/{mary.user}" not in tab.page.links
-    assert "asks for “mary”" in tab.page.text
+    assert "contains a search for “mary”" in tab.page.text
     (number,) = [number for number, one in enumerate(tab.page.forms) if one.fields.get("q") == "mary" and number]
     pressed = await tab.send(number)
     assert f"{HOME}/people/{mary.user}" in pressed.page.links

@@ -60,7 +60,12 @@ async def test_an_application_that_is_called_as_people_call_any_is_found(console
 )
 async def test_words_that_say_no_place_hide_none(console: ConsoleScene, language: str, asked: str) -> None:
     console.tabs.language = language
-    card = {"en": "Second step", "de": "Zweiter Schritt", "fr": "Deuxième étape", "es": "Segundo paso"}[language]
+    card = {
+        "en": "Multi-factor authentication (MFA)",
+        "de": "Multi-Faktor-Authentifizierung (MFA)",
+        "fr": "Authentification multifacteur (MFA)",
+        "es": "Autenticación multifactor (MFA)",
+    }[language]
     content = (await console.asks(asked)).shown.body.decode().partition('<main id="content">')[2]
     first = content.partition("<h3>")[2].partition("</h3>")[0]
     assert f'href="{HOME}/sign-in"' in first

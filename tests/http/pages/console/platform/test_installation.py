@@ -46,7 +46,7 @@ async def test_the_side_list_counts_what_needs_a_hand(platform: PlatformScene) -
     asked = await platform.request("POST", f"/api/organizations/acme/resource-servers/{made['id']}/ask-approval", by=platform.ada)
     assert asked.status < 300, asked.body
     page = (await platform.at("/tiers")).page.text
-    assert "Overview 1 " in page
+    assert "System 1 " in page
     assert "Organizations 2 " in page
     overview = (await platform.at()).page.text
     for said in ("1 organization waits for approval", "The host of 1 API waits for approval", "1 background job has failed"):

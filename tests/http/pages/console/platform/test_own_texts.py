@@ -90,7 +90,7 @@ async def test_a_platform_owner_says_yes_to_the_texts_that_the_page_shows(platfo
 
 
 async def test_owners_see_how_many_organizations_wait(platform: PlatformScene) -> None:
-    waits, counted = "Custom text of 1 organization is pending approval.", "Brand 1 to look at"
+    waits, counted = "Custom text of 1 organization is pending approval.", "Organizations 1 "
 
     async def told() -> tuple[bool, bool]:
         """By the overview, and by the side list of every page."""
