@@ -26,7 +26,7 @@ async def test_an_owner_adds_a_hook_tries_it_and_lets_it_count(page: Page, scene
     async with receiving(saying(GO_ON)) as receiver:
         await entered(page, scene, HOME)
         owner = CountedClicks(page)
-        await owner.press("Events")
+        await owner.press("Security")
         await owner.press("Sign-in hook")
         await owner.reads("No sign-in hook")
         await sound(page)

@@ -81,8 +81,7 @@ async def _(one: CountedClicks) -> None:
 
 @job("passkeys for administrators", SAFER)
 async def _(one: CountedClicks) -> None:
-    await one.press("Signing in")
-    await one.press("Sign-in rules")
+    await one.press("Security")
     await one.press("Change: Second step")
     await one.choose("MFA for administrators", "Second factor and passkey")
     await one.press("Continue")
@@ -168,7 +167,7 @@ async def _(one: CountedClicks) -> None:
 @job("a token for SCIM")
 async def _(one: CountedClicks) -> None:
     await one.press("Identity providers")
-    await one.press("SCIM")
+    await one.press("Directory sync (SCIM)")
     await one.press("Create a token")
     await one.type("Name", "Okta")
     await one.press("Create a token")
@@ -186,8 +185,6 @@ async def _(one: CountedClicks) -> None:
 
 @job("a logo")
 async def _(one: CountedClicks) -> None:
-    await one.press("Settings")
-    await one.press("Branding")
     await one.press("Branding")
     await one.upload("Logo from a file", Path("logo.png").resolve())
     await one.press("Upload logo")
@@ -205,6 +202,7 @@ async def _(one: CountedClicks) -> None:
 
 @job("one entry of the audit log")
 async def _(one: CountedClicks) -> None:
+    await one.press("Logs")
     await one.press("Audit log")
     await one.press("ada@people.example created the team Support")
     await one.reads("Time", "About Support")
@@ -212,7 +210,7 @@ async def _(one: CountedClicks) -> None:
 
 @job("a failed delivery sent again")
 async def _(one: CountedClicks) -> None:
-    await one.press("Events")
+    await one.press("Developers")
     await one.press("CRM")
     await one.press("user.removed")
     await one.press("Send again")
@@ -221,7 +219,7 @@ async def _(one: CountedClicks) -> None:
 
 @job("the events of a span sent again")
 async def _(one: CountedClicks) -> None:
-    await one.press("Events")
+    await one.press("Developers")
     await one.press("CRM")
     await one.press("Replay events")
     week = datetime.now(UTC) - timedelta(days=1)
@@ -232,7 +230,8 @@ async def _(one: CountedClicks) -> None:
 
 @job("a key for machines")
 async def _(one: CountedClicks) -> None:
-    await one.press("Keys")
+    await one.press("Developers")
+    await one.press("Management API keys")
     await one.press("Create a key")
     await one.type("Name", "Build")
     await one.pick("See members org.members.view")
@@ -244,7 +243,8 @@ async def _(one: CountedClicks) -> None:
 async def _(one: CountedClicks) -> None:
     await one.press("Applications")
     await one.press("Shop")
-    await one.press("Credentials")
+    await one.press("Sign-in")
+    await one.press("Claims")
     await one.press("Add claim")
     await one.type("Name", "departments")
     await one.pick("The person\u2019s teams")

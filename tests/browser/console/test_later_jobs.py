@@ -37,7 +37,7 @@ def job(name: str, among: dict[str, Job] = OF_OWNERS) -> Callable[[Job], Job]:
 
 @job("a webhook")
 async def _(one: CountedClicks, _: Town) -> None:
-    await one.press("Events")
+    await one.press("Developers")
     await one.press("Add webhook")
     await one.type("Name", "Shop floor")
     await one.type("Address", "https://floor.example/events")
@@ -49,8 +49,7 @@ async def _(one: CountedClicks, _: Town) -> None:
 
 @job("limits of sessions")
 async def _(one: CountedClicks, _: Town) -> None:
-    await one.press("Signing in")
-    await one.press("Sign-in rules")
+    await one.press("Security")
     await one.press("Change: Sessions")
     await one.type("Session lifetime (hours)", "12")
     await one.press("Continue")
@@ -60,8 +59,7 @@ async def _(one: CountedClicks, _: Town) -> None:
 
 @job("requests from afar")
 async def _(one: CountedClicks, _: Town) -> None:
-    await one.press("Signing in")
-    await one.press("Sign-in rules")
+    await one.press("Security")
     await one.press("Change: AI agents and dynamic clients")
     await one.choose("Backchannel authentication (CIBA)", "Applications may ask")
     await one.press("Continue")
@@ -71,9 +69,8 @@ async def _(one: CountedClicks, _: Town) -> None:
 
 @job("texts in English and German")
 async def _(one: CountedClicks, _: Town) -> None:
-    await one.press("Settings")
     await one.press("Branding")
-    await one.press("Texts")
+    await one.press("Custom text")
     await one.type("Footer", "Globex, Berlin")
     await one.press("Save")
     await one.reads("Globex, Berlin")
@@ -85,8 +82,6 @@ async def _(one: CountedClicks, _: Town) -> None:
 
 @job("colours and corners")
 async def _(one: CountedClicks, _: Town) -> None:
-    await one.press("Settings")
-    await one.press("Branding")
     await one.press("Branding")
     await one.type("Primary color", "#a01040")
     await one.choose("Corner radius", "Square")
@@ -98,7 +93,7 @@ async def _(one: CountedClicks, _: Town) -> None:
 @job("terms published, and accepted")
 async def _(one: CountedClicks, town: Town) -> None:
     await one.press("Settings")
-    await one.press("Terms")
+    await one.press("Terms of service")
     await one.type("Version", "2026-11")
     await one.type("Address", "https://globex.example/terms")
     await one.type_moment("Accept by", f"{datetime.now(UTC) + timedelta(days=30):%m%d%Y}\t1200A")
@@ -117,7 +112,7 @@ async def _(one: CountedClicks, town: Town) -> None:
 
 @job("a rule for risk, in shadow with its report")
 async def _(one: CountedClicks, _: Town) -> None:
-    await one.press("Signing in")
+    await one.press("Security")
     await one.press("Risk policies")
     await one.press("Add policy")
     await one.type("Policy name", "New devices")
@@ -142,7 +137,7 @@ async def _(one: CountedClicks, _: Town) -> None:
 
 @job("mails held back")
 async def _(one: CountedClicks, _: Town) -> None:
-    await one.press("Signing in")
+    await one.press("Security")
     await one.press("Rate-limited emails")
     await one.reads("Emails per hour", "Held back 0")
 
@@ -164,8 +159,9 @@ async def _(one: CountedClicks, town: Town) -> None:
 
 @job("texts of an organization approved", OF_PLATFORM)
 async def _(one: CountedClicks, _: Town) -> None:
-    await one.press("Branding")
+    await one.press("Organizations")
     await one.press("Approvals")
+    await one.press("Custom text approvals")
     await one.press("Globex")
     await one.press("Approve texts")
     await one.press("Approve texts")

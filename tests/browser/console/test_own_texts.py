@@ -39,9 +39,8 @@ async def entered(page: Page, scene: Inviting, at: str, languages: str = "en,de"
 async def test_title_subject_and_footer_in_two_languages_take_twelve_actions_at_most(page: Page, scene: Inviting) -> None:
     await entered(page, scene, HOME)
     owner = CountedKeys(page)
-    await owner.press("Settings")
     await owner.press("Branding")
-    await owner.press("Texts")
+    await owner.press("Custom text")
     await owner.type("Sign-in: Title – without an application Sign in", "Welcome to Acme")
     await owner.type("Email: Invitation: Subject Invitation to {organization}", "{organization} asks you in")
     await owner.type("Footer", "Acme GmbH, Berlin")

@@ -35,7 +35,7 @@ async def entered(page: Page, scene: Inviting, at: str) -> None:
 async def test_a_second_factor_outside_germany_takes_ten_actions_at_most(page: Page, scene: Inviting) -> None:
     await entered(page, scene, HOME)
     owner = CountedClicks(page)
-    await owner.press("Signing in")
+    await owner.press("Security")
     await owner.press("Risk policies")
     await owner.press("Add policy")
     await owner.type("Policy name", "Second factor outside Germany")
