@@ -26,13 +26,13 @@ The third column says how the data are erased:
 - **by the janitor only**: the janitor, a background job, deletes the row or clears the column when its retention period
   is over.
 
-The line below each table says where a person's export contains its data, which columns it omits, and how they are
-changed when a person is erased.
+The line below each table says where a person's export contains its data, and which columns it omits. It also says how
+an erasure request changes the data.
 
 The janitor also deletes, in small batches, all data that the last column keeps for a shorter time than the account.
 
 **Erasing a person** (`DELETE /api/privacy/forget/…`, `postern privacy forget`) keeps the account's row, but without its
-email address, and the account can no longer be used to sign in. The erasure covers every table on this page:
+email address. The account can no longer be used to sign in. The erasure covers every table on this page:
 
 - Postern deletes the person's own rows.
 - Sign-ins and uses of MFA remain, with `0.0.0.0` and `anonymized` in place of the person's data.
@@ -48,7 +48,7 @@ email address, and the account can no longer be used to sign in. The erasure cov
 and can delete this part; the entry keeps a salted digest. `postern audit verify` counts such entries as erased, and the
 chain remains valid.
 
-**Sign-ins and uses of MFA** are kept as long as `POSTERN_LOGIN_EVENT_RETENTION` says, and sign-ins up to a month
+**Sign-ins and uses of MFA** are kept as long as `POSTERN_LOGIN_EVENT_RETENTION` says. Sign-ins are kept up to a month
 longer, because they are deleted by whole months ([0096](decisions/0096-months.md)). Postern derives a person's habits
 from them. After a long absence, Postern therefore evaluates a sign-in with little history. Devices, and the time of a
 person's first use of a service, have their own rows and do not depend on this setting.
@@ -73,7 +73,7 @@ Postern stores none of this, and sends the provider no data about a person. The 
 processor ([0205](decisions/0205-widgets-of-others.md)).
 
 **The request ID** (`request_id`) is in audit entries, events, deliveries, sign-ins and jobs. It is a time and a random
-number, or a time and a digest of the text that the client sent, and contains no information about a person. It remains
+number, or a time and a digest of the text that the client sent. It contains no information about a person. It remains
 when a person is erased, and shows which rows belong together, as their times do.
 """
 
