@@ -15,6 +15,7 @@ from urllib.parse import quote, unquote
 import msgspec
 import trio
 
+from core.domain.far_numbers import has_many_far_numbers
 from core.domain.federation.provisioning.people import (
     ACTIVE,
     EXTERNAL_ID,
@@ -147,7 +148,7 @@ class ScimClient:
 
     async def _page(self, site: FarSite, answer: OutboundAnswer) -> FarPage:
         try:
-            listed = _LISTED.decode(_bounded(answer.body))
+            listed = _LISTED.decode(bounded(answer.body))
             total = int(listed.total) if listed.total is not None else len(listed.resources)
             people = list[FarPerson]()
             for at, raw in enumerate(listed.resources):
@@ -160,7 +161,7 @@ class ScimClient:
 
     def _person(self, site: FarSite, answer: OutboundAnswer) -> FarPerson:
         try:
-            return _made(_RESOURCE.decode(_bounded(answer.body)))
+            return _made(_RESOURCE.decode(bounded(answer.body)))
         except (msgspec.DecodeError, ValueError, RecursionError):
             raise self._malformed(site) from None
 
@@ -255,10 +256,10 @@ class _Said(Frozen):
     scim_type: str | None = None
 
 
-def _bounded(body: bytes) -> bytes:
-    """Raises `ValueError` for a text with more values than a process should hold."""
-    if sum(body.count(mark) for mark in (b",", b"[", b"{")) > _MOST_VALUES:
-        raise ValueError
+def bounded(body: bytes) -> bytes:
+    """Raises `ValueError` for a text with more values than a process should hold, or with numbers that take long to read."""
+    if sum(body.count(mark) for mark in (b",", b"[", b"{")) > _MOST_VALUES or has_many_far_numbers(body):
+        raise ValueError("the answer takes too long to read")
     return body
 
 
@@ -303,7 +304,7 @@ def _operation(name: str, value: Value, theirs: Mapping[str, Any]) -> Mapping[st
 def _error(body: bytes) -> tuple[str | None, str]:
     """The type and the text of an error (RFC 7644 section 3.12)."""
     try:
-        said = _RESOURCE.decode(body[: 64 << 10])
+        said = _RESOURCE.decode(bounded(body[: 64 << 10]))
     except (msgspec.DecodeError, ValueError, RecursionError):
         # Bytes that are no UTF-8 are a `ValueError` of Python's own.
         return None, ""

@@ -14,6 +14,7 @@ from urllib.parse import quote_plus, urlencode
 import msgspec
 import structlog
 
+from core.domain.far_numbers import has_many_far_numbers
 from core.domain.identity.upstream.claims import NotVouched
 from core.domain.identity.upstream.providers import ClientAtProvider
 from core.domain.identity.upstream.sign_in import OAuthError, ProviderAway, ProviderRequest, ReceivedTokens, UnreadableAnswer
@@ -107,8 +108,10 @@ def _read_destination(url: str) -> OutboundDestination:
 
 
 def has_too_many_values(text: bytes) -> bool:
-    """Whether JSON has too many values, counted before decoding. Each value but the first comes after a comma or an opening bracket."""
-    return text.count(b",") + text.count(b"[") + text.count(b"{") > MOST_VALUES
+    """Whether JSON has too many values, or too many that take long, counted before decoding. Each value but the first comes after a comma
+    or an opening bracket.
+    """
+    return text.count(b",") + text.count(b"[") + text.count(b"{") > MOST_VALUES or has_many_far_numbers(text)
 
 
 def _decoded(to: OutboundDestination, answer: OutboundAnswer) -> Any:

@@ -127,7 +127,7 @@ class HookStore(Protocol):
         """
 
     async def keep_refusals(self, refused: LoginEventId, said: Sequence[HookSaid]) -> None:
-        """What the hooks said of a sign-in that has no session, beside its row in the log of sign-ins."""
+        """What the hooks said of a sign-in that they refused, beside its row in the log of sign-ins."""
 
     async def said_of(self, door: AskingDoor, counts_as: UUID) -> Sequence[HookSaid]:
         """What the hook has said of the person in this organization: in every session of theirs, and in the log of sign-ins of the last

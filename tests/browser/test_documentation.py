@@ -10,7 +10,7 @@ from tests.browser.checks import contrast_findings, require_keyboard, require_so
 
 TAGS = sorted({one.tags[0] for one in ROUTES})
 NARROWEST = 320
-SHOWN = "[...document.querySelectorAll('[data-words]')].filter((one) => !one.hidden).length"
+SHOWN = "[...document.querySelectorAll('.operations li')].filter((one) => !one.hidden).length"
 
 
 async def unfold(page: Page) -> None:
@@ -95,7 +95,7 @@ async def test_without_scripts_an_endpoint_unfolds_by_its_summary(plain_page: Pa
 
 
 FOUND = """[...document.querySelectorAll('[data-topic]:not([hidden])')].map((topic) => [
-    topic.id.replace('tag-', ''), topic.querySelectorAll('[data-words]:not([hidden])').length])"""
+    topic.id.replace('tag-', ''), topic.querySelectorAll('.operations li:not([hidden])').length])"""
 
 
 async def test_a_search_finds_what_one_wants_by_ones_own_words(scripted_page: Page) -> None:

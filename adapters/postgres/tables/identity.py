@@ -423,7 +423,7 @@ TABLES: Final = (
             ),
             plain(WORD, "provider", "reason", "risk_factors"),
             plain(FACT, "decision"),
-            plain("Which hooks have refused the sign-in, where it has no session", "hook_verdicts"),
+            plain("Which hooks have refused the sign-in", "hook_verdicts"),
         ),
         moves=OF_SIGN_INS,
         ends=Ends.OWN,

@@ -359,7 +359,8 @@ _TIMES: Final[LiteralString] = f"""
 _AGAINST: Final = "select hooks_keep_out(%(session)s, %(person)s, %(organization)s, %(service)s, true) is not null as yes"
 
 _RECORD: Final[LiteralString] = f"""
-    with counted as (
+    with asked as (select id from hooks where id = %(hook)s for key share),
+         counted as (
              update hooks
                 set asked = asked + 1,
                     silent = silent + (%(outcome)s = 'silent')::integer,
@@ -372,7 +373,7 @@ _RECORD: Final[LiteralString] = f"""
          ),
          added as (
              insert into hook_exchanges ({EXCHANGE.into()})
-             select {EXCHANGE.inserted()} from hooks where hooks.id = %(hook)s
+             select {EXCHANGE.inserted()} from asked
           returning id
          )
   delete from hook_exchanges
@@ -384,31 +385,40 @@ _RECORD: Final[LiteralString] = f"""
 # older than its life opens nothing more, and a no stands until the hook says something else: so does the yes that has taken it back
 # somewhere. Of two about one thing the later stands, in whatever order the hook has answered.
 _KEEP: Final = """
-    update sessions
-       set hook_verdicts = nullif((
-               select coalesce(jsonb_object_agg(kept.key, kept.value), '{}')
-                 from (
-                          select distinct on (every.key) every.key, every.value
-                            from (
-                                     select key, value, false as is_new from jsonb_each(coalesce(sessions.hook_verdicts, '{}'))
-                                      union all
-                                     select key, value, true
-                                       from jsonb_each(
-                                                %(said)s::jsonb || case when sessions.id = asked.id then %(silences)s::jsonb else '{}' end
-                                            )
-                                 ) as every
-                           order by every.key, (every.value ->> 'at')::double precision desc, every.is_new desc
-                      ) as kept
-                where (kept.value ->> 'no')::boolean
-                   or to_timestamp((kept.value ->> 'at')::double precision) > now() - %(lifetime)s
-                   or kept.value ->> 'said' = 'yes'
-                  and coalesce(sessions.hook_verdicts, '{}') || %(said)s::jsonb
-                      ? (split_part(kept.key, '/', 1) || '/' || split_part(kept.key, '/', 2))
-           ), '{}')
-      from sessions as asked
-     where asked.id = %(session)s and sessions.user_id = asked.user_id and sessions.revoked_at is null
-       and (sessions.id = asked.id
-            or sessions.organization_id = %(organization)s and sessions.device_id = asked.device_id and sessions.impersonator_id is null)
+    with held as (
+             select sessions.id, sessions.id = asked.id as is_asked
+               from sessions as asked
+               join sessions on sessions.user_id = asked.user_id and sessions.revoked_at is null
+                and (sessions.id = asked.id
+                     or sessions.organization_id = %(organization)s and sessions.device_id = asked.device_id
+                        and sessions.impersonator_id is null)
+              where asked.id = %(session)s
+              order by sessions.id                     -- the same order everywhere, against deadlocks
+                for no key update of sessions
+         )
+  update sessions
+     set hook_verdicts = nullif((
+             select coalesce(jsonb_object_agg(kept.key, kept.value), '{}')
+               from (
+                        select distinct on (every.key) every.key, every.value
+                          from (
+                                   select key, value, false as is_new from jsonb_each(coalesce(sessions.hook_verdicts, '{}'))
+                                    union all
+                                   select key, value, true
+                                     from jsonb_each(
+                                              %(said)s::jsonb || case when held.is_asked then %(silences)s::jsonb else '{}' end
+                                          )
+                               ) as every
+                         order by every.key, (every.value ->> 'at')::double precision desc, every.is_new desc
+                    ) as kept
+              where (kept.value ->> 'no')::boolean
+                 or to_timestamp((kept.value ->> 'at')::double precision) > now() - %(lifetime)s
+                 or kept.value ->> 'said' = 'yes'
+                and coalesce(sessions.hook_verdicts, '{}') || %(said)s::jsonb
+                    ? (split_part(kept.key, '/', 1) || '/' || split_part(kept.key, '/', 2))
+         ), '{}')
+    from held
+   where sessions.id = held.id
 """
 
 _KEEP_REFUSALS: Final = "update login_events set hook_verdicts = %(said)s where id = %(id)s"

@@ -466,7 +466,7 @@ _OWN: Final[Mapping[str, LiteralString]] = {
         select (select org_id from gone limit 1) as last, (select count(*) from gone) as rows
          where {AT_LEISURE}
     """,
-    # The sign-ins belong to the people: the risk of a person's next sign-in depends on them.
+    # The sign-ins belong to the people: the risk of a person's next sign-in depends on them. What hooks refused names the organization.
     "login_events": f"""
         with batch as (
                  select id
@@ -477,7 +477,11 @@ _OWN: Final[Mapping[str, LiteralString]] = {
                     for update
              ),
              gone as (
-                 update login_events set organization_id = null, service_id = null from batch where login_events.id = batch.id returning 1
+                 update login_events
+                    set organization_id = null, service_id = null, hook_verdicts = null
+                   from batch
+                  where login_events.id = batch.id
+              returning 1
              )
         {SWEPT}""",
     # The entries stay, because deleting an organization must not remove the record. Only their personal parts are removed, in the order of

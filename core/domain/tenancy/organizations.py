@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
-from typing import Final
+from typing import Any, Final
 from uuid import UUID
 
 from core.domain.errors import BadRequest, OrganizationNotActive
@@ -35,6 +35,11 @@ Metadata = Mapping[str, Json]
 
 def checked_metadata(given: Metadata) -> Metadata:
     """Raises `BadRequest` for an object that is too large, or nested too deeply."""
+    if _is_far_too_large(given):
+        # Its depth and its size in bytes would take longer to find out than the request may.
+        raise BadRequest(
+            f"metadata: at most {MOST_METADATA_BYTES} bytes of JSON", words="json_too_large", values={"most": MOST_METADATA_BYTES}
+        )
     if _depth(given) > DEEPEST_METADATA:
         raise BadRequest(
             f"metadata: at most {DEEPEST_METADATA} objects and lists inside each other",
@@ -54,6 +59,25 @@ def checked_metadata(given: Metadata) -> Metadata:
 def same_metadata(one: Metadata | None, other: Metadata | None) -> bool:
     """As JSON, where `true` and 1 differ."""
     return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
+
+
+def _is_far_too_large(given: Metadata) -> bool:
+    """Whether even the least that each value takes in JSON is too much. Looks at no more values than may be there."""
+    room, left = MOST_METADATA_BYTES, list[Any]([given])
+    while left and room >= 0:
+        value = left.pop()
+        room -= 1
+        if isinstance(value, str):
+            room -= len(value)
+        elif isinstance(value, int):
+            # At least a digit for four bits.
+            room -= max(value.bit_length() - 1, 0) // 4
+        elif isinstance(value, Mapping | Sequence):
+            room -= len(value)
+            if room >= 0:
+                left += value.values() if isinstance(value, Mapping) else value
+                room -= sum(map(len, value)) if isinstance(value, Mapping) else 0
+    return room < 0
 
 
 def _depth(value: Json, above: int = 0) -> int:

@@ -139,7 +139,7 @@ class LoginEvents(Frozen):
     ) -> None:
         """Logs that the application, or a hook, did not admit somebody who has signed in. The log of its organization gets the visits of
         the people whose failures it may know of; the person's own log gets each. No `client`: what goes on from a session has neither
-        address nor device there. `refusals`: what hooks said of it, where no session keeps that. Nobody reads it in the log.
+        address nor device there. `refusals`: what hooks said of it. Nobody reads it in the log.
         """
         actor, now = Actor(user) if client is None else client.actor(user), self.system.clock.now()
         async with self.unit_of_work() as uow:

@@ -270,7 +270,7 @@ class HookAsking(Frozen):
             # An owner comes in whatever a hook does, and must be able to mend it.
             for sealed in () if to_ask.is_owner else counting:
                 self.breakers.require_patience(sealed.hook, door.organization, door.person)
-            return await self.places.join(_thing(door), waiting, partial(self._asked, counting, door, to_ask, asked_at, waiting))
+            return await self.places.join(_thing(door, counting), waiting, partial(self._asked, counting, door, to_ask, asked_at, waiting))
         except (HooksBusy, FlowAskedEnough) as refusal:
             self.metrics.hook_not_asked("flow_over" if isinstance(refusal, FlowAskedEnough) else "busy")
             log.warning("hook_not_asked", organization=str(door.organization), people=to_ask.people.value, why=refusal.detail)
@@ -299,7 +299,12 @@ class HookAsking(Frozen):
         return verdict
 
     async def _owner_unasked(self, counting: Sequence[SealedHook], door: AskingDoor, to_ask: AskedHooks, asked_at: datetime) -> HookVerdict:
-        """An owner goes on where nobody can be asked, as under a silence: with a factor that was asked for and that the owner has."""
+        """An owner goes on where nobody can be asked, as under a silence, but shows the strongest factor that the owner has: the hook might
+        have asked for it, and the owner's own requests may be all that is in the way.
+        """
+        factor = _strongest(to_ask)
+        if factor is not None and not factor.is_shown(door.authenticated_by):
+            return HookVerdict(owes=factor, can_show=True)
         verdict = NO_HOOKS
         for sealed in counting:
             silence = replace(_said(sealed.hook, asked_at, door), word=HookWord.SILENCE)
@@ -518,13 +523,22 @@ def _can_show(factor: HookFactor, to_ask: AskedHooks) -> bool:
     return to_ask.has_passkey if factor is HookFactor.PASSKEY else to_ask.has_second_factor
 
 
-def _thing(door: AskingDoor) -> tuple[object, ...] | None:
-    """Questions of one session about one thing are one, where the hook hears the same. None where no session asks."""
+def _strongest(to_ask: AskedHooks) -> HookFactor | None:
+    if to_ask.has_passkey:
+        return HookFactor.PASSKEY
+    return HookFactor.SECOND_FACTOR if to_ask.has_second_factor else None
+
+
+def _thing(door: AskingDoor, counting: Sequence[SealedHook]) -> tuple[object, ...] | None:
+    """Questions of one session about one thing are one, where the same hooks hear the same: nobody comes in by the answer of a hook that
+    its owner has replaced meanwhile. None where no session asks.
+    """
     if door.session is None:
         return None
     address = None if door.came is None else door.came.address
     heard = door.scopes, door.way, door.authenticated_by, address, door.consents, door.is_hidden
-    return door.session, door.organization, door.service, door.unplaced is None, *heard
+    hooks = tuple(_name(one.hook) for one in counting)
+    return door.session, door.organization, door.service, door.unplaced is None, *heard, *hooks
 
 
 def door_of_member(caller: Caller, organization: OrganizationId) -> AskingDoor:

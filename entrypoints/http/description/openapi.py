@@ -7,7 +7,7 @@ The code makes the document from the declarations, so the document says exactly 
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any, Final, Never
 
 import msgspec
 
@@ -93,7 +93,7 @@ _LISTS: Final = ("list_", "search_")
 
 def way_of_paging(one: Endpoint) -> str | None:
     """The way in which the list of this endpoint is read. None for an endpoint that lists nothing."""
-    if not one.handler.__name__.startswith(_LISTS):
+    if one.answer_type is Never or not one.handler.__name__.startswith(_LISTS):
         return None
     asked = _fields(one.query_type) | _fields(one.body_type)
     return next(way for way, fields in _FIELDS.items() if fields <= asked)
@@ -274,7 +274,7 @@ class _Schemas:
 
 
 def _has_schema(kind: Any) -> bool:
-    return kind not in {None, bytes, NoBody}
+    return kind not in {None, bytes, NoBody, Never}
 
 
 def _schema_of_own_type(kind: type) -> Json:
@@ -367,7 +367,10 @@ def _is_required(body: Any) -> bool:
 
 
 def _responses(one: Endpoint, schemas: _Schemas) -> Json:
-    responses: Json = {str(one.status): _answer(one.status, _GOOD_ANSWER, one, one.answer_type, schemas)}
+    """An operation whose handler answers `Never` has refusals alone."""
+    responses: Json = {}
+    if one.answer_type is not Never:
+        responses[str(one.status)] = _answer(one.status, _GOOD_ANSWER, one, one.answer_type, schemas)
     for status, kind in one.also.items():
         responses[str(status)] = _answer(status, _OTHER_ANSWER, one, kind, schemas)
         if kind == one.answer_type:

@@ -313,8 +313,8 @@ def _parts_of(body: bytes) -> Iterator[tuple[str, bytes, bool]]:
         raise NotAsDeclared("The form is not multipart/form-data, or has too many fields")
     for part in parts[:-1]:
         head, found, content = part.partition(b"\r\n\r\n")
-        named = _FIELD_NAME.search(head)
-        if not found or named is None or len(head) > _LONGEST_PART_HEAD:
+        named = _FIELD_NAME.search(head) if len(head) <= _LONGEST_PART_HEAD else None
+        if not found or named is None:
             raise NotAsDeclared("The form has a part without a name")
         yield named[1].decode("utf-8", "replace"), content, _FILE_NAME.search(head) is not None
 

@@ -67,3 +67,73 @@ for (const place of document.querySelectorAll("[data-awaits]")) {
   };
   setTimeout(look, 2000, 4);
 }
+
+// A whole program as one paste into a shell: files are written, all else is run. FrameworkLines.script gives the same text.
+for (const button of document.querySelectorAll("button[data-copy-all]")) {
+  if (!navigator.clipboard) continue;
+  button.hidden = false;
+  button.addEventListener("click", async () => {
+    const parts = [...button.closest("details").querySelectorAll("[data-part]")].map(({ dataset: { part }, textContent }) => {
+      const folder = part.split("/").slice(0, -1).join("/");
+      const made = folder ? `mkdir -p "${folder}"\n` : "";
+      return part ? `${made}cat > "${part}" <<'END'\n${textContent}\nEND` : textContent;
+    });
+    await navigator.clipboard.writeText(`${parts.join("\n")}\n`);
+    turned(button);
+    setTimeout(() => turned(button), 2000);
+  });
+}
+
+// A choice fills a field in, unless somebody has written something else there.
+for (const choices of document.querySelectorAll("[data-fills]")) {
+  const filled = document.getElementById(choices.dataset.fills);
+  const known = new Set(["", ...[...choices.querySelectorAll("[data-fill]")].map(one => one.dataset.fill)]);
+  choices.addEventListener("change", event => {
+    if (known.has(filled.value.trim())) filled.value = event.target.dataset.fill ?? "";
+  });
+}
+
+for (const here of document.querySelectorAll(".tabs [aria-current]")) {
+  here.scrollIntoView({ block: "nearest", inline: "center" });
+}
+
+for (const all of document.querySelectorAll("input[data-all]")) {
+  const boxes = [...all.closest("fieldset").querySelectorAll("input:not([data-all])")];
+  const follow = () => { all.checked = boxes.every(box => box.checked); };
+  all.addEventListener("change", () => { for (const box of boxes) box.checked = all.checked; });
+  for (const box of boxes) box.addEventListener("change", follow);
+  follow();
+}
+
+for (const sieve of document.querySelectorAll("input[data-sift]")) {
+  sieve.hidden = false;
+  const bundles = [...document.getElementById(sieve.dataset.sift).querySelectorAll(".bundle")].map(one => [one, one.open]);
+  sieve.addEventListener("input", () => {
+    const wanted = sieve.value.trim().toLowerCase();
+    for (const [bundle, open] of bundles) {
+      const labels = [...bundle.querySelectorAll("label:not(:has([data-all]))")];
+      for (const label of labels) label.hidden = !label.textContent.toLowerCase().includes(wanted);
+      bundle.hidden = labels.every(label => label.hidden);
+      bundle.open = wanted ? true : open;
+    }
+  });
+}
+
+// Rows of a form are added and taken away in place. The ids of a new row have its number where its template has {n}.
+for (const button of document.querySelectorAll("button[data-adds]")) {
+  const rows = button.previousElementSibling;
+  const template = rows.querySelector("template");
+  let number = rows.children.length - 1;
+  button.addEventListener("click", event => {
+    event.preventDefault();
+    number += 1;
+    template.insertAdjacentHTML("beforebegin", template.innerHTML.replaceAll("{n}", number));
+    template.previousElementSibling.querySelector("input").focus();
+  });
+  rows.addEventListener("click", event => {
+    if (!event.target.matches("[data-removes]")) return;
+    event.preventDefault();
+    event.target.closest("fieldset").remove();
+    button.focus();
+  });
+}

@@ -14,7 +14,7 @@ function searching(filter) {
   const topics = [...document.querySelectorAll("[data-topic]")].map((element) => ({
     element,
     words: element.dataset.topic.toLowerCase(),
-    operations: [...element.querySelectorAll("[data-words]")].map((one) => ({ element: one, words: one.textContent.toLowerCase() })),
+    operations: [...element.querySelectorAll(".operations li")].map((one) => ({ element: one, words: one.textContent.toLowerCase() })),
   }));
   const guides = [...document.querySelectorAll("[data-guide]")].map((element) => ({
     element,

@@ -27,7 +27,7 @@ from ops.bench.cases import (
     webhooks,
 )
 from ops.bench.cases.observing import traces
-from ops.bench.cases.telling import provisioning, signals
+from ops.bench.cases.telling import neighbors, provisioning, signals
 from ops.bench.harness import Case
 
 CASES: Final[Mapping[str, Case]] = {
@@ -73,6 +73,7 @@ CASES: Final[Mapping[str, Case]] = {
     "signals": signals.told,
     "signals_killed": signals.killed,
     "signals_polled": signals.polled,
+    "neighbors": neighbors.neighbors,
     "provisioning": provisioning.provisioning,
     "exported": siem.exported,
     "answers": answers.answers,

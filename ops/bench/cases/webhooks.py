@@ -65,7 +65,7 @@ async def deliveries(_options: Options) -> Sequence[Figure]:
         to_one = await _drained(server, sink, [single], QUEUED)
         to_many = await _drained(server, sink, many, QUEUED)
         before = server.resident()
-        await trio.to_thread.run_sync(_queue, server.database_url, many, MILLION)
+        await trio.to_thread.run_sync(queue, server.database_url, many, MILLION)
         highest, began, at_first = before, trio.current_time(), len(sink.arrived)
         await sink.until(at_first + 1)
         while trio.current_time() < began + 60:
@@ -125,7 +125,7 @@ async def delivered(_options: Options) -> Sequence[Figure]:
                 # The killed process held leases. Without this line, their deliveries would come only when the leases run out.
                 await trio.to_thread.run_sync(_given_back, server.database_url)
                 arrived = len(sink.arrived)
-                await trio.to_thread.run_sync(_queue, server.database_url, tenants, BEFORE_A_KILL)
+                await trio.to_thread.run_sync(queue, server.database_url, tenants, BEFORE_A_KILL)
                 await sink.until(arrived + 1 + number % 20)
                 processes.send([server.pid], signal.SIGKILL)
                 await server.process.wait()
@@ -230,7 +230,7 @@ def _serve_with(url: str, tenants: Sequence[Tenant], at_rest: bool) -> None:  # 
             connection.execute("update webhooks set rests_until = now() + interval '1 day'")
 
 
-def _queue(url: str, tenants: Sequence[Tenant], count: int) -> None:
+def queue(url: str, tenants: Sequence[Tenant], count: int) -> None:
     """Queues this many deliveries in even shares. All are due now."""
     webhooks = [webhook for one in tenants for webhook in one.webhooks]
     with growing(url) as connection:
@@ -260,7 +260,7 @@ QUEUE: Final = f"""
 
 async def _drained(server: Server, sink: Receivers, tenants: Sequence[Tenant], count: int) -> float:
     at_first = len(sink.arrived)
-    await trio.to_thread.run_sync(_queue, server.database_url, tenants, count)
+    await trio.to_thread.run_sync(queue, server.database_url, tenants, count)
     await sink.until(at_first + 1)
     began = trio.current_time()
     await sink.until(at_first + count)

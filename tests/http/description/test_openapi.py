@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from core.domain.identity.accounts import LONGEST_PASSWORD
+from entrypoints.http.application import PAGES
 from entrypoints.http.description import openapi
 from entrypoints.http.machinery.endpoints import Endpoints
 from entrypoints.http.machinery.errors import OURS, status_of
@@ -159,6 +160,21 @@ def test_an_issuer_that_may_be_empty_is_no_uri(document: Json) -> None:
     schemas = document["components"]["schemas"]
     assert schemas["NewUpstreamProvider"]["properties"]["issuer"]["format"] == "uri"
     assert "format" not in schemas["UpstreamProviderRecord"]["properties"]["issuer"]
+
+
+def test_an_operation_that_is_always_refused_has_no_good_answer() -> None:
+    told = operation(openapi.document(ROUTES, base_url=BASE_URL, version="1.2.3"), "post", "/access/v1/search/resource")
+    assert not [status for status in told["responses"] if status.startswith("2")]
+    assert "NOT_IMPLEMENTED" in told["responses"]["501"]["description"]
+    assert "x-paging" not in told
+
+
+def test_each_method_by_which_a_proxy_asks_is_told() -> None:
+    told = openapi.document(PAGES, base_url=BASE_URL, version="1.2.3")["paths"]["/proxy/check"]
+    assert {method.upper() for method in told} == {one.method for one in PAGES if one.path == "/proxy/check"}
+    for method in ("post", "put", "patch", "delete", "options"):
+        assert told[method]["responses"] == told["get"]["responses"], method
+        assert told[method]["parameters"] == told["get"]["parameters"], method
 
 
 async def test_pages_that_the_interface_does_not_name_are_not_described(lonely_client: Client) -> None:

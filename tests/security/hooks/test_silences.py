@@ -202,17 +202,18 @@ async def test_a_crowd_of_one_session_is_one_question(arriving: Arriving, hooks:
 
 @pytest.mark.parametrize("silence", SILENCES)
 async def test_twenty_sessions_of_one_person_at_once_let_nobody_in(arriving: Arriving, hooks: Hooks, silence: str) -> None:
-    """Against a receiver that answers one question at a time, too late for the last of eight."""
-    scene, one_at_a_time = await staged(arriving, "fails"), trio.Lock()
+    """Against a receiver that answers one question at a time, and the first of them too late."""
+    scene, one_at_a_time, late = await staged(arriving, "fails"), trio.Lock(), list[float]()
 
     async def slowly(stream: trio.abc.Stream, call: Call) -> bool:
         async with one_at_a_time:
-            await trio.sleep(0.2)
+            await trio.sleep(late.pop() if late else 0.1)
             return await scene.receiving(stream, call)
 
     sessions = [arriving.people.session_of(scene.refused) for _ in range(20)]
     async with hooks.of(arriving.acme, slowly, silence=silence) as hooked:
         assert await scene.select(scene.refused) == 403
+        late.append(1.5)
         got: list[int] = []
 
         async def one(session: Person) -> None:
@@ -221,10 +222,12 @@ async def test_twenty_sessions_of_one_person_at_once_let_nobody_in(arriving: Arr
         async with trio.open_nursery() as nursery:
             for session in sessions:
                 nursery.start_soon(one, session)
-        assert set(got) == {403, 429}
-        assert got.count(403) <= 8
+        # How many are asked about at once, and so how many are 429, depends on the machine.
+        assert set(got) <= {403, 429}
         assert "timeout" in {exchange.why for exchange in await hooked.exchanges()}
-        # Others are asked about meanwhile, and afterwards.
+        # Others are asked about afterwards, once the receiver is through with what it has heard.
+        async with one_at_a_time:
+            pass
         assert await scene.select(scene.member) == 200
         await scene.never_in()
 
@@ -367,6 +370,32 @@ async def test_an_owner_shows_what_was_asked_for_under_a_silence_too(arriving: A
         # Whoever has lost it gets in, as under a demand.
         arriving.people.change("delete from passkeys where user_id = %s", boss.user)
         assert await scene.select(boss) == 200
+
+
+@pytest.mark.parametrize("silence", SILENCES)
+async def test_an_owners_own_crowd_spares_no_factor(arriving: Arriving, hooks: Hooks, silence: str) -> None:
+    """Where nobody is asked, an owner shows what they have: or whoever knows the password alone would send nine requests at once."""
+    boss = await arriving.people.with_password(PASSWORD, "boss@acme.example")
+    boss = arriving.people.session_of(arriving.tenants.join(boss, arriving.acme, "owner"))
+    arriving.people.give_passkey(boss)
+    scene, said, got = await staged(arriving, "fails"), trio.Event(), list[int]()
+
+    async def waits(stream: trio.abc.Stream, call: Call) -> bool:
+        await said.wait()
+        return await saying({"decision": "passkey"})(stream, call)
+
+    async def one() -> None:
+        got.append(await scene.login(boss))
+
+    async with hooks.of(arriving.acme, waits, silence=silence, seconds=5):
+        async with trio.open_nursery() as nursery:
+            for _ in range(10):
+                nursery.start_soon(one)
+            while len(got) < 2:
+                await trio.sleep(0.01)
+            said.set()
+        assert got == [403] * 10
+        assert await scene.select(boss) == 403
 
 
 @pytest.mark.parametrize("silence", SILENCES)

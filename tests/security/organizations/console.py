@@ -53,10 +53,16 @@ def shown_in_windows() -> Sequence[Endpoint]:
     return [one for one in pages_of("GET") if not one.path.endswith((*FILES, *PARTS))]
 
 
-def address(one: Endpoint, world: World, scene: FilledOrganization, **instead: str) -> str:
-    named = {**named_in(world, scene, one.path), **_NAMED, **instead}
-    if one.path.startswith(OF_PLATFORM):
+def names_of(one: Endpoint, world: World, scene: FilledOrganization) -> Mapping[str, str]:
+    """What the parameters of the path name. Below an address of the platform, they name something of the installation."""
+    named = {**named_in(world, scene, one.path), **_NAMED}
+    if one.path.startswith((OF_PLATFORM, "/api/platform")):
         named |= {"key": "badge"} | {name: str(world.of_platform[of]) for name, of in _OF_PLATFORM.items()}
+    return named
+
+
+def address(one: Endpoint, world: World, scene: FilledOrganization, **instead: str) -> str:
+    named = {**names_of(one, world, scene), **instead}
     path = one.path
     for name in parameters(path):
         assert name in named, f"{one}: `_NAMED` of this module does not say what {name} names"

@@ -275,7 +275,7 @@ async def check_proxied_request(call: Call[None, ProxyQuestion], postern: Poster
     tell who comes are always there, and empty where there is nothing to tell. `X-Postern-Assertion` says the same as a signed token of 60
     seconds. 302 leads a person to the sign-in, 401 refuses a program, and 403 says that somebody may not pass. A person who sends a form
     after the sign-in has ended gets 401 with a page: no redirect leads back to what was sent. `HEAD`, `POST`, `PUT`, `PATCH`, `DELETE` and
-    `OPTIONS` get the same answers, because some proxies ask by the method of the original request.
+    `OPTIONS` get the same answers, because some proxies ask by the method of the original request; a body is not read.
     """
     asked, found = await checked_at_proxy(call.request, postern)
     outcome = found.given.outcome
@@ -365,7 +365,7 @@ _SENDS: Final = (
 )
 _CHALLENGED: Final = (AnswerHeader("WWW-Authenticate", "How a program shows who it is.", 'Bearer realm="application"'),)
 _ALSO: Final[Mapping[int, Any]] = {302: NoBody, 401: bytes, 403: bytes}
-# Each method of the original request, because some proxies ask by the same one.
+# Each method of the original request, because some proxies ask by the same one. `HEAD` comes with `GET`, as everywhere.
 _DESCRIBED: Final[Statement] = {
     **_STATED,
     "tags": ("services",),
@@ -374,7 +374,20 @@ _DESCRIBED: Final[Statement] = {
     "also": _ALSO,
 }
 check: Final[Endpoint] = declare("GET", CHECK, _DESCRIBED, PLAIN)(check_proxied_request)
-_OTHERS: Final = ("POST", "PUT", "PATCH", "DELETE", "OPTIONS")
-check_post, check_put, check_patch, check_delete, check_options = (
-    declare(method, CHECK, _STATED, PLAIN)(check_proxied_request) for method in _OTHERS
-)
+
+
+def _by(method: str) -> Endpoint:
+    """The same, as an operation of its own."""
+
+    async def check_proxied(call: Call[None, ProxyQuestion], postern: Postern) -> Answer[Any]:
+        return await check_proxied_request(call, postern)
+
+    check_proxied.__name__ = check_proxied.__qualname__ = f"check_proxied_{method.lower()}"
+    check_proxied.__doc__ = f"""Ask the same by {method}
+
+    As `GET /proxy/check`, for proxies that ask by the method of the original request. A body is not read.
+    """
+    return declare(method, CHECK, _DESCRIBED, PLAIN)(check_proxied)
+
+
+check_post, check_put, check_patch, check_delete, check_options = map(_by, ("POST", "PUT", "PATCH", "DELETE", "OPTIONS"))

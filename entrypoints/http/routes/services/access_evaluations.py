@@ -3,7 +3,7 @@ speak it. `/api/service/check` asks the same in our own words.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Never
 
 import msgspec
 
@@ -340,7 +340,7 @@ async def search_access_actions(call: Call[AccessActionSearch, None, None, KeyHo
 
 
 @endpoint.post(RESOURCES, caller=key(Permission.READ_USERS), limit=UNLIMITED, refuses=(NotImplementedHere,), tags=("service-interface",))
-async def search_access_resources(_call: Call[AccessResourceSearch, None, None, KeyHolder], _postern: Postern) -> FoundAccessActions:
+async def search_access_resources(_call: Call[AccessResourceSearch, None, None, KeyHolder], _postern: Postern) -> Never:
     """Refuse a search for resources, in the form of AuthZEN
 
     The service's own objects are not known here, so the answer is always 501.

@@ -163,7 +163,7 @@ async def _run(server: Server, connection: UUID, asked: Target) -> tuple[float, 
     waits: list[float] = []
     async with trio.open_nursery() as nursery:
         nursery.start_soon(_ask_forever, server, asked, waits)
-        begun = await trio.to_thread.run_sync(_due, server.database_url, connection)
+        begun = await trio.to_thread.run_sync(due, server.database_url, connection)
         with trio.fail_after(LONGEST_RUN):
             while (seconds := await trio.to_thread.run_sync(_done, server.database_url, connection, begun)) is None:  # noqa: ASYNC110 - another process works
                 await trio.sleep(0.2)
@@ -171,7 +171,7 @@ async def _run(server: Server, connection: UUID, asked: Target) -> tuple[float, 
     return seconds, sorted(waits)
 
 
-def _due(url: str, connection: UUID) -> int:
+def due(url: str, connection: UUID) -> int:
     """Returns how many runs have ended before."""
     with psycopg.connect(url, autocommit=True) as made:
         row = made.execute("select count(*) from provisioning_runs where connection_id = %s", [connection]).fetchone()

@@ -104,8 +104,8 @@ async def polled(_options: Options) -> Sequence[Figure]:
         persons = await trio.to_thread.run_sync(fill, server.database_url, 1)
         (header,) = await bearers_for(server.settings, persons)
         shops = [await trio.to_thread.run_sync(make_shop, server, persons, f"polls-{number}") for number in range(ORGANIZATIONS)]
-        streams = [await trio.to_thread.run_sync(_add_streams, server.database_url, shop, [None] * STREAMS) for shop in shops]
-        tokens = [await _own_token(server, shop) for shop in shops]
+        streams = [await trio.to_thread.run_sync(add_streams, server.database_url, shop, [None] * STREAMS) for shop in shops]
+        tokens = [await own_token(server, shop) for shop in shops]
         polls = [
             server.target(f"/ssf/poll/{stream}", {"Authorization": f"Bearer {token}"}).posting({})
             for token, own in zip(tokens, streams, strict=True)
@@ -113,11 +113,11 @@ async def polled(_options: Options) -> Sequence[Figure]:
             for _ in range(POLLS // (ORGANIZATIONS * STREAMS))
         ]
         asked = server.target("/api/user", header)
-        await _at_a_pace(server, asked, 2)
-        alone = await _at_a_pace(server, asked, LOOKED_FOR)
+        await at_a_pace(server, asked, 2)
+        alone = await at_a_pace(server, asked, LOOKED_FOR)
         tally = Tally()
         async with asking(iter(polls), tally, connections=POLLS):
-            beside = await _at_a_pace(server, asked, LOOKED_FOR)
+            beside = await at_a_pace(server, asked, LOOKED_FOR)
     return [
         Figure("polls at once", len(polls), bar=at_least(POLLS)),
         Figure("who-am-I alone, 90th percentile", percentile(alone, 90) * 1e3, "ms"),
@@ -127,14 +127,14 @@ async def polled(_options: Options) -> Sequence[Figure]:
     ]
 
 
-async def _own_token(server: Server, shop: Shop) -> str:
+async def own_token(server: Server, shop: Shop) -> str:
     name, _, value = shop.basic.partition(": ")
     target = replace(server.target("/auth/token", {**FORM, name: value}), method="POST", body=b"grant_type=client_credentials")
     async with Client.connected(target) as client:
         return str(json.loads((await client.ask(target)).body)["access_token"])
 
 
-async def _at_a_pace(server: Server, target: Target, seconds: float) -> list[float]:
+async def at_a_pace(server: Server, target: Target, seconds: float) -> list[float]:
     """The times of answers, in order."""
     waits: list[float] = []
     began = trio.current_time()
@@ -166,11 +166,11 @@ async def _leave(server: Server, persons: Sequence[Person]) -> Mapping[UUID, flo
 async def _listens(server: Server, persons: Sequence[Person], urls: Sequence[str]) -> Shop:
     """A shop that everybody uses by their own act, and its streams."""
     shop = await trio.to_thread.run_sync(make_shop, server, persons)
-    await trio.to_thread.run_sync(_add_streams, server.database_url, shop, urls)
+    await trio.to_thread.run_sync(add_streams, server.database_url, shop, urls)
     return shop
 
 
-def _add_streams(url: str, shop: Shop, urls: Sequence[str | None]) -> Sequence[UUID]:
+def add_streams(url: str, shop: Shop, urls: Sequence[str | None]) -> Sequence[UUID]:
     """A stream that is pushed to each address; one that is polled for None. Returns their ids."""
     streams = [uuid4() for _ in urls]
     events = [SignalType.SESSION_REVOKED.value]

@@ -15,6 +15,8 @@ from tests.adapters.postgres.conftest import Store
 from tests.adapters.postgres.populous import ACME, KEPT, MEMBERS, OTHER, counted, everything_of, fill, left_of
 from tests.adapters.postgres.upkeep.purging import BATCH, purge, purge_beside_a_holder, purge_by_five, purge_twice
 
+KEPT_BY_HOOK: Final = UUID(int=7)
+
 
 @pytest.fixture
 async def remains(store: Store) -> PostgresDeletedOrganizations:
@@ -63,6 +65,18 @@ async def test_all_of_it_goes_and_nothing_of_another(store: Store, remains: Post
     assert [sum(batches[part]) for part in of_services] == [3 * MEMBERS, 3, 3, 3, 3, 3, 3 * MEMBERS, 25, 3]
     assert max(rows for part in set(batches) - {"service_users"} for rows in batches[part]) <= BATCH
     assert max(batches["service_users"]) <= BATCH * 3
+
+
+async def test_sign_ins_that_stay_do_not_say_what_its_hooks_refused(store: Store, remains: PostgresDeletedOrganizations) -> None:
+    kept = {"key": f"{KEPT_BY_HOOK}/{ACME}"}
+    await store.query("update login_events set hook_verdicts = jsonb_build_object(%(key)s::text, '{}'::jsonb) returning id", kept)
+    await delete(store)
+    await purge(remains, ACME)
+    (left,) = await store.query(
+        "select count(*) filter (where organization_id is null) as its, count(*) filter (where organization_id is not null) as others"
+        " from login_events where hook_verdicts is not null"
+    )
+    assert left == {"its": 0, "others": MEMBERS}
 
 
 async def test_a_living_organization_loses_nothing(store: Store, remains: PostgresDeletedOrganizations) -> None:

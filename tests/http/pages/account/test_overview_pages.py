@@ -1,5 +1,6 @@
 """`/ui`: a summary of the account."""
 
+import re
 from datetime import timedelta
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from core.domain.errors import Unauthorized
 from core.domain.identifiers import UserId
 from tests.http.pages.account.conftest import AccountPagesScene
+from tests.http.pages.test_look import MOST_BYTES
 
 
 async def test_a_new_account(home: AccountPagesScene) -> None:
@@ -68,3 +70,19 @@ async def test_an_account_that_goes_meanwhile(home: AccountPagesScene) -> None:
     """The account goes between the look-up of the caller and that of the summary."""
     with pytest.raises(Unauthorized):
         await home.postern.identity.account_summaries.of(UserId(home.postern.foundation.ids.new()))
+
+
+async def test_a_first_visit_loads_little(home: AccountPagesScene) -> None:
+    """The page of somebody who owns three organizations, uses an application of each, and governs the platform."""
+    for slug in ("acme", "globex", "initech"):
+        tenant = home.tenants.add(slug)
+        home.tenants.join(home.ada, tenant, "owner")
+        home.tenants.session(home.ada, home.tenants.service(tenant, f"{slug}-shop"))
+    home.people.change("update users set is_platform_owner = true where id = %s", home.ada.user)
+    await home.has_second_factor()
+    home.people.change("delete from backup_codes where digest <> (select digest from backup_codes order by digest limit 1)")
+    home.device()
+    page = (await home.open("/ui")).shown.body
+    loaded = dict.fromkeys(re.findall(r'(?:href|src)="(/assets/[^"]+)"', page.decode()))
+    sizes = {"/ui": len(page)} | {one: len((await home.client.get(one)).body) for one in loaded}
+    assert sum(sizes.values()) <= MOST_BYTES, sizes
