@@ -67,8 +67,8 @@ class ManagedObjectRecord(msgspec.Struct, frozen=True, kw_only=True):
     managed_at: datetime
     """When the document was applied."""
     managed_by: Annotated[str, example("ada@example.org")]
-    """The address of the person, or the name of the management key, that applied it. Empty for an operator at the command line, and for an
-    account or a key that is gone.
+    """The address of the person, or the name of the management API key, that applied it. Empty for an operator at the command line, and for
+    an account or a key that is gone.
     """
     has_drifted: Annotated[bool, example(False)]
     """Whether somebody has changed the object since then by other ways. The next application of the document changes it back."""
@@ -208,9 +208,9 @@ async def apply_organization_configuration(
     """Apply a document to an organization
 
     Each change is made as by a request to its own endpoint: with the same permission, limits and recent proof, and as a whole or not at
-    all. A management key with `connections.manage` needs no proof for sign-in rules, domain routes and upstream providers. If the answer is
-    lost, apply the document again: what is done already is no change, except that secrets are set anew. A document with problems is refused
-    with the first of them.
+    all. A management API key with `connections.manage` needs no proof for sign-in rules, domain routes and upstream providers. If the
+    answer is lost, apply the document again: what is done already is no change, except that secrets are set again. A document with problems
+    is refused with the first of them.
     """
     return await _applied(DocumentCaller(postern, call.request, call.caller), call.body)
 
@@ -219,9 +219,9 @@ async def apply_organization_configuration(
 async def get_platform_configuration(call: Call[None, None, None, Caller], postern: Postern) -> ConfigurationDocument:
     """Get the configuration of the installation as a document
 
-    The document has the installation's fields, and the tier and the limits of every organization; a management key also needs
-    `organizations.view` for these. What organizations set themselves is not
-    in it: their own people, their keys and the operator's command read that.
+    The document has the installation's fields, and the tier and the limits of every organization; a management API key also needs
+    `organizations.view` for these. What organizations set themselves is not in it: their own people, their keys and the operator's command
+    read that.
     """
     acting = DocumentCaller(postern, call.request, call.caller)
     slugs = await postern.platform.configurations.slugs() if await acting.may_name("") is None else ()
@@ -240,7 +240,7 @@ async def get_platform_configuration(call: Call[None, None, None, Caller], poste
 async def plan_platform_configuration(call: Call[ConfigurationDocumentBody, None, None, Caller], postern: Postern) -> ConfigurationPlan:
     """Plan a document for the installation
 
-    As for an organization. `organizations` may have `limits`, for which a management key also needs `tiers.manage`.
+    As for an organization. `organizations` may have `limits`, for which a management API key also needs `tiers.manage`.
     """
     return plan_record(await _planned(DocumentCaller(postern, call.request, call.caller), call.body))
 

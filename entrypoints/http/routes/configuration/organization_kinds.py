@@ -65,7 +65,7 @@ class AcsAddress(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     index: int
     """The number by which requests may name this address."""
     url: str
-    """The address."""
+    """The email address."""
     is_default: bool = False
     """Whether assertions go here if a request names no address."""
 

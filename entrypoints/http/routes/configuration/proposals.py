@@ -48,7 +48,7 @@ _PlanDigest = Annotated[str, example("9f2c4d4c86a1d0c5f2a0b3b8a3d7e9f1c2b3a49586
 
 class ProposalPath(OrganizationPath, frozen=True):
     proposal_id: UUID
-    """The proposal's id."""
+    """The proposal's ID."""
 
 
 class NewProposal(msgspec.Struct, frozen=True, kw_only=True):
@@ -78,7 +78,7 @@ class ProposalRecord(msgspec.Struct, frozen=True, kw_only=True):
     digest: _PlanDigest
     """The digest of the plan. An owner who applies the proposal sends it back."""
     proposed_by: Annotated[str, example("Assistant")]
-    """The address of the person, or the name of the management key, that proposes."""
+    """The address of the person, or the name of the management API key, that proposes."""
     expires_at: datetime
     """Until when an owner can apply it: a day after it was made."""
     created_at: CreatedAt
@@ -129,7 +129,7 @@ async def create_proposal(call: Call[NewProposal, None, OrganizationPath, Member
 async def list_proposals(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> ProposalList:
     """List the proposals of an organization, the newest first
 
-    Those of the last day, applied ones included. A proposal counts as long as the management key or the person that made it may still
+    Those of the last day, applied ones included. A proposal counts as long as the management API key or the person that made it may still
     propose: it goes with a key that ends or expires, and with a person who leaves, is deactivated or may do less.
     """
     found = await postern.platform.proposals.list(call.caller)
@@ -140,7 +140,7 @@ async def list_proposals(call: Call[None, None, OrganizationPath, Member], poste
 async def get_proposal(call: Call[None, None, ProposalPath, Member], postern: Postern) -> ProposalWithPlan:
     """Get a proposal, and what applying it would do now
 
-    The plan is made anew for you. With `is_overtaken`, it is not the proposed one any more.
+    The plan is made again for you. With `is_overtaken`, it is not the proposed one any more.
     """
     opened = await postern.platform.proposals.get(call.caller, ProposalId(call.path.proposal_id))
     one, url = opened.proposal, _url(call, postern, opened.proposal)

@@ -62,7 +62,7 @@ class AgentGrantRecord(msgspec.Struct, frozen=True, kw_only=True):
     email: EmailAddress
     service_id: ServiceUuid
     client_id: Annotated[str, example("0199d3a0-0000-7000-8000-000000000001")]
-    """The client id of the agent: `act.sub` of its tokens."""
+    """The client ID of the agent: `act.sub` of its tokens."""
     service_slug: Annotated[str, example("assistant")]
     """The agent's slug."""
     service_name: Annotated[str, example("Assistant")]

@@ -53,7 +53,7 @@ class AfarRequestBody(ClientFields, frozen=True, kw_only=True):
     """The request, and the client's credentials."""
 
     login_hint: Annotated[str, msgspec.Meta(max_length=LONGEST_LOGIN_HINT), example("ada@acme.example")] | None = None
-    """The person, by mail address or id: a member of the client's organization who has joined or confirmed the membership."""
+    """The person, by email address or ID: a member of the client's organization who has joined or confirmed the membership."""
     scope: Annotated[str, msgspec.Meta(max_length=LONGEST_SCOPES), example("openid orders:read")] | None = None
     """Some of the scopes of Postern, with `openid`, and scopes of the API. An agent gets none of the first."""
     resource: Annotated[Sequence[Line], msgspec.Meta(max_length=MOST_RESOURCES), example(["https://api.acme.example/orders"])] = ()
@@ -99,11 +99,11 @@ class AfarResponse(msgspec.Struct, frozen=True):
 async def request_from_afar(call: Call[AfarRequestBody], postern: Postern) -> AfarResponse:
     """Ask a person who is elsewhere
 
-    The person reads the request on the page "Requests" of their account, and in a mail, and answers there. Meanwhile poll
-    `POST /auth/token` with `urn:openid:params:grant-type:ciba` and the `auth_req_id`, every five seconds. The organization turns this on in
-    its sign-in rules (`afar_requests`). Only agents and applications with a secret or keys may ask, and only own members of the
-    organization are asked. If the hint names anybody else, the answer is the same, and nobody ever says yes. A request that brings a proof
-    in `DPoP` is fetched with the same key.
+    The person reads the request on the page "Requests" of their account, and in an email, and answers there. Meanwhile poll `POST
+    /auth/token` with `urn:openid:params:grant-type:ciba` and the `auth_req_id`, every five seconds. The organization turns this on in its
+    sign-in rules (`afar_requests`). Only agents and applications with a secret or keys may ask, and only own members of the organization
+    are asked. If the hint names anybody else, the answer is the same, and nobody ever says yes. A request that brings a proof in `DPoP` is
+    fetched with the same key.
     """
     fields = call.body
     credential = await credentials(call, postern)
@@ -200,7 +200,7 @@ class BlockedClientList(msgspec.Struct, frozen=True):
     """The applications of which you want to hear no more."""
 
     clients: Sequence[BlockedClientRecord]
-    """By the names of organizations and applications."""
+    """Sorted by application and organization name."""
 
 
 _record = shown(WaitingRequest, AfarRequestRecord, named={"service_id": "service"})

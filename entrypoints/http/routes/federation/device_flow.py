@@ -72,8 +72,8 @@ class DeviceVerification(msgspec.Struct, frozen=True):
     org_slug: SlugOfOrganization
     service_slug: SlugOfService
     available_providers: Annotated[Sequence[str], example(["password", "codehost", "websuite"])]
-    """The ways to sign in: `password` for our own pages, and each provider that `GET /auth/{provider}?user_code=…` leads to:
-    `codehost`, `websuite`, `officesuite`, and the organization's own providers by their ids.
+    """The ways to sign in: `password` for our own pages, and each provider that `GET /auth/{provider}?user_code=…` leads to: `codehost`,
+    `websuite`, `officesuite`, and the organization's own providers by their IDs.
     """
 
 

@@ -41,7 +41,7 @@ _IN_PERSON: Final = able(Capability.SETTINGS_MANAGE, impersonated=False)
 
 class DirectoryRunPath(UpstreamProviderPath, frozen=True):
     run_id: UUID
-    """The id of the run."""
+    """The ID of the run."""
 
 
 class DirectoryRunRecord(msgspec.Struct, frozen=True, kw_only=True):

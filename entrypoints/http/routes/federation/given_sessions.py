@@ -60,7 +60,7 @@ class Introspection(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     username: Annotated[str, example("ada@example.org")] | None = None
     """The address of the person."""
     sub: Annotated[str, example("0199d3a0-0000-7000-8000-000000000002")] | None = None
-    """The person's id; for an application's own token, the client id."""
+    """The person's ID; for an application's own token, the client ID."""
     aud: Annotated[str, example("service:acme/billing")] | None = None
     """The recipient that the token is for."""
     iss: Annotated[str, example("https://sso.example.org")] | None = None
@@ -70,19 +70,19 @@ class Introspection(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     iat: Annotated[int, example(1_780_000_000)] | None = None
     """The time of issue, in seconds since 1970."""
     jti: Annotated[str, example("0199d3a0-0000-7000-8000-000000000003")] | None = None
-    """The token's own id."""
+    """The token's own ID."""
     sid: Annotated[str, example("0199d3a0-0000-7000-8000-000000000004")] | None = None
-    """The session's id."""
+    """The session's ID."""
     org: Annotated[str, example("acme")] | None = None
     """The organization's slug."""
     org_id: Annotated[str, example("0199d3a0-0000-7000-8000-000000000005")] | None = None
-    """The organization's id. Once the organization is deleted, another organization may take its slug."""
+    """The organization's ID. Once the organization is deleted, another organization may take its slug."""
     service: Annotated[str, example("billing")] | None = None
     """The service's slug."""
     service_id: Annotated[str, example("0199d3a0-0000-7000-8000-000000000006")] | None = None
-    """The service's id."""
+    """The service's ID."""
     resource_id: Annotated[str, example("0199d3a0-0000-7000-8000-000000000007")] | None = None
-    """The id of the API that the token is for, if it is for one."""
+    """The ID of the API that the token is for, if it is for one."""
     amr: Annotated[Sequence[str], example(["pwd"])] | None = None
     """How the person proved who they are (RFC 8176)."""
     acr: Annotated[str, example("urn:postern:acr:one-factor")] | None = None

@@ -66,7 +66,7 @@ class AssertionVerdictRecord(msgspec.Struct, frozen=True, kw_only=True):
     words: Annotated[str, example("The assertion is not for this installation alone.")]
     """The verdict in words."""
     mend: Annotated[str, example("Ask the directory for an assertion whose aud is our issuer alone.")]
-    """The change that helps."""
+    """The change that fixes the request."""
 
 
 _settings = taken(AssertionSettingsBody, AssertionSettings)

@@ -26,7 +26,7 @@ class OrganizationClaims(msgspec.Struct, frozen=True):
     """The organization of the service."""
 
     id: str
-    """The organization's id."""
+    """The organization's ID."""
     slug: Annotated[str, example("acme")]
     """The organization's slug."""
     role: Annotated[str, example("member")] | None
@@ -41,7 +41,7 @@ class PersonClaims(msgspec.Struct, frozen=True, omit_defaults=True):
     has_other_names: ClassVar[bool] = True
 
     sub: Annotated[str, example("0199d3a0-0000-7000-8000-000000000002")]
-    """The person's id, which never changes."""
+    """The person's ID, which never changes."""
     name: Annotated[str, example("Ada Lovelace")] | None = None
     """The person's name. With the scope `profile`, as all claims of the profile. A claim is absent if the person has not set it."""
     given_name: Annotated[str, example("Ada")] | None = None

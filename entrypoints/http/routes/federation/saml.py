@@ -46,7 +46,7 @@ class SamlConfigurationBody(msgspec.Struct, frozen=True, kw_only=True):
     enabled: bool
     """Whether people can sign in by SAML."""
     entity_id: _EntityId | msgspec.UnsetType | None = msgspec.UNSET
-    """The service provider's entity id, which it sends as Issuer. Required when enabled, unless it is known already. A different entity id
+    """The service provider's entity ID, which it sends as Issuer. Required when enabled, unless it is known already. A different entity ID
     means a different service provider: the certificates and addresses of the previous one are deleted.
     """
     acs_url: _AcsUrl | msgspec.UnsetType | None = msgspec.UNSET
@@ -85,7 +85,7 @@ class SamlAcsEndpoint(msgspec.Struct, frozen=True):
     index: Annotated[int, example(0)]
     """The number by which requests may name this address."""
     url: Annotated[str, example("https://crm.example.com/saml/acs")]
-    """The address."""
+    """The email address."""
     is_default: Annotated[bool, example(True)]
     """Whether the metadata call this address the default."""
 
@@ -96,13 +96,13 @@ class SamlConfigurationRecord(msgspec.Struct, frozen=True, kw_only=True):
     enabled: Annotated[bool, example(True)]
     """Whether people can sign in by SAML."""
     entity_id: Annotated[str, example("https://crm.example.com/saml")] | None
-    """The service provider's entity id."""
+    """The service provider's entity ID."""
     acs_url: Annotated[str, example("https://crm.example.com/saml/acs")] | None
     """The address that assertions go to."""
     slo_url: Annotated[str, example("https://crm.example.com/saml/slo")] | None
     """The service provider's address for sign-outs."""
     name_id_format: _Format | None
-    """The format of a person's name; null for the e-mail address."""
+    """The format of a person's name; null for the email address."""
     attribute_mapping: _Mapping | None
     """A mapping from sources to the names of attributes; null means `email` and `id`."""
     sign_assertions: Annotated[bool, example(True)]
@@ -122,7 +122,7 @@ class SamlConfigurationRecord(msgspec.Struct, frozen=True, kw_only=True):
     metadata_uploaded_at: datetime | None
     """When the service provider's metadata were uploaded."""
     metadata_fetched_at: datetime | None
-    """When somebody last fetched our metadata."""
+    """When the metadata was last fetched."""
 
 
 class SamlCertificateRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -146,7 +146,7 @@ class SamlCertificates(SamlCertificateRecord, frozen=True, kw_only=True):
     """The active certificate, and the state of a change to the next one."""
 
     metadata_fetched_at: datetime | None
-    """When somebody last fetched our metadata."""
+    """When the metadata was last fetched."""
     next: SamlCertificateRecord | None
     """The certificate that follows the active one. The metadata already show it."""
     next_was_fetched: Annotated[bool, example(False)]
@@ -154,7 +154,7 @@ class SamlCertificates(SamlCertificateRecord, frozen=True, kw_only=True):
 
 
 class SamlExchangeRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """A message in either direction, by its ids and times, without data about people."""
+    """A message in either direction, by its IDs and times, without data about people."""
 
     id: Id
     kind: Annotated[str, example("authn_request")]
@@ -170,11 +170,11 @@ class SamlExchangeRecord(msgspec.Struct, frozen=True, kw_only=True):
     advice: Annotated[str, example("Set acs_url to the address in AssertionConsumerServiceURL, or upload metadata that name it")]
     """The change that avoids the failure."""
     message_id: Annotated[str, example("_9f2c")]
-    """The message's own id."""
+    """The message's own ID."""
     in_response_to: Annotated[str, example("")]
-    """The id of the message that this one answers."""
+    """The ID of the message that this one answers."""
     certificate_id: Annotated[str, example("")] | None
-    """The id of our certificate that signed the message."""
+    """The ID of our certificate that signed the message."""
     created_at: CreatedAt
 
 
@@ -256,7 +256,7 @@ async def disable_saml(call: Call[None, None, ServicePath, Member], postern: Pos
 async def upload_saml_metadata(call: Call[bytes, None, ServicePath, Member], postern: Postern) -> SamlConfigurationRecord:
     """Configure SAML by the service provider's metadata
 
-    We read entity id, assertion consumer services, single logout, name format and certificates from the document. If the document lists the
+    We read entity ID, assertion consumer services, single logout, name format and certificates from the document. If the document lists the
     configured name format, that format stays. `enabled` and the attributes stay, too: send them to `POST …/saml` afterwards. The document
     can turn `require_signed_requests` on, but not off: while it is on, metadata without a signing certificate are refused. The answer shows
     the result. If the metadata have a key for encryption, assertions are encrypted.

@@ -90,7 +90,7 @@ _GIVE = able(Capability.INTEGRATIONS_MANAGE, impersonated=False)
 
 class ScimTokenPath(OrganizationPath, frozen=True):
     token_id: UUID
-    """The token's id."""
+    """The token's ID."""
 
 
 class NewScimTokenBody(msgspec.Struct, frozen=True, kw_only=True):
@@ -158,7 +158,7 @@ class ScimExchangeRecord(msgspec.Struct, frozen=True, kw_only=True):
     occurred_at: datetime
     """When the request came."""
     token_id: UUID
-    """The id of the SCIM token."""
+    """The ID of the SCIM token."""
     token_name: Annotated[str, example("Directory")]
     """The token's name at that time."""
     method: Annotated[str, example("PATCH")]

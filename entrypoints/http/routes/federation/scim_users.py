@@ -56,7 +56,7 @@ from entrypoints.http.routes.federation.scim_bodies import (
 _USERS: Final = "/scim/v2/Users"
 _USER: Final = f"{_USERS}/{{user_id}}"
 _CREATED: Final = AnswerHeader(
-    "Location", "The address of the user.", "https://id.example.org/scim/v2/Users/0199d3a0-0000-7000-8000-000000000001"
+    "Location", "The URL of the user.", "https://id.example.org/scim/v2/Users/0199d3a0-0000-7000-8000-000000000001"
 )
 _encode: Final = msgspec.json.Encoder().encode
 _PHONES: Final = [{"value": "+44 20 7946 0000", "type": "work"}]
@@ -77,10 +77,10 @@ class ScimName(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class ScimEmail(msgspec.Struct, frozen=True, kw_only=True):
-    """An e-mail address."""
+    """An email address."""
 
     value: EmailText | None = None
-    """The address."""
+    """The email address."""
     type: Annotated[ScimText, example("work")] | None = None
     """The kind of address. We keep one address of the type `work`."""
     primary: Annotated[bool, example(True)] | None = None
@@ -95,9 +95,9 @@ class ScimUserBody(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     schemas: Annotated[Sequence[Line], example([USER_SCHEMA])] = ()
     """The schema of this resource."""
     user_name: EmailText
-    """The e-mail address that the person signs in with."""
+    """The email address that the person signs in with."""
     external_id: Annotated[ScimText, example("00u1ab2cd3")] | None = None
-    """The directory's id of the person. We keep it, but do not use it."""
+    """The directory's ID of the person. We keep it, but do not use it."""
     name: ScimName | None = None
     """The parts of the person's name."""
     display_name: Annotated[ScimText, example("Ada Lovelace")] | None = None
@@ -155,13 +155,13 @@ class ScimUser(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     schemas: Annotated[Sequence[str], example([USER_SCHEMA])]
     """The schema of this resource."""
     id: UUID
-    """The user's id, which never changes."""
+    """The user's ID, which never changes."""
     external_id: Annotated[str, example("00u1ab2cd3")] | UnsetType | None = UNSET
-    """The directory's id of the person; null if the directory has not sent one."""
+    """The directory's ID of the person; null if the directory has not sent one."""
     meta: Annotated[ScimMeta, meta_example("User")] | UnsetType = UNSET
     """Facts about this resource."""
     user_name: EmailText | UnsetType = UNSET
-    """The e-mail address that the person signs in with."""
+    """The email address that the person signs in with."""
     name: ScimName | UnsetType = UNSET
     """The parts of the person's name; absent if none was given."""
     display_name: Annotated[str, example("Ada Lovelace")] | UnsetType = UNSET
@@ -197,14 +197,14 @@ class ScimUserList(ScimList, frozen=True, kw_only=True, rename="camel"):
 
 class ScimUserPath(msgspec.Struct, frozen=True):
     user_id: UUID
-    """The user's id."""
+    """The user's ID."""
 
 
 @endpoint.get(_USERS, **declared(*SEARCH_REFUSALS))
 async def list_scim_users(call: Call[None, ScimQuery, None, ScimHolder], postern: Postern) -> ScimUserList | bytes:
     """List users
 
-    You get the members of the organization, and the people whom the directory has deactivated; without `sortBy`, in the order of their ids.
+    You get the members of the organization, and the people whom the directory has deactivated; without `sortBy`, in the order of their IDs.
     """
     asked = call.query
     search = Search(
@@ -232,8 +232,8 @@ async def create_scim_user(
 ) -> Answer[ScimUser] | Answer[bytes]:
     """Create a user
 
-    The person becomes a member of the organization and gets a mail. If the address has no account, we create one, and the mail has a link
-    to choose a password. An existing account does not change. The answer is 409 if the directory already has this person.
+    The person becomes a member of the organization and gets an email. If the address has no account, we create one, and the email has a
+    link to choose a password. An existing account does not change. The answer is 409 if the directory already has this person.
     """
     # The shown attributes may be refused, so they are read before anything changes.
     want = call.query.wanted

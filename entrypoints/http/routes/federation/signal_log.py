@@ -29,7 +29,7 @@ _MANAGE: Final = able(Capability.WEBHOOKS_MANAGE, impersonated=True)
 
 class SignalStreamPath(ServicePath, frozen=True):
     stream_id: UUID
-    """The stream's id."""
+    """The stream's ID."""
 
 
 class SignalDeliveriesQuery(msgspec.Struct, frozen=True, kw_only=True):

@@ -68,7 +68,7 @@ class SignalsRecord(msgspec.Struct, frozen=True, kw_only=True):
     events: _Events
     """The events that the application may hear of."""
     hosts: _Hosts
-    """The hosts that pushes may go to."""
+    """The hosts that events may be pushed to."""
     streams: Sequence[SignalStreamRecord]
     """The streams that the application has made, the oldest first."""
 

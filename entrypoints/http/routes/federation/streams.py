@@ -96,11 +96,11 @@ class StreamConfiguration(msgspec.Struct, frozen=True, kw_only=True, omit_defaul
     """A stream, as the framework describes it (SSF 1.0, section 8.1.1)."""
 
     stream_id: Annotated[str, example(_STREAM)]
-    """The stream's id."""
+    """The stream's ID."""
     iss: Annotated[str, example("https://sso.example.org")]
     """This installation: the issuer of all signals."""
     aud: Annotated[str, example("pc_billing")]
-    """The application's client id: the audience of all signals."""
+    """The application's client ID: the audience of all signals."""
     delivery: StreamDelivery
     """How signals are delivered."""
     events_supported: _Uris
@@ -129,7 +129,7 @@ class StreamsQuery(msgspec.Struct, frozen=True):
     """The stream, if it is about one."""
 
     stream_id: UUID | None = None
-    """Its id. Without it, the answer lists all streams of the application."""
+    """Its ID. Without it, the answer lists all streams of the application."""
 
 
 class StreamStatusBody(msgspec.Struct, frozen=True, kw_only=True):

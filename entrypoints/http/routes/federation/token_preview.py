@@ -233,7 +233,7 @@ class AdmittedPeople(msgspec.Struct, frozen=True, kw_only=True):
     """People whom the service admits."""
 
     people: Sequence[AdmittedPerson]
-    """Members of the organization and users of the service whom its sign-in policy admits, by their ids."""
+    """Members of the organization and users of the service whom its sign-in policy admits, by their IDs."""
     next: UUID | None
     """The value of `after` for the next page; null on the last one."""
 

@@ -123,11 +123,11 @@ class RegisteredOpenClient(msgspec.Struct, frozen=True, kw_only=True):
     """The client as it is registered (RFC 7591 section 3.2.1)."""
 
     client_id: Annotated[str, example("open:4xw1fXqSYyRKkWm5oZ1Yi1siTm90ZWJvb2siLFsiaHR0cDovLzEyNy4wLjAuMS9jYWxsYmFjayJdXQ")]
-    """The client id: what the client has said of itself, signed by us. We store nothing, and the same words get the same id."""
+    """The client ID: what the client has said of itself, signed by us. We store nothing, and the same words get the same ID."""
     client_id_issued_at: Annotated[int, example(1_780_000_000)]
     """Now, in seconds since 1970."""
     client_name: Annotated[str, example("Notebook")]
-    """The name that people read."""
+    """The display name."""
     redirect_uris: Annotated[Sequence[str], example(["http://127.0.0.1:33418/callback"])]
     """The addresses, as they were sent."""
     token_endpoint_auth_method: Literal["none"] = "none"  # noqa: S105 - no password
@@ -156,7 +156,7 @@ async def register_open_client(call: Call[ClientRegistration], postern: Postern)
     """Register a program on a person's own device (RFC 7591)
 
     For programs that meet this installation for the first time, such as MCP clients. It is off until the operator turns it on
-    (`POSTERN_OPEN_REGISTRATION`); then the metadata has it as `registration_endpoint`. The client id opens nothing by itself: a request
+    (`POSTERN_OPEN_REGISTRATION`); then the metadata has it as `registration_endpoint`. The client ID opens nothing by itself: a request
     needs `resource`, and both the API and its organization must say `registered_clients: on`. There is no way to read or change a
     registration (RFC 7592): register again.
     """
@@ -186,7 +186,7 @@ class DocumentRefusalRecord(msgspec.Struct, frozen=True, kw_only=True):
 
     id: Id
     address: Annotated[str, example("https://claude.ai/oauth/claude-code-client-metadata")]
-    """The client's id: the address of its document, or what a program got that registered itself."""
+    """The client's ID: the address of its document, or what a program got that registered itself."""
     reason: Annotated[str, example("document_not_let_in")]
     """The reason, as a word."""
     because: Annotated[str, example("client_id: the API, or its organization, does not let in clients whose document is at claude.ai")]

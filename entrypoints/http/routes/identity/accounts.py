@@ -55,7 +55,7 @@ class NewRegistration(msgspec.Struct, frozen=True):
     password: Password
     """8 to 128 characters, and no common or stolen password."""
     org_slug: Annotated[Slug, example("acme")] | None = None
-    """The organization whose branding the mail gets."""
+    """The organization whose branding the email gets."""
     service_slug: Annotated[Slug, example("billing")] | None = None
     """The service of this organization that the account is registered for. The mail then gets the service's branding."""
     accept_terms: Annotated[Sequence[TermsSeen], msgspec.Meta(max_length=2)] | None = None
@@ -68,7 +68,7 @@ class AccountAddress(msgspec.Struct, frozen=True):
     email: EmailText
     """The account's address."""
     org_slug: Annotated[Slug, example("acme")] | None = None
-    """The organization whose branding the mail gets."""
+    """The organization whose branding the email gets."""
 
 
 class MailedLink(msgspec.Struct, frozen=True):
@@ -106,7 +106,7 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     zoneinfo: _Zone | None
     """The time zone, by its name in the IANA database."""
     language: _Language | None
-    """The language of pages and mails; null for the browser's language."""
+    """The language of pages and emails; null for the browser's language."""
     picture_url: Annotated[str, example("https://sso.example.com/pictures/0a4f2f9e-8a4f-4d3a-9a3e-6f0f8f1d2c3b")] | None
     """The address of the picture. Everybody who has it may see the picture. A new picture has a new address."""
     updated_at: datetime | None
@@ -131,7 +131,7 @@ class ProfileChange(msgspec.Struct, frozen=True, kw_only=True):
     zoneinfo: _Zone | msgspec.UnsetType | None = msgspec.UNSET
     """The time zone, by its name in the IANA database."""
     language: _Language | msgspec.UnsetType | None = msgspec.UNSET
-    """The language of pages and mails."""
+    """The language of pages and emails."""
 
     def of_profile(self) -> OwnProfileChange:
         return OwnProfileChange(
@@ -155,11 +155,11 @@ class ProfileChange(msgspec.Struct, frozen=True, kw_only=True):
 async def register_account(call: Call[NewRegistration], postern: Postern) -> Message:
     """Register an account
 
-    We send a mail with a link to a page. The page asks for the password and verifies the address. Nobody can sign in before that. An
+    We send an email with a link to a page. The page asks for the password and verifies the address. Nobody can sign in before that. An
     account that is registered for a service becomes a user of this service at its first sign-in there.
 
     The installation, and the organization that you name, say who may register. Where nobody may, the answer is 403; for an address of a
-    mail domain that may not, it is 400. Both are the same whether or not such an account exists. If terms that you accept are not those in
+    email domain that may not, it is 400. Both are the same whether or not such an account exists. If terms that you accept are not those in
     force, the answer is 409, and there is no account.
     """
     body = call.body
@@ -195,8 +195,8 @@ async def resend_verification(call: Call[AccountAddress], postern: Postern) -> M
 async def verify_email(call: Call[None, MailedLink], postern: Postern) -> Answer[bytes]:
     """Verify an address
 
-    For applications that build links of their own, from the token of a mail that verifies an address or a new address. The links in our own
-    mails lead to a page with a button instead, since programs that check mail open links. The answer is a page. HEAD checks the token
+    For applications that build links of their own, from the token of an email that verifies an address or a new address. The links in our
+    own emails lead to a page with a button instead, since programs that check mail open links. The answer is a page. HEAD checks the token
     without using it up.
     """
     sign_in = postern.foundation.links.sign_in
@@ -225,11 +225,11 @@ async def get_profile(call: Call, postern: Postern) -> Profile:
 
 @endpoint.patch("/api/user", caller=OWN_USER, refuses=(ReauthenticationRequired, NotFound, RateLimited, Conflict), tags=("account",))
 async def change_profile(call: Call[ProfileChange], postern: Postern) -> Profile:
-    """Change your profile, or your e-mail address
+    """Change your profile, or your email address
 
     All of the change takes effect, or nothing. A user name that is taken, or was ever, is 409.
 
-    For a new e-mail address we mail a link to that address. The change takes effect when you open this link; until then the new address is
+    For a new email address we mail a link to that address. The change takes effect when you open this link; until then the new address is
     the `pending_email`. Send the current address to withdraw a pending change. You need a recent proof of who you are for this: of the
     second factor, if you have one.
     """
@@ -282,20 +282,20 @@ _OUTCOMES: Final = {
 
 
 class PasswordReset(msgspec.Struct, frozen=True):
-    """The token from the mail, and the new password."""
+    """The token from the email, and the new password."""
 
     token: Annotated[Token, example("b3f1a5c2-7d0e-4d1c-9a53-2f6c1f0f8e11")]
     """The token in the mailed link. The token works once, within an hour."""
     new_password: Password
     """The new password, 8 to 128 characters."""
     keep_keys: Annotated[Sequence[UUID], msgspec.Meta(max_length=MOST_KEPT)] | None = None
-    """The ids of the person's keys for the APIs of applications that stay; all others end. Ids of other keys count for nothing. Left
-    out or null: the keys that the person made end, and those that applications made stay.
+    """The IDs of the person's keys for the APIs of applications that stay; all others end. Ids of other keys count for nothing. Left out or
+    null: the keys that the person made end, and those that applications made stay.
     """
     keep_ways: Annotated[
         Sequence[Word], msgspec.Meta(max_length=MOST_RECENT), example(["passkey:019a2b3c-0000-7000-8000-000000000001"])
     ] = ()
-    """For a locked account: which passkeys (`passkey:` and its id) and connected accounts (`identity:` and its id) of the last 30 days are
+    """For a locked account: which passkeys (`passkey:` and its ID) and connected accounts (`identity:` and its ID) of the last 30 days are
     the person's. All others of that time end.
     """
 
@@ -318,7 +318,7 @@ class PasswordChange(msgspec.Struct, frozen=True):
 
 @endpoint.post("/api/auth/forgot-password", caller=ANYONE, limit=(AUTH, FORGOT_PASSWORD), reads=PUZZLE_HEADERS, tags=("registration",))
 async def request_password_reset(call: Call[AccountAddress], postern: Postern) -> Message:
-    """Ask for a mail with a link to choose a new password
+    """Ask for an email with a link to choose a new password
 
     The answer is the same whether or not such an account exists.
     """
@@ -334,10 +334,10 @@ async def request_password_reset(call: Call[AccountAddress], postern: Postern) -
     "/api/auth/reset-password", caller=ANYONE, limit=AUTH, refuses=(BadRequest, ProviderRequired, Overloaded), tags=("registration",)
 )
 async def reset_password(call: Call[PasswordReset], postern: Postern) -> Message:
-    """Choose a new password with the token from a mail
+    """Choose a new password with the token from an email
 
     The token works once. All sessions of the account end, and every device must pass the second factor again. Keys that the person has for
-    the APIs of applications end, unless `keep_keys` names them; a mail tells which ones ended, and which ones go on. If the people of the
+    the APIs of applications end, unless `keep_keys` names them; an email tells which ones ended, and which ones go on. If the people of the
     address's domain sign in at a provider, the new password is refused. A locked account opens.
     """
     body = call.body
@@ -379,7 +379,7 @@ class RecentWay(msgspec.Struct, frozen=True):
     kind: AddedKind
     """What it is."""
     id: Id
-    """Its id; for an authenticator app, the account's."""
+    """Its ID; for an authenticator app, the account's."""
     name: Annotated[str, example("Laptop")]
     """The person's name for it, or the provider's; empty for an authenticator app."""
     added_at: datetime | None
@@ -408,7 +408,7 @@ async def lock_own_account(call: Call, postern: Postern) -> LockEnded:
     """Lock your account, because somebody else may be in it
 
     Everything ends that lets anybody in: your sessions, this one too, and those of applications, their consents, your keys for them,
-    trusted devices, mailed links, the password. You get a mail with a link for a new password, which opens the account. There you say
+    trusted devices, mailed links, the password. You get an email with a link for a new password, which opens the account. There you say
     which passkeys and connected accounts of the last 30 days are yours. The second factor stays.
     """
     return locked_record(await postern.identity.account_locks.lock_own(call.caller, call.actor))

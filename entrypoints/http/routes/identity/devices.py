@@ -23,7 +23,7 @@ _TAGS = ("devices",)
 
 class DevicePath(msgspec.Struct, frozen=True):
     device_id: UUID
-    """The device's id."""
+    """The device's ID."""
 
 
 class DeviceSummary(msgspec.Struct, frozen=True, kw_only=True):

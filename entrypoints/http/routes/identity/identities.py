@@ -37,16 +37,16 @@ _ProviderName = Annotated[Word, example("codehost")]
 
 class IdentityPath(msgspec.Struct, frozen=True):
     provider: _ProviderName
-    """The provider: `codehost`, `websuite`, `officesuite`, or the id of an organization's own."""
+    """The provider: `codehost`, `websuite`, `officesuite`, or the ID of an organization's own."""
 
 
 class IdentityRecord(msgspec.Struct, frozen=True, kw_only=True):
     """An account at a provider that you sign in with."""
 
     provider: _ProviderName
-    """The provider: `codehost`, `websuite`, `officesuite`, or the id of an organization's own."""
+    """The provider: `codehost`, `websuite`, `officesuite`, or the ID of an organization's own."""
     provider_user_id: Annotated[str, example("5831042")]
-    """Your id at the provider."""
+    """Your ID at the provider."""
     email: Annotated[str, example("ada@example.org")] | None
     """The address that the provider stated last; null if it stated none."""
     linked_at: datetime
@@ -87,7 +87,7 @@ async def link_identity(call: Call[None, None, IdentityPath], postern: Postern) 
 
     After the provider, the browser goes to the first redirect URI of the token's service; with a token for no service, to
     `/settings/connections` of the frontend. The query has `status=success` or `status=error`, `provider`, `action=link`, and for an error
-    `error`. We tell you by mail.
+    `error`. We tell you by email.
     """
     provider = call.path.provider
     by_person = may_leave_at_once(call.caller)
@@ -119,7 +119,7 @@ async def unlink_identity(call: Call[None, None, IdentityPath], postern: Postern
 
     This needs a fresh proof (`REAUTHENTICATION_REQUIRED`). A person who has come by a provider that does not say when they signed in there,
     as the code host never does, and has nothing else, cannot give one by the API: lead them to the page `/ui/settings/connections` of this
-    installation, which mails them a code.
+    installation, which emails them a code.
     """
     await postern.identity.identities.disconnect(call.caller, call.path.provider, call.actor)
     return NO_BODY

@@ -26,7 +26,7 @@ _Held = Annotated[int, example(12)]
 
 class MailBudgetPath(msgspec.Struct, frozen=True):
     budget_id: UUID
-    """The budget's id."""
+    """The budget's ID."""
 
 
 class MailBudgetException(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,22 +35,22 @@ class MailBudgetException(msgspec.Struct, frozen=True, kw_only=True):
     budget: Annotated[BudgetScope, example("network")]
     """What the budget is of."""
     key: Annotated[str, msgspec.Meta(max_length=253), example("203.0.113.7")] = ""
-    """Which one: an address in the network, a mail domain, or an organization's id; empty for the installation."""
+    """Which one: an address in the network, a email domain, or an organization's ID; empty for the installation."""
     until: Annotated[datetime, msgspec.Meta(tz=True)]
     """When the exception ends, at most seven days from now."""
 
 
 class MailBudgetCounts(msgspec.Struct, frozen=True, kw_only=True):
-    """How many mails strangers asked for, and what was held back."""
+    """How many emails strangers asked for, and what was held back."""
 
     size: Annotated[int, example(300)]
-    """How many mails an hour has; 0 where the installation has no such budget."""
+    """How many emails an hour has; 0 where the installation has no such budget."""
     taken: _Held
     """How many of them this hour has used."""
     waiting: _Held
-    """How many mails wait for the hours after it."""
+    """How many emails wait for the hours after it."""
     held: _Held
-    """How many requests the budget has held back since `held_since`: their mails come later, or they were refused."""
+    """How many requests the budget has held back since `held_since`: their emails come later, or they were refused."""
     held_since: datetime | None
     """Since when; null if it has held nothing back in the last day."""
     held_at: datetime | None
@@ -66,7 +66,7 @@ class MailBudgetRecord(MailBudgetCounts, frozen=True, kw_only=True):
     budget: Annotated[BudgetScope, example("network")]
     """What the budget is of."""
     key: Annotated[str, example("203.0.113.0/24")]
-    """The network, the mail domain or the organization's id; empty for the installation."""
+    """The network, the email domain or the organization's ID; empty for the installation."""
     name: Annotated[str, example("203.0.113.0/24")]
     """What people call it: the organization's name, otherwise as `key`."""
 
@@ -77,9 +77,9 @@ _counts = shown(BudgetStanding, MailBudgetCounts)
 
 @endpoint.get(_BUDGETS, caller=PLATFORM_OWNER, tags=("installation",))
 async def list_mail_budgets(_call: Call, postern: Postern) -> Sequence[MailBudgetRecord]:
-    """List the budgets of mails that have held something back in the last day
+    """List the budgets of emails that have held something back in the last day
 
-    Strangers ask for mails when they register, or want a link or a code. Every request counts, whether or not the address has an account.
+    Strangers ask for emails when they register, or want a link or a code. Every request counts, whether or not the address has an account.
     Those budgets are in the list, too, that somebody has lifted. You get the last hundred.
     """
     return [_record(one) for one in await postern.identity.mail_budgets.held_today()]
@@ -87,7 +87,7 @@ async def list_mail_budgets(_call: Call, postern: Postern) -> Sequence[MailBudge
 
 @endpoint.post(_BUDGETS, caller=PLATFORM_OWNER, status=201, refuses=(BadRequest, Conflict), tags=("installation",))
 async def lift_mail_budget(call: Call[MailBudgetException], postern: Postern) -> MailBudgetRecord:
-    """Lift a budget of mails for a while
+    """Lift a budget of emails for a while
 
     For a day on which many people register from one place. The other budgets stay. An exception ends by itself, and when the database
     crashes: the counts are in no log and no backup. A second exception of the same budget replaces the first.
@@ -105,7 +105,7 @@ async def lift_mail_budget(call: Call[MailBudgetException], postern: Postern) ->
     tags=("installation",),
 )
 async def restore_mail_budget(call: Call[None, None, MailBudgetPath], postern: Postern) -> NoBody:
-    """End the exception of a budget of mails
+    """End the exception of a budget of emails
 
     The budget counts again from the next request on.
     """
@@ -120,8 +120,8 @@ async def restore_mail_budget(call: Call[None, None, MailBudgetPath], postern: P
     tags=("organizations",),
 )
 async def get_mail_budget(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> MailBudgetCounts:
-    """Get the budget of mails of an organization
+    """Get the budget of emails of an organization
 
-    It counts the mails that strangers ask for on the organization's pages, whether or not their addresses have accounts.
+    It counts the emails that strangers ask for on the organization's pages, whether or not their addresses have accounts.
     """
     return _counts(await postern.identity.mail_budgets.of_organization(call.caller.organization))

@@ -39,7 +39,7 @@ class OwnTermsQuery(msgspec.Struct, frozen=True):
 
 
 class PendingTermsRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """Terms in force that a person has not accepted."""
+    """Terms in force that the person has not accepted yet."""
 
     organization: Annotated[str, example("acme")] | None
     """The organization whose terms they are; null for those of the installation."""

@@ -39,7 +39,7 @@ _TAGS = ("passkeys",)
 
 class PasskeyPath(msgspec.Struct, frozen=True):
     passkey_id: UUID
-    """The passkey's id."""
+    """The passkey's ID."""
 
 
 class PasskeyDetail(msgspec.Struct, frozen=True, kw_only=True):
@@ -148,9 +148,9 @@ async def begin_passkey(call: Call, postern: Postern) -> PasskeyCreationOptions:
 async def add_passkey(call: Call[NewPasskey], postern: Postern) -> PasskeyDetail:
     """Add a passkey
 
-    With a passkey you sign in without a password and without a code: the passkey counts as both. We tell you by mail. If your second factor
-    already consists of passkeys, the new passkey belongs to it, too. Otherwise `POST /api/user/mfa/passkeys` makes your passkeys your
-    second factor.
+    With a passkey you sign in without a password and without a code: the passkey counts as both. We tell you by email. If your second
+    factor already consists of passkeys, the new passkey belongs to it, too. Otherwise `POST /api/user/mfa/passkeys` makes your passkeys
+    your second factor.
     """
     body = call.body
     added = await postern.identity.passkeys.add(call.caller, body.credential.registration(), body.name or "", call.actor)
@@ -178,7 +178,7 @@ async def rename_passkey(call: Call[PasskeyName, None, PasskeyPath], postern: Po
 async def remove_passkey(call: Call[None, None, PasskeyPath], postern: Postern) -> NoBody:
     """Remove a passkey
 
-    The passkey no longer works, your other sessions end, and we tell you by mail. You cannot remove your last way to sign in: without a
+    The passkey no longer works, your other sessions end, and we tell you by email. You cannot remove your last way to sign in: without a
     password, you must keep another passkey, or an account at a provider that you can sign in with. If your second factor is passkeys alone,
     removing the last passkey turns the second factor off and deletes the backup codes. You need a recent proof of who you are.
     """

@@ -43,14 +43,14 @@ class PersonPath(msgspec.Struct, frozen=True):
 
 
 class PrivacyRequestPath(msgspec.Struct, frozen=True):
-    request_id: Annotated[UUID, msgspec.Meta(description="The request's id, from the answer to it.")]
+    request_id: Annotated[UUID, msgspec.Meta(description="The request's ID, from the answer to it.")]
 
 
 class ExportedMembership(msgspec.Struct, frozen=True):
     """An organization that the person belongs to."""
 
     organization_id: UUID
-    """The organization's id."""
+    """The organization's ID."""
     organization_slug: SlugOfOrganization
     role: SlugOfRole
     joined_at: datetime
@@ -91,7 +91,7 @@ class IdentityExport(msgspec.Struct, frozen=True):
     provider: Annotated[str, example("codehost")]
     """The provider."""
     provider_user_id: Annotated[str, example("583231")]
-    """The person's id at the provider."""
+    """The person's ID at the provider."""
     linked_at: datetime
     """When the account was linked."""
 
@@ -108,7 +108,7 @@ class ExportedMfaEvent(msgspec.Struct, frozen=True):
 
 
 class ManagementKeyExport(msgspec.Struct, frozen=True, kw_only=True):
-    """A management key that the person made or adopted, without the key itself."""
+    """A management API key that the person made or adopted, without the key itself."""
 
     organization_id: UUID | None
     """The organization of the key; null if it is a key of the platform."""
@@ -187,7 +187,7 @@ class TermsExport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BlockedClientExport(msgspec.Struct, frozen=True, kw_only=True):
-    """An application that may no longer ask the person from afar."""
+    """An application that the person has blocked from backchannel authentication (CIBA)."""
 
     organization_id: OrganizationUuid
     service_slug: Annotated[str, example("billing")]
@@ -222,7 +222,7 @@ class ProfileExport(msgspec.Struct, frozen=True, kw_only=True):
     organization_id: UUID
     """The organization of the directory."""
     external_id: Annotated[str, example("00u1f96ECLNVOKVMUSEA")] | None
-    """The directory's id of the person."""
+    """The directory's ID of the person."""
     work_email: Annotated[str, example("ada@work.example.com")] | None
     """An address at work, if it differs from the account's address."""
     formatted_name: Annotated[str, example("Ada Lovelace")] | None
@@ -236,7 +236,7 @@ class ProfileExport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PersonThereExport(msgspec.Struct, frozen=True, kw_only=True):
-    """The person in the system of an application, to which an organization sends its people."""
+    """The person in a system that an organization provisions its people to."""
 
     organization_id: UUID
     """The organization of the application."""
@@ -245,7 +245,7 @@ class PersonThereExport(msgspec.Struct, frozen=True, kw_only=True):
     user_name: Annotated[str, example("ada@acme.example")] | None
     """The name that was sent."""
     id_there: Annotated[str, example("2819c223")] | None
-    """The id there; null for somebody who is not there."""
+    """The ID there; null for somebody who is not there."""
     is_active: Annotated[bool, example(True)]
     """Whether the person is active there."""
 
@@ -284,7 +284,7 @@ class OwnProfileExport(msgspec.Struct, frozen=True, kw_only=True):
     zoneinfo: Annotated[str, example("Europe/Vienna")] | None
     """The time zone."""
     language: Annotated[str, example("en")] | None
-    """The language of pages and mails."""
+    """The language of pages and emails."""
     updated_at: datetime | None
     """When the profile was last changed."""
     picture: PictureExport | None
@@ -336,13 +336,13 @@ class PersonalDataExport(msgspec.Struct, frozen=True, kw_only=True):
     directory_profiles: Sequence[ProfileExport]
     """Data that directories of organizations have sent by SCIM."""
     people_there: Sequence[PersonThereExport]
-    """The systems of applications to which organizations have sent the person."""
+    """The systems that organizations have provisioned the person to."""
     service_roles: Sequence[ServiceRoleExport]
     """The roles that the person holds in services: assigned to the person, to a team or to a role of the organization."""
     fields: Sequence[FieldsExport]
     """Values of fields, as the installation and organizations keep them."""
     service_metadata: Annotated[Mapping[str, Mapping[str, Any]], example({"0199d3a0-0000-7000-8000-000000000001": {"crm_id": "4711"}})]
-    """What services keep of the person, by the ids of the services."""
+    """What services keep of the person, by the IDs of the services."""
 
 
 class PersonForgotten(msgspec.Struct, frozen=True):
@@ -351,7 +351,7 @@ class PersonForgotten(msgspec.Struct, frozen=True):
     success: Success
     message: MessageText
     user_id: UserUuid
-    request_id: Annotated[UUID, msgspec.Meta(description="The request's id. Get the receipt with it.")]
+    request_id: Annotated[UUID, msgspec.Meta(description="The request's ID. Get the receipt with it.")]
 
 
 class PrivacyReceipt(msgspec.Struct, frozen=True, kw_only=True):

@@ -42,7 +42,7 @@ _EmailText = Annotated[str, msgspec.Meta(min_length=1, max_length=320)]
 
 
 class Login(msgspec.Struct, frozen=True):
-    """E-mail address and password, and the service to sign in to."""
+    """Email address and password, and the service to sign in to."""
 
     email: Annotated[_EmailText, example("ada@example.org")]
     """The account's address."""
@@ -133,7 +133,7 @@ class SessionTokens(msgspec.Struct, frozen=True):
     tags=("sign-in",),
 )
 async def sign_in(call: Call[Login], postern: Postern) -> Answer[LoginTokens]:
-    """Sign in with e-mail address and password
+    """Sign in with email address and password
 
     The answer's `X-Device-Token` header identifies this device; browsers also get it as a cookie. Send it with the next sign-in. If the
     account has a second factor and the device is not trusted, you get a pre-auth token instead of a session: exchange it at `POST
@@ -207,7 +207,7 @@ class MagicLinkRequest(msgspec.Struct, frozen=True):
     email: EmailText
     """The account's address."""
     org_slug: Annotated[Slug, example("acme")] | None = None
-    """The organization whose branding the mail gets."""
+    """The organization whose branding the email gets."""
     service_slug: Annotated[Slug, example("shop")] | None = None
     """A service of this organization. The link leads there once the person is signed in; without a service, to the account pages."""
     redirect_uri: Annotated[str, msgspec.Meta(max_length=2000), example("https://shop.example/callback")] | None = None
@@ -225,7 +225,7 @@ class MagicLinkRequest(msgspec.Struct, frozen=True):
     tags=("sign-in",),
 )
 async def request_magic_link(call: Call[MagicLinkRequest], postern: Postern) -> Message:
-    """Ask for a mail with a link to sign in with
+    """Ask for an email with a link to sign in with
 
     The link works once, within 15 minutes, in any browser. The link opens a page whose button signs the person in, and asks for the second
     factor if there is one. The answer is always the same. No mail is sent if the address has no account, if nobody has verified the address
@@ -245,7 +245,7 @@ async def request_magic_link(call: Call[MagicLinkRequest], postern: Postern) -> 
 
 
 class EmailLookup(msgspec.Struct, frozen=True):
-    """An e-mail address."""
+    """An email address."""
 
     email: EmailText
     """The address that somebody wants to sign in with."""
@@ -255,7 +255,7 @@ class DomainSignIn(msgspec.Struct, frozen=True, kw_only=True):
     """How the people of a domain sign in. Two addresses of a domain get the same answer, whether or not they have accounts."""
 
     connection_id: Annotated[UUID, example("018f3c5a-7b1e-7c3d-9f4a-2b6c8d0e1f23")] | None
-    """The id of the organization's own provider that the domain's people use; null if they use another provider, or none."""
+    """The ID of the organization's own provider that the domain's people use; null if they use another provider, or none."""
     provider_name: Annotated[str, example("Acme single sign-on")] | None
     """The name of the provider; null if there is none."""
     domain_verified: Annotated[bool, example(True)]

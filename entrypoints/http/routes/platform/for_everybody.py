@@ -76,7 +76,7 @@ async def list_installation_texts(call: Call[None, TextsQuery], postern: Postern
 async def preview_installation_texts(call: Call[None, TextPreviewQuery], postern: Postern) -> TextPreview:
     """Look at a page or mail of the installation
 
-    As for an organization: name a mail, a page or a text. It has the installation's texts, and no organization's looks.
+    As for an organization: name an email, a page or a text. It has the installation's texts, and no organization's looks.
     """
     return preview_of(call.query, call.caller, POSTERN, postern)
 

@@ -88,7 +88,7 @@ class FurtherProviderSettings(msgspec.Struct, frozen=True, kw_only=True):
     name: _Name | msgspec.UnsetType = msgspec.UNSET
     """The name that pages show."""
     client_id: _ClientId | msgspec.UnsetType = msgspec.UNSET
-    """The id of our client there."""
+    """The ID of our client there."""
     active: _Flag | msgspec.UnsetType = msgspec.UNSET
     """True makes it active, whether or not it was tested, and the log says so. Otherwise a new one is a draft, whatever `enabled` says:
     nobody can sign in through it. False makes a draft again.
@@ -96,11 +96,11 @@ class FurtherProviderSettings(msgspec.Struct, frozen=True, kw_only=True):
     enabled: _Flag | msgspec.UnsetType = msgspec.UNSET
     """Whether people can sign in through it. A draft is off; one that becomes active is on, unless you say otherwise."""
     position: _Position | msgspec.UnsetType = msgspec.UNSET
-    """Buttons stand in this order."""
+    """The position of the button."""
     organizations: _Organizations | msgspec.UnsetType | None = msgspec.UNSET
     """The slugs of the organizations on whose pages it is offered; null offers it everywhere."""
     issuer: _Issuer | msgspec.UnsetType = msgspec.UNSET
-    """For OpenID Connect, byte for byte as its tokens have it. For OAuth 2.0, what people's ids belong to, and the `iss` of its answers, if
+    """For OpenID Connect, byte for byte as its tokens have it. For OAuth 2.0, what people's IDs belong to, and the `iss` of its answers, if
     they have one; empty takes the address of the profile.
     """
     authorization_url: _AuthorizationUrl | msgspec.UnsetType = msgspec.UNSET
@@ -112,7 +112,7 @@ class FurtherProviderSettings(msgspec.Struct, frozen=True, kw_only=True):
     scopes: _Scopes | msgspec.UnsetType = msgspec.UNSET
     """The scopes to ask for."""
     subject: _Subject | msgspec.UnsetType = msgspec.UNSET
-    """For OAuth 2.0: where the profile has the person's id, as names of members with dots between them."""
+    """For OAuth 2.0: where the profile has the person's ID, as names of members with dots between them."""
     email: _Email | msgspec.UnsetType = msgspec.UNSET
     """For OAuth 2.0: where the profile has the address."""
     verified: _Verified | msgspec.UnsetType = msgspec.UNSET
@@ -126,7 +126,7 @@ class FurtherProviderSettings(msgspec.Struct, frozen=True, kw_only=True):
     team_id: _TeamId | msgspec.UnsetType = msgspec.UNSET
     """For a secret that is made of a signing key: who signs it."""
     key_id: _KeyId | msgspec.UnsetType = msgspec.UNSET
-    """For a secret that is made of a signing key: the key's id."""
+    """For a secret that is made of a signing key: the key's ID."""
 
     def change(self, secret: str | None = None) -> FurtherChange:
         said = {name: getattr(self, name) for name in FURTHER_FIELDS if getattr(self, name) is not msgspec.UNSET}
@@ -150,7 +150,7 @@ class NewFurtherProvider(FurtherProviderSettings, frozen=True, kw_only=True):
 
 
 class FurtherProviderChange(FurtherProviderSettings, frozen=True, kw_only=True):
-    """A change. With another issuer or token address, the secret has to be given anew."""
+    """A change. With another issuer or token address, the secret has to be given again."""
 
     client_secret: _ClientSecret | msgspec.UnsetType = msgspec.UNSET
     """The secret of our client there, or the private key in PEM that makes one."""
@@ -168,7 +168,7 @@ class FurtherProviderRecord(msgspec.Struct, frozen=True, kw_only=True):
     kind: FurtherKind
     """The protocol."""
     client_id: _ClientId
-    """The id of our client there."""
+    """The ID of our client there."""
     secret_kind: ClientSecretKind
     """What the secret is."""
     secret_set_at: datetime
@@ -188,7 +188,7 @@ class FurtherProviderRecord(msgspec.Struct, frozen=True, kw_only=True):
     people: Annotated[int, example(12)]
     """How many people are connected to it. With another issuer, all of them are newcomers."""
     position: _Position
-    """Buttons stand in this order."""
+    """The position of the button."""
     organizations: _Organizations | None
     """The slugs of the organizations on whose pages it is offered; null everywhere."""
     issuer: _Issuer
@@ -202,13 +202,13 @@ class FurtherProviderRecord(msgspec.Struct, frozen=True, kw_only=True):
     scopes: _Scopes
     """The scopes that we ask for."""
     subject: _Subject
-    """Where the profile has the person's id."""
+    """Where the profile has the person's ID."""
     email: _Email
     """Where the profile has the address."""
     verified: _Verified
     """Where the profile says whether the address is verified."""
     full_name: _FullName
-    """Where the profile has the person's name."""
+    """Where the profile contains the person's name."""
     posts_answer: _No
     """Whether the answer comes by a form."""
     repeats_nonce: _Flag
@@ -216,7 +216,7 @@ class FurtherProviderRecord(msgspec.Struct, frozen=True, kw_only=True):
     team_id: _TeamId
     """Who signs a secret that is made of a signing key."""
     key_id: _KeyId
-    """The signing key's id."""
+    """The signing key's ID."""
     callback_url: Annotated[str, example("https://id.example.com/auth/discord/callback")]
     """The redirect URI to register there."""
     logo: Annotated[str, example("https://id.example.org/logos/9f86d081884c7d65")] | None
@@ -233,13 +233,13 @@ class ProviderPresetRecord(msgspec.Struct, frozen=True, kw_only=True):
     key: _Key
     """The preset's short name."""
     name: _Name
-    """The provider's name for people."""
+    """The provider's display name."""
     kind: FurtherKind
     """The protocol."""
     secret_kind: ClientSecretKind
     """What the secret of a client there is."""
     guide: Annotated[str, example("https://discord.com/developers/docs/topics/oauth2")]
-    """Where the provider says how a client is registered."""
+    """Where client registration is documented at the provider."""
 
 
 @endpoint.get(_PROVIDERS, caller=PLATFORM_OWNER, tags=_TAGS)
@@ -301,8 +301,8 @@ async def change_further_provider(call: Call[FurtherProviderChange, None, Furthe
     """Change a further provider of the installation
 
     Its short name and its kind stay. People are known by the issuer, or by the address of the profile: with another one, everybody there
-    has to connect anew. While people are connected, `subject` stays, and so does `profile_url` beside an issuer (409): ids would mean other
-    people. An active provider stays active, and `test` says that what was tested has changed. You need a recent proof of who you are.
+    has to connect again. While people are connected, `subject` stays, and so does `profile_url` beside an issuer (409): IDs would mean
+    other people. An active provider stays active, and `test` says that what was tested has changed. You need a recent proof of who you are.
     """
     secret = None if call.body.client_secret is msgspec.UNSET else str(call.body.client_secret)
     after = await postern.platform.further_providers.change(call.path.key, call.body.change(secret), call.actor)

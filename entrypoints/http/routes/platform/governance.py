@@ -63,7 +63,7 @@ class WantedOrganizations(msgspec.Struct, frozen=True):
     tier_id: UUID | None = None
     """Only organizations with this tier."""
     search: Annotated[str, msgspec.Meta(max_length=LONGEST_SEARCH), example("acme")] = ""
-    """Only organizations whose slug or name begins with this, in upper or lower case, or the organization with this id. The search stops
+    """Only organizations whose slug or name begins with this, in upper or lower case, or the organization with this ID. The search stops
     after 1000 slugs and 1000 names.
     """
     limit: Annotated[int, msgspec.Meta(ge=1, le=LARGEST_PAGE_LIMIT)] = DEFAULT_PAGE_LIMIT
@@ -110,7 +110,7 @@ class ListedOwner(msgspec.Struct, frozen=True):
     """The owner. For a deleted account: `unknown`, `deleted-user@unknown`, and 1970."""
 
     id: Annotated[str, example("018f3c5a-7b1e-7c3d-9f4a-2b6c8d0e1f23")]
-    """The owner's id."""
+    """The owner's ID."""
     email: EmailAddress
     is_platform_owner: IsPlatformOwner
     created_at: CreatedAt
@@ -355,7 +355,7 @@ _SERVERS = "/api/platform/resource-servers"
 
 class ApprovedResourcePath(msgspec.Struct, frozen=True):
     resource_id: UUID
-    """The resource server's id."""
+    """The resource server's ID."""
 
 
 class ResourceApprovalRecord(msgspec.Struct, frozen=True):

@@ -37,7 +37,7 @@ _LOG = "/api/platform/audit-log"
 
 class PlatformEntryPath(msgspec.Struct, frozen=True):
     entry_id: UUID
-    """The entry's id."""
+    """The entry's ID."""
 
 
 class PlatformAuditEntryRecord(LoggedAnywhere, frozen=True, kw_only=True):
@@ -87,7 +87,7 @@ _Kind = Annotated[str, example("mail")]
 
 class DeadJobPath(msgspec.Struct, frozen=True):
     job_id: UUID
-    """The job's id."""
+    """The job's ID."""
 
 
 class DeadJobRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -154,7 +154,7 @@ class SigningKeyRecord(msgspec.Struct, frozen=True, kw_only=True):
     """A key that signs, has signed, or will sign."""
 
     id: _KeyName
-    """The key's id: `kid` in the header of what it signs."""
+    """The key's ID: `kid` in the header of what it signs."""
     purpose: KeyPurpose
     """What the key signs: access tokens, ID tokens with RS256, or ID tokens with ES256."""
     state: KeyState
@@ -172,7 +172,7 @@ class EncryptionKeyRecord(msgspec.Struct, frozen=True):
     """A key of the ring that encrypts what is stored."""
 
     id: Annotated[str, example("2026-03-04-a1b2c3")]
-    """The key's id."""
+    """The key's ID."""
     encrypts: bool
     """Whether it encrypts what is stored from now on. The others only decrypt."""
 

@@ -34,11 +34,11 @@ _KEY = f"{_KEYS}/{{key_id}}"
 
 class PlatformKeyPath(msgspec.Struct, frozen=True):
     key_id: UUID
-    """The management key's id."""
+    """The management API key's ID."""
 
 
 class NewPlatformKey(msgspec.Struct, frozen=True, kw_only=True):
-    """The name and the capabilities of a new management key of the platform."""
+    """The name and the capabilities of a new management API key of the platform."""
 
     name: Annotated[Name, example("Onboarding")]
     """The key's name. The platform's log shows it beside everything that the key does."""
@@ -50,7 +50,7 @@ class NewPlatformKey(msgspec.Struct, frozen=True, kw_only=True):
 
 @endpoint.post(_KEYS, caller=PLATFORM_OWNER, step_up=StepUp.ACCOUNT, limit=CREDENTIALS, status=201, refuses=(BadRequest,), tags=_TAGS)
 async def create_platform_key(call: Call[NewPlatformKey], postern: Postern) -> CreatedManagementKey:
-    """Create a management key of the platform
+    """Create a management API key of the platform
 
     For a program that governs the installation, and sends the key as a Bearer token. The key is shown only once. It works while you are a
     platform owner, or once another platform owner has adopted it. It opens no organization. You need a recent proof of who you are.
@@ -64,7 +64,7 @@ async def create_platform_key(call: Call[NewPlatformKey], postern: Postern) -> C
 
 @endpoint.get(_KEYS, caller=PLATFORM_OWNER, tags=_TAGS)
 async def list_platform_keys(_call: Call, postern: Postern) -> ManagementKeyList:
-    """List the management keys of the platform, the newest first
+    """List the management API keys of the platform, the newest first
 
     The keys themselves are not shown: nobody can look them up. An expired key stays listed for thirty days.
     """
@@ -74,7 +74,7 @@ async def list_platform_keys(_call: Call, postern: Postern) -> ManagementKeyList
 
 @endpoint.get(_KEY, caller=PLATFORM_OWNER, tags=_TAGS)
 async def get_platform_key(call: Call[None, None, PlatformKeyPath], postern: Postern) -> ManagementKeyRecord:
-    """Get a management key of the platform
+    """Get a management API key of the platform
 
     The key itself is in no answer but the one that made it.
     """
@@ -84,7 +84,7 @@ async def get_platform_key(call: Call[None, None, PlatformKeyPath], postern: Pos
 
 @endpoint.delete(_KEY, caller=PLATFORM_OWNER, status=204, tags=_TAGS)
 async def end_platform_key(call: Call[None, None, PlatformKeyPath], postern: Postern) -> NoBody:
-    """End a management key of the platform
+    """End a management API key of the platform
 
     The key is refused from the next request on. This cannot be undone.
     """
@@ -94,7 +94,7 @@ async def end_platform_key(call: Call[None, None, PlatformKeyPath], postern: Pos
 
 @endpoint.post(f"{_KEY}/adopt", caller=PLATFORM_OWNER, step_up=StepUp.ACCOUNT, limit=CREDENTIALS, tags=_TAGS)
 async def adopt_platform_key(call: Call[None, None, PlatformKeyPath], postern: Postern) -> AdoptedManagementKey:
-    """Adopt a management key of the platform
+    """Adopt a management API key of the platform
 
     From now on the key no longer depends on its maker: it keeps its capabilities until it expires or ends. The answer has a new key. The
     former one works for 24 hours, if the person who made it, or adopted it before you, is still a platform owner, and as long as they are;

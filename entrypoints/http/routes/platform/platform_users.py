@@ -54,7 +54,7 @@ class SoughtUsers(msgspec.Struct, frozen=True):
     email: Annotated[str, msgspec.Meta(max_length=LONGEST_SOUGHT, examples=["ada@"])] = ""
     """A part of the address, in upper or lower case."""
     user_id: UserUuid | None = None
-    """The id of one user."""
+    """The ID of one user."""
     limit: Annotated[int, msgspec.Meta(ge=1, le=MOST_FOUND)] = DEFAULT_FOUND
     """The most users to answer with."""
 
@@ -188,7 +188,7 @@ class PlatformOwnerChanged(msgspec.Struct, frozen=True):
 
 @endpoint.get("/api/platform/users/search", caller=PLATFORM_OWNER, keys=PlatformCapability.PEOPLE_VIEW, refuses=(BadRequest,), tags=_TAGS)
 async def search_users(call: Call[None, SoughtUsers], postern: Postern) -> UserSearchResult:
-    """Find users by id, or by a part of their e-mail address or name
+    """Find users by ID, or by a part of their email address or name
 
     As `email`, a whole address finds only the account that has it.
     """
@@ -226,7 +226,7 @@ async def get_mfa_status_of_user(call: Call[None, None, PlatformUserPath], poste
 async def disable_mfa_of_user(call: Call[StatedReason, StatedReason, PlatformUserPath], postern: Postern) -> MfaForceDisabled:
     """Remove the second factor of a user who lost it
 
-    The reason is required, in the body or in the query; the audit log keeps it. We tell the user by mail. From now on the user signs in
+    The reason is required, in the body or in the query; the audit log keeps it. We tell the user by email. From now on the user signs in
     with the password alone. You may repeat this. To remove your own second factor, use `DELETE /api/user/mfa`. You need a recent proof of
     who you are: of the second factor, if you have one.
     """
@@ -267,7 +267,7 @@ def _guesses(one: GuessAlert) -> SuspiciousGuesses:
 async def promote_platform_owner(call: Call[NewPlatformOwner], postern: Postern) -> PlatformOwnerChanged:
     """Make a user a platform owner
 
-    The account must be active and its e-mail address verified. You may repeat this. You need a recent proof of who you are: of the second
+    The account must be active and its email address verified. You may repeat this. You need a recent proof of who you are: of the second
     factor, if you have one.
     """
     account = await postern.platform.platform_owners.put_in_office(UserId(call.body.user_id), call.caller.user, call.actor)
@@ -361,7 +361,7 @@ async def deactivate_user(call: Call[None, None, PlatformUserPath], postern: Pos
     """Deactivate a user's account
 
     Nobody can sign in to it, and its sessions, links and trusted devices end at once. Its organizations and data stay. You may repeat this.
-    You cannot deactivate yourself, and a management key deactivates no platform owner. You need a recent proof of who you are.
+    You cannot deactivate yourself, and a management API key deactivates no platform owner. You need a recent proof of who you are.
     """
     done = await postern.platform.account_administration.deactivate(UserId(call.path.user_id), Authority(call.actor))
     return UserDeactivated(_user(done), done.changed, done.sessions)
@@ -378,9 +378,9 @@ async def deactivate_user(call: Call[None, None, PlatformUserPath], postern: Pos
 async def lock_user(call: Call[None, None, PlatformUserPath], postern: Postern) -> UserLocked:
     """Lock a user's account in which somebody else may be
 
-    Everything ends that lets anybody in, also the password, and the user gets a mail with a link for a new one. The link opens the account;
-    of the passkeys and connected accounts of the last 30 days, only what the user keeps then comes back. You may repeat this. You cannot
-    lock yourself here, and a management key locks no platform owner. You need a recent proof of who you are.
+    Everything ends that lets anybody in, also the password, and the user gets an email with a link for a new one. The link opens the
+    account; of the passkeys and connected accounts of the last 30 days, only what the user keeps then comes back. You may repeat this. You
+    cannot lock yourself here, and a management API key locks no platform owner. You need a recent proof of who you are.
     """
     done = await postern.platform.account_administration.lock(UserId(call.path.user_id), Authority(call.actor))
     return UserLocked(_record(done.account), done.changed, locked_record(done))
@@ -397,7 +397,7 @@ async def lock_user(call: Call[None, None, PlatformUserPath], postern: Postern) 
 async def activate_user(call: Call[None, None, PlatformUserPath], postern: Postern) -> UserActivated:
     """Activate a user's account again
 
-    Ended sessions stay ended, so the user signs in anew. You may repeat this. A management key activates no platform owner. You need a
+    Ended sessions stay ended, so the user signs in again. You may repeat this. A management API key activates no platform owner. You need a
     recent proof of who you are.
     """
     done = await postern.platform.account_administration.activate(UserId(call.path.user_id), Authority(call.actor))

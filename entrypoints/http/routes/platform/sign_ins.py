@@ -65,7 +65,7 @@ class ServiceLogins(msgspec.Struct, frozen=True):
     """The number of sign-ins to a service."""
 
     service_id: UUID
-    """The service's id."""
+    """The service's ID."""
     service_name: Annotated[str, example("Billing")]
     """The service's name; for a deleted service, its last name."""
     count: _Logins
@@ -202,7 +202,7 @@ class SignInsQuery(msgspec.Struct, frozen=True, kw_only=True):
     """The span begins at `since` and ends before `until`. Both need their offset from UTC."""
 
     person: Annotated[str, msgspec.Meta(min_length=1, max_length=_LONGEST_PERSON, examples=["ada@example.org"])] | None = None
-    """Only attempts of this person: the e-mail address, or the id."""
+    """Only attempts of this person: the email address, or the ID."""
     service_id: ServiceUuid | None = None
     """Only attempts to sign in to this service."""
     provider: Annotated[str, msgspec.Meta(min_length=1, max_length=_LONGEST_PROVIDER, examples=["password"])] | None = None
@@ -216,7 +216,7 @@ class SignInsQuery(msgspec.Struct, frozen=True, kw_only=True):
     after: UUID | None = None
     """The `next` of the page before."""
     limit: Annotated[int, msgspec.Meta(ge=1, le=LARGEST_PAGE_LIMIT)] = DEFAULT_PAGE_LIMIT
-    """The largest number of entries in the answer. A number above the maximum is refused."""
+    """The maximum number of entries to return. Values above the maximum are rejected."""
 
 
 class SignInRecord(msgspec.Struct, frozen=True, kw_only=True):

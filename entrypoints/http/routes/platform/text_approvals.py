@@ -51,7 +51,7 @@ class TextApprovalRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The own texts of an organization."""
 
     org_id: Id
-    """The organization's id."""
+    """The organization's ID."""
     org_slug: Annotated[str, example("acme")]
     """The organization's slug."""
     org_name: Annotated[str, example("Acme")]
@@ -77,8 +77,8 @@ class TextRulesBody(msgspec.Struct, frozen=True, kw_only=True):
     """Where own texts of organizations wait for an approval."""
 
     mails: bool = True
-    """In mails that the installation's server sends to people who have no tie of their own to the organization. Until the approval, such
-    mails say it in our words.
+    """In emails that the installation's server sends to people who have no tie of their own to the organization. Until the approval, such
+    emails say it in our words.
     """
     pages: bool = False
     """On pages. Until the approval, pages say it in our words."""
@@ -98,8 +98,8 @@ async def list_text_approvals(_call: Call, postern: Postern) -> Sequence[TextApp
 async def approve_texts(call: Call[TextApproval, None, GovernedPath], postern: Postern) -> NoBody:
     """Approve the own texts of an organization
 
-    The approval counts for exactly the texts of this version: from now on, mails by the installation's server carry them to everybody. When
-    the organization changes a text, its texts wait again.
+    The approval counts for exactly the texts of this version: from now on, emails by the installation's server carry them to everybody.
+    When the organization changes a text, its texts wait again.
     """
     await postern.platform.text_approvals.approve(call.caller, OrganizationId(call.path.org_id), call.body.version, call.actor)
     return NO_BODY
@@ -109,7 +109,7 @@ async def approve_texts(call: Call[TextApproval, None, GovernedPath], postern: P
 async def end_text_approval(call: Call[None, None, GovernedPath], postern: Postern) -> NoBody:
     """Take back the approval of an organization's own texts
 
-    Mails that are on their way stay as they are. It counts for former texts too, if they were approved and others are there now.
+    Emails that are on their way stay as they are. It counts for former texts too, if they were approved and others are there now.
     """
     await postern.platform.text_approvals.withdraw(call.caller, OrganizationId(call.path.org_id), call.actor)
     return NO_BODY
@@ -119,7 +119,7 @@ async def end_text_approval(call: Call[None, None, GovernedPath], postern: Poste
 async def get_text_rules(_call: Call, postern: Postern) -> TextRulesBody:
     """Get where own texts of organizations wait for an approval
 
-    At first they do in mails, and not on pages.
+    At first they do in emails, and not on pages.
     """
     return _rules(await postern.platform.text_approvals.rules())
 

@@ -36,9 +36,9 @@ async def list_todos(call: Call[None, None, OrganizationPath, Member], postern: 
     """List what waits for a decision
 
     Requests to join, and what was set up with a link and waits for an owner. Certificates and keys that end within thirty days, connections
-    with such certificates, and certificates that wait for an owner. Webhooks, a mail server and a SIEM that fail, and domains whose proof
-    is gone. Members without the second factor that the organization requires. Own texts beneath which a
-    release has changed ours. The list is empty when there is nothing to do.
+    with such certificates, and certificates that wait for an owner. Webhooks, a email server and a SIEM that fail, and domains whose proof
+    is gone. Members without the second factor that the organization requires. Own texts beneath which a release has changed ours. The list
+    is empty when there is nothing to do.
     """
     return [TodoRecord(todo, count) for todo, count in (await postern.platform.todos.of(call.caller)).items()]
 
@@ -52,7 +52,7 @@ class ExpiryRecord(msgspec.Struct, frozen=True, kw_only=True):
     """
     id: Id
     name: Annotated[str, example("Billing server")]
-    """The name of the thing. For the certificate of an application, the application's name."""
+    """The name of the object. For an application's certificate, the application's name."""
     service_slug: Annotated[str, example("billing")] | None
     """The slug of the service that it belongs to; null if it belongs to none."""
     organization_id: UUID | None
@@ -86,7 +86,7 @@ class ExpiryList(msgspec.Struct, frozen=True):
 async def list_expiries(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> ExpiryList:
     """List what ends within ninety days
 
-    Certificates of applications and directories, also those that have ended; management keys, API keys and SCIM tokens, for thirty days
+    Certificates of applications and directories, also those that have ended; management API keys, API keys and SCIM tokens, for thirty days
     after their end; and domains whose proof was not found at the last look.
     """
     return ExpiryList([_record(one) for one in await postern.platform.expiries.of(call.caller)])
@@ -96,7 +96,7 @@ async def list_expiries(call: Call[None, None, OrganizationPath, Member], poster
 async def list_expiries_of_platform(_call: Call[None, None, None, Caller], postern: Postern) -> ExpiryList:
     """List what ends within ninety days in the whole installation
 
-    The same as in an organization, for all active organizations, and the platform's own management keys.
+    The same as in an organization, for all active organizations, and the platform's own management API keys.
     """
     return ExpiryList([_record(one) for one in await postern.platform.expiries.everywhere()])
 

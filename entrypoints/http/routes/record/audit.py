@@ -42,7 +42,7 @@ _LONGEST_TARGET = 200
 
 class AuditEntryPath(OrganizationPath, frozen=True):
     entry_id: UUID
-    """The entry's id."""
+    """The entry's ID."""
 
 
 class AuditLogQuery(Paging, frozen=True, kw_only=True):
@@ -57,7 +57,7 @@ class AuditLogQuery(Paging, frozen=True, kw_only=True):
     target_id: (
         Annotated[str, msgspec.Meta(min_length=1, max_length=_LONGEST_TARGET, examples=["018f3c5a-7b1e-7c3d-9f4a-2b6c8d0e1f23"])] | None
     ) = None
-    """Only entries about the thing with this id. Needs `target_type`."""
+    """Only entries about the thing with this ID. Needs `target_type`."""
     actor_id: UUID | None = None
     """Only actions of this person, or of this key."""
     success: Success | None = None
@@ -78,21 +78,21 @@ class AuditActorKey(msgspec.Struct, frozen=True):
 
 
 class AuditActor(msgspec.Struct, frozen=True, kw_only=True):
-    """A person with today's address, an API key, a management key, a SCIM token, or a set-up link."""
+    """A person with today's address, an API key, a management API key, a SCIM token, or a setup link."""
 
     id: Id
     email: Annotated[str, example("ada@example.org")] | None
-    """The person's address; null for a key, a SCIM token or a set-up link."""
+    """The person's address; null for a key, a SCIM token or a setup link."""
     name: PersonName | None = None
     is_platform_owner: IsPlatformOwner
     api_key: AuditActorKey | msgspec.UnsetType = msgspec.UNSET
     """The API key; absent if somebody else acted."""
     management_key: AuditActorKey | msgspec.UnsetType = msgspec.UNSET
-    """The management key; absent if somebody else acted."""
+    """The management API key; absent if somebody else acted."""
     scim_token: AuditActorKey | msgspec.UnsetType = msgspec.UNSET
     """The SCIM token of a directory; absent if somebody else acted."""
     setup_link: AuditActorKey | msgspec.UnsetType = msgspec.UNSET
-    """The set-up link; absent if somebody else acted."""
+    """The setup link; absent if somebody else acted."""
 
 
 class AuditSubject(msgspec.Struct, frozen=True, kw_only=True):
@@ -125,7 +125,7 @@ class LoggedAnywhere(msgspec.Struct, frozen=True, kw_only=True):
     target_type: Annotated[str, example("user")]
     """The kind of thing that the action was about."""
     target_id: Annotated[str, example("018f3c5a-7b1e-7c3d-9f4a-2b6c8d0e1f23")]
-    """The id of that thing."""
+    """The ID of that thing."""
     ip_address: Annotated[str, example("203.0.113.7")] | None
     """The address that the request came from; null if the system acted by itself."""
     user_agent: Annotated[str, example("curl/8.14.1")] | None

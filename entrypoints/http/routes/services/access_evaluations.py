@@ -45,7 +45,7 @@ class AccessSubject(msgspec.Struct, frozen=True, kw_only=True):
     type: Annotated[_Member, example(SUBJECT_TYPE)]
     """`user`. No other subject has permissions."""
     id: Annotated[_Member, example(_USER)]
-    """The user's id."""
+    """The user's ID."""
 
 
 class AccessSubjectKind(msgspec.Struct, frozen=True, kw_only=True):
@@ -68,7 +68,7 @@ class AccessResource(msgspec.Struct, frozen=True, kw_only=True):
     type: Annotated[_Member, example(RESOURCE_TYPE)]
     """`service`. What the service's own objects are, the service knows alone."""
     id: Annotated[_Member, example("billing")]
-    """The service's slug or id."""
+    """The service's slug or ID."""
 
 
 class AccessEvaluationRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -224,7 +224,7 @@ class FoundAccessSubject(msgspec.Struct, frozen=True):
     type: Annotated[str, example(SUBJECT_TYPE)]
     """`user`."""
     id: Annotated[str, example(_USER)]
-    """The user's id."""
+    """The user's ID."""
 
 
 class FoundAccessSubjects(msgspec.Struct, frozen=True):
@@ -233,7 +233,7 @@ class FoundAccessSubjects(msgspec.Struct, frozen=True):
     page: NextAccessPage
     """Where the search goes on. It stands first, for readers that begin before the end (section 8.3)."""
     results: Sequence[FoundAccessSubject]
-    """In the order of their ids. A page may be empty although the search goes on."""
+    """In the order of their IDs. A page may be empty although the search goes on."""
 
 
 class FoundAccessAction(msgspec.Struct, frozen=True):

@@ -40,7 +40,7 @@ _KEY = "/api/organizations/{org_slug}/services/{service_slug}/api-keys/{api_key_
 
 class ApiKeyPath(ServicePath, frozen=True):
     api_key_id: UUID
-    """The API key's id."""
+    """The API key's ID."""
 
 
 class NewApiKey(msgspec.Struct, frozen=True, kw_only=True):
@@ -75,7 +75,7 @@ class ApiKeyRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MadeUserKeyRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """A key of a user that an API key made."""
+    """A user API key that an API key made."""
 
     id: Id
     user_id: UserUuid
@@ -89,14 +89,14 @@ class ApiKeyDetail(ApiKeyRecord, frozen=True, kw_only=True):
     """An API key, without the key itself, and what it made that lasts without it."""
 
     user_keys: Sequence[MadeUserKeyRecord] | None
-    """The keys of users that it made, the newest 1000; null unless you may see the users of services."""
+    """The user API keys that it made, the newest 1000; null unless you may see the users of services."""
 
 
 class DeletedApiKeyQuery(msgspec.Struct, frozen=True, kw_only=True):
     """What else ends."""
 
     end_made: Annotated[bool, example(True)] = False
-    """Also end the keys of users that the key made. You need the right to manage users of services."""
+    """Also end the user API keys that the key made. You need the right to manage users of services."""
 
 
 class CreatedApiKey(msgspec.Struct, frozen=True, kw_only=True):
@@ -167,7 +167,7 @@ async def list_api_keys(call: Call[None, OffsetPaging, ServicePath, Member], pos
 
 @endpoint.get(_KEY, caller=able(Capability.SERVICES_VIEW, impersonated=True), keys=True, tags=_TAGS)
 async def get_api_key(call: Call[None, None, ApiKeyPath, Member], postern: Postern) -> ApiKeyDetail:
-    """Get an API key, and the keys of users that it made
+    """Get an API key, and the user API keys that it made
 
     The key itself is not shown.
     """
@@ -181,7 +181,7 @@ async def get_api_key(call: Call[None, None, ApiKeyPath, Member], postern: Poste
 async def delete_api_key(call: Call[None, DeletedApiKeyQuery, ApiKeyPath, Member], postern: Postern) -> NoBody:
     """Delete an API key
 
-    The key is refused from the next request on. This cannot be undone. The keys of users that it made go on working, unless you ask with
+    The key is refused from the next request on. This cannot be undone. The user API keys that it made go on working, unless you ask with
     `end_made` that they end too.
     """
     path = call.path

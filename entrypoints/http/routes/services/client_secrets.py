@@ -25,7 +25,7 @@ _SECRETS = "/api/organizations/{org_slug}/services/{service_slug}/client-secrets
 
 class ClientSecretPath(ServicePath, frozen=True):
     client_secret_id: UUID
-    """The client secret's id."""
+    """The client secret's ID."""
 
 
 class ClientSecretRecord(msgspec.Struct, frozen=True):

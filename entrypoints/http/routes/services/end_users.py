@@ -57,7 +57,7 @@ class EndUsersQuery(Paging, frozen=True, kw_only=True):
     """`search` is a part of the e-mail address, in any case; `service_id` is one of the organization's services."""
 
     search: Annotated[str, msgspec.Meta(max_length=LONGEST_SEARCH, examples=["ada@"])] = ""
-    """A part of the e-mail address, in upper or lower case."""
+    """A part of the email address, in upper or lower case."""
     service_id: ServiceUuid | None = None
     """Only users of this service."""
 
@@ -242,9 +242,9 @@ async def revoke_member_sessions(call: Call[None, None, EndUserPath, Member], po
 async def lock_end_user(call: Call[None, None, EndUserPath, Member], postern: Postern) -> UserLockedOut:
     """Lock an end user's account in which somebody else may be
 
-    If the organization has made the account and nobody else holds it, the account is locked: everything ends that lets anybody in, also
-    the password, and the person gets a mail with a link for a new one. Of any other person, the sessions in the organization's services
-    end, and the keys for its applications. You may repeat this.
+    If the organization has made the account and nobody else holds it, the account is locked: everything ends that lets anybody in, also the
+    password, and the person gets an email with a link for a new one. Of any other person, the sessions in the organization's services end,
+    and the keys for its applications. You may repeat this.
     """
     return _locked_out(await postern.services.end_users.lock(call.caller, UserId(call.path.user_id), call.actor))
 
@@ -260,10 +260,10 @@ async def lock_end_user(call: Call[None, None, EndUserPath, Member], postern: Po
 async def lock_member(call: Call[None, None, EndUserPath, Member], postern: Postern) -> UserLockedOut:
     """Lock a member's account in which somebody else may be
 
-    If the organization has made the account and nobody else holds it, the account is locked: everything ends that lets anybody in, also
-    the password, and the person gets a mail with a link for a new one. Of any other member, the sessions in the organization and its
-    services end, and the keys for its applications. The membership stays. You cannot do this to yourself, nor to somebody who may do more
-    than you. You may repeat this.
+    If the organization has made the account and nobody else holds it, the account is locked: everything ends that lets anybody in, also the
+    password, and the person gets an email with a link for a new one. Of any other member, the sessions in the organization and its services
+    end, and the keys for its applications. The membership stays. You cannot do this to yourself, nor to somebody who may do more than you.
+    You may repeat this.
     """
     return _locked_out(await postern.services.end_users.lock(call.caller, UserId(call.path.user_id), call.actor, of_member=True))
 

@@ -49,7 +49,7 @@ PlanKey = Annotated[RoleSlug, example("team")]
 
 class PlanPath(ServicePath, frozen=True):
     plan_id: UUID
-    """The plan's id."""
+    """The plan's ID."""
 
 
 class NewPlan(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,7 +64,7 @@ class NewPlan(msgspec.Struct, frozen=True, kw_only=True):
     features: Annotated[Sequence[Word], example(["export", "priority-support"])] = ()
     """The features of the plan, each 1 to 100 characters. Every access token for the service has all of them, so keep the list short."""
     billing_price_id: Annotated[PriceId, example("price_1PqR7s")] | None = None
-    """The id of the price at the payment provider. Without it, nobody can buy the plan."""
+    """The ID of the price at the payment provider. Without it, nobody can buy the plan."""
     key: PlanKey | None = None
     """1 to 50 of a-z, 0-9, - and _, unique in the service. The key never changes. Without it, the plan gets one made of its name."""
 
@@ -81,7 +81,7 @@ class PlanPatch(msgspec.Struct, frozen=True, kw_only=True):
     features: Annotated[Sequence[Word], example(["export", "priority-support"])] | msgspec.UnsetType = msgspec.UNSET
     """The new list of features, which replaces the old list."""
     billing_price_id: Annotated[PriceId, example("price_1PqR7s")] | msgspec.UnsetType | None = msgspec.UNSET
-    """The id of the price at the payment provider. Null removes it."""
+    """The ID of the price at the payment provider. Null removes it."""
 
 
 class PlanRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -100,7 +100,7 @@ class PlanRecord(msgspec.Struct, frozen=True, kw_only=True):
     features: Annotated[Sequence[str], example(["export", "priority-support"])]
     """The features of the plan."""
     billing_price_id: Annotated[str, example("price_1PqR7s")] | None
-    """The id of the price at the payment provider. While it is null, nobody can buy the plan."""
+    """The ID of the price at the payment provider. While it is null, nobody can buy the plan."""
     subscription_count: Annotated[int, example(12)]
     """The number of subscriptions to the plan that are active or past due."""
     created_at: CreatedAt
@@ -168,10 +168,10 @@ class NewCheckout(msgspec.Struct, frozen=True, kw_only=True):
     """The plan to buy, and the addresses to come back to."""
 
     plan_id: UUID
-    """The plan's id."""
+    """The plan's ID."""
     success_url: Annotated[Uri, example("https://app.example.com/welcome?session={CHECKOUT_SESSION_ID}")]
     """The address that the payment provider sends the person to after paying. The address must be on an origin of the service's redirect
-    URIs. The provider replaces `{CHECKOUT_SESSION_ID}` by the checkout's id.
+    URIs. The provider replaces `{CHECKOUT_SESSION_ID}` by the checkout's ID.
     """
     cancel_url: Annotated[Uri, example("https://app.example.com/pricing")]
     """The address that the payment provider sends a person to who cancels. The rule for the origin is the same as for `success_url`."""
@@ -183,7 +183,7 @@ class Checkout(msgspec.Struct, frozen=True, kw_only=True):
     checkout_url: Annotated[str, example("https://checkout.example.com/c/pay/cs_a1B2c3")]
     """Send the person there, within the hour."""
     session_id: Annotated[str, example("cs_a1B2c3")]
-    """The checkout's id at the payment provider."""
+    """The checkout's ID at the payment provider."""
 
 
 class NewBillingPortal(msgspec.Struct, frozen=True, kw_only=True):

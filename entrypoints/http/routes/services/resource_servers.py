@@ -75,7 +75,7 @@ _Service = Annotated[ServiceSlug, example("shop")]
 
 class ResourceServerPath(OrganizationPath, frozen=True):
     resource_id: UUID
-    """The resource server's id."""
+    """The resource server's ID."""
 
 
 class ResourceScopeBody(msgspec.Struct, frozen=True):
@@ -291,7 +291,7 @@ async def verify_resource_server(call: Call[None, None, ResourceServerPath, Memb
     """Look for the proof that an organization owns the host of an API
 
     Once we find the proof, tokens are made for the API, and approvals that other organizations have on the host end. Leave the proof
-    published: we look for it every week. When the proof is missing, the owners get a mail; after two further days without the proof, no
+    published: we look for it every week. When the proof is missing, the owners get an email; after two further days without the proof, no
     more tokens are made.
     """
     outcome = await postern.services.resource_servers.verify(call.caller, _id(call.path), call.actor)

@@ -36,7 +36,7 @@ _Into = Annotated[tuple[ClaimPlace, ...], example(["id_token", "userinfo"])]
 
 class ServiceClaimPath(ServicePath, frozen=True):
     claim_id: UUID
-    """The claim's id."""
+    """The claim's ID."""
 
 
 class NewServiceClaim(msgspec.Struct, frozen=True, kw_only=True):

@@ -110,7 +110,7 @@ async def create_service_permission(
 async def change_service_permission(
     call: Call[ServicePermissionPatch, None, ServicePermissionPath, Member], postern: Postern
 ) -> ServicePermissionRecord:
-    """Describe a permission anew
+    """Describe a permission again
 
     The key of a permission never changes, so applications go on to know it.
     """
@@ -235,7 +235,7 @@ async def get_service_role(call: Call[None, None, ServiceRolePath, Member], post
 async def change_service_role(call: Call[ServiceRolePatch, None, ServiceRolePath, Member], postern: Postern) -> ServiceRoleRecord:
     """Change a role of a service
 
-    An application that asks is told the change from the next request on; tokens have it when they are made anew.
+    An application that asks is told the change from the next request on; tokens have it when they are made again.
     """
     path, change = call.path, _change(call.body)
     return _record_service_role(
@@ -264,7 +264,7 @@ _ASSIGNMENTS = "/api/organizations/{org_slug}/services/{service_slug}/assignment
 
 class AssignmentPath(ServicePath, frozen=True):
     assignment_id: UUID
-    """The assignment's id."""
+    """The assignment's ID."""
 
 
 class AssignmentsQuery(msgspec.Struct, frozen=True, kw_only=True):
@@ -277,7 +277,7 @@ class AssignmentsQuery(msgspec.Struct, frozen=True, kw_only=True):
     after: UUID | None = None
     """The `next` of the page before."""
     limit: Annotated[int, msgspec.Meta(ge=1, le=LARGEST_PAGE_LIMIT)] = DEFAULT_PAGE_LIMIT
-    """The largest number of entries in the answer. A number above the maximum is refused."""
+    """The maximum number of entries to return. Values above the maximum are rejected."""
 
 
 class NewAssignment(msgspec.Struct, frozen=True, kw_only=True):

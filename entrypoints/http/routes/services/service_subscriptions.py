@@ -43,7 +43,7 @@ class NewSubscription(msgspec.Struct, frozen=True, kw_only=True):
 
     user_id: UserUuid
     plan_id: UUID
-    """The plan's id."""
+    """The plan's ID."""
     status: SubscriptionStatus = SubscriptionStatus.ACTIVE
     """The first state of the subscription."""
     current_period_end: Moment | msgspec.UnsetType = msgspec.UNSET
@@ -65,7 +65,7 @@ class SubscriptionRecord(msgspec.Struct, frozen=True, kw_only=True):
     id: Id
     user_id: UserUuid
     plan_id: UUID
-    """The plan's id."""
+    """The plan's ID."""
     plan_name: Annotated[str, example("Team")]
     """The plan's name."""
     status: SubscriptionStatus

@@ -43,7 +43,7 @@ class ServiceUserPath(msgspec.Struct, frozen=True):
 
 
 class NewServiceUser(msgspec.Struct, frozen=True):
-    """The address of the user."""
+    """The URL of the user."""
 
     email: EmailText
     """The user's address."""
@@ -122,11 +122,11 @@ async def get_service_user(call: Call[None, None, ServiceUserPath, KeyHolder], p
 
 @endpoint.patch(_USER, caller=key(Permission.WRITE_USERS), limit=UNLIMITED, refuses=(BadRequest,), tags=_TAGS)
 async def change_service_user(call: Call[ServiceUserPatch, None, ServiceUserPath, KeyHolder], postern: Postern) -> ServiceUserDetailRecord:
-    """Change what is kept of a user, or the user's e-mail address
+    """Change what is kept of a user, or the user's email address
 
     A change of the address is only possible if a key of this service created the account, nobody has proved the address, and the account
     belongs to no organization, no other service and no platform owner. The new address counts as unverified, and all of the user's sessions
-    and mailed links end. We tell the old address by mail.
+    and mailed links end. We tell the old address by email.
     """
     body, users, user = call.body, postern.services.service_users, UserId(call.path.user_id)
     email = None if isinstance(body.email, msgspec.UnsetType) else email_field(body.email, postern.foundation.email_syntax)
@@ -160,7 +160,7 @@ class RoleGrant(msgspec.Struct, frozen=True):
     """An assignment that gives a person a role: to the person, if neither a team nor a role of the organization is named."""
 
     assignment_id: UUID
-    """The assignment's id."""
+    """The assignment's ID."""
     team: Annotated[str | None, example("support")]
     """The slug of the team that the role is assigned to."""
     organization_role: Annotated[str | None, example(None)]

@@ -232,7 +232,7 @@ class ServiceRecord(msgspec.Struct, frozen=True, kw_only=True):
     service_type: Annotated[ServiceType, example("web")]
     """The kind of application."""
     client_id: Annotated[str, example("0199d3a0-0000-7000-8000-000000000001")]
-    """The id that the application identifies itself with. The id never changes."""
+    """The ID that the application identifies itself with. The ID never changes."""
     codehost_scopes: Annotated[Sequence[str], example(["read:user"])] | None
     """The scopes that codehost is asked for; null for its usual ones."""
     websuite_scopes: Annotated[Sequence[str], example(["openid", "email"])] | None
@@ -396,7 +396,7 @@ async def get_service(call: Call[None, None, ServicePath, Member], postern: Post
 async def change_service(call: Call[ServicePatch, None, ServicePath, Member], postern: Postern) -> ServiceWithMetadata:
     """Change a service
 
-    The slug and the client id never change. To change the type, first make the service suit the new type: a public service has no client
+    The slug and the client ID never change. To change the type, first make the service suit the new type: a public service has no client
     secrets, and a confidential service has no redirect URI with a scheme of its own. While you act in somebody's name, you can remove but
     not set the things that outlast the impersonation: addresses, keys, type, sign-in policy and trust.
     """
@@ -417,7 +417,7 @@ async def upload_service_logo(call: Call[bytes, None, ServicePath, Member], post
     """Upload the logo of a service
 
     The body is the picture: PNG, JPEG or WebP, of at most 256 KiB and 2048 pixels on a side, which does not move. We keep what is drawn,
-    and drop metadata. People see it where they allow the application something, in their lists, and in mails that name it. An application
+    and drop metadata. People see it where they allow the application something, in their lists, and in emails that name it. An application
     that nobody has registered has none.
     """
     declared = media_type_of(call.request.header(b"content-type") or b"").decode("ascii", "replace")

@@ -59,7 +59,7 @@ _KeyName = Annotated[Name, example("Laptop")]
 
 class ServiceUserKeyPath(msgspec.Struct, frozen=True):
     user_key_id: UUID
-    """The user key's id."""
+    """The user key's ID."""
 
 
 class UserKeysQuery(msgspec.Struct, frozen=True, kw_only=True):
@@ -68,7 +68,7 @@ class UserKeysQuery(msgspec.Struct, frozen=True, kw_only=True):
     after: UUID | None = None
     """The `next` of the page before."""
     limit: Annotated[int, msgspec.Meta(ge=1, le=LARGEST_PAGE_LIMIT)] = DEFAULT_PAGE_LIMIT
-    """The largest number of entries in the answer. A number above the maximum is refused."""
+    """The maximum number of entries to return. Values above the maximum are rejected."""
 
     @property
     def position(self) -> UserKeyId | None:
@@ -83,7 +83,7 @@ class ServiceUserKeysQuery(UserKeysQuery, frozen=True, kw_only=True):
 
 
 class NewServiceUserKey(msgspec.Struct, frozen=True, kw_only=True):
-    """A new key of a user."""
+    """A new user API key."""
 
     user_id: UserUuid
     name: _KeyName
@@ -95,7 +95,7 @@ class NewServiceUserKey(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ServiceUserKeyRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """A key of a user, without the key itself."""
+    """A user API key, without the key itself."""
 
     id: Id
     user_id: UserUuid
@@ -115,7 +115,7 @@ class ServiceUserKeyRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CreatedServiceUserKey(msgspec.Struct, frozen=True, kw_only=True):
-    """The new key of a user. This is the only answer with the key itself."""
+    """The new user API key. This is the only answer with the key itself."""
 
     id: Id
     user_id: UserUuid
@@ -156,13 +156,13 @@ class UserKeyVerdict(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     valid: bool
     """Whether your API may act for the user."""
     reason: Annotated[KeyReason, example(None)] | None = None
-    """Why the key is not valid. `unknown`: your service has no such key, or has it no more. `expired`. `off`: the service has turned keys
-    of users off. `barred`: the service does not admit the user now. `lacks_scope`: the key does not have every scope that you asked for,
-    or the user has lost the permission.
+    """Why the key is not valid. `unknown`: your service has no such key, or has it no more. `expired`. `off`: the service has turned user
+    API keys off. `barred`: the service does not admit the user now. `lacks_scope`: the key does not have every scope that you asked for, or
+    the user has lost the permission.
     """
     user_id: UserUuid | None = None
     key_id: Annotated[UUID, example("0199d3a0-0000-7000-8000-000000000001")] | None = None
-    """The key's id."""
+    """The key's ID."""
     name: _KeyName | None = None
     """The key's name."""
     scopes: _Scopes = ()
@@ -196,7 +196,7 @@ async def create_service_user_key(call: Call[NewServiceUserKey, None, None, KeyH
 
 @endpoint.post(f"{_KEYS}/verify", caller=key_with_body(Permission.VERIFY_USER_KEYS), limit=UNLIMITED, refuses=(BadRequest,), tags=_TAGS)
 async def verify_service_user_key(call: Call[UserKeyCheck, None, None, Token], postern: Postern) -> UserKeyVerdict:
-    """Ask whether a key of a user is valid
+    """Ask whether a user API key is valid
 
     For your API, at each request that shows a key. The answer is never older than the request: the end of the key, of the user's place at
     the service, or of the user's rights counts at once.
@@ -210,7 +210,7 @@ async def verify_service_user_key(call: Call[UserKeyCheck, None, None, Token], p
 
 @endpoint.get(_KEY, caller=key(Permission.READ_USER_KEYS), tags=_TAGS)
 async def get_service_user_key(call: Call[None, None, ServiceUserKeyPath, KeyHolder], postern: Postern) -> ServiceUserKeyRecord:
-    """Get a key of a user
+    """Get a user API key
 
     The key itself is not shown.
     """
@@ -219,7 +219,7 @@ async def get_service_user_key(call: Call[None, None, ServiceUserKeyPath, KeyHol
 
 @endpoint.delete(_KEY, caller=key(Permission.WRITE_USER_KEYS), limit=UNLIMITED, status=204, tags=_TAGS)
 async def delete_service_user_key(call: Call[None, None, ServiceUserKeyPath, KeyHolder], postern: Postern) -> NoBody:
-    """End a key of a user
+    """End a user API key
 
     The key is not valid from the next check on. This cannot be undone.
     """
@@ -246,7 +246,7 @@ _Resource = Annotated[str, bounded({"maxLength": LONGEST_IDENTIFIER})]
 
 class UserKeyPath(ServicePath, frozen=True):
     user_key_id: UUID
-    """The user key's id."""
+    """The user key's ID."""
 
 
 class UserKeySettingsBody(msgspec.Struct, frozen=True, kw_only=True):
@@ -280,7 +280,7 @@ class UserKeySettingsPatch(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class UserKeyRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """A key of a user, without the key itself."""
+    """A user API key, without the key itself."""
 
     id: Id
     user_id: UserUuid
@@ -322,7 +322,7 @@ async def list_user_keys(call: Call[None, UserKeysQuery, ServicePath, Member], p
 
 @endpoint.get(_USER_KEY_KEY, caller=able(Capability.END_USERS_VIEW, impersonated=True), keys=True, tags=_USER_KEY_TAGS)
 async def get_user_key(call: Call[None, None, UserKeyPath, Member], postern: Postern) -> UserKeyRecord:
-    """Get a key of a user
+    """Get a user API key
 
     The key itself is not shown.
     """
@@ -332,7 +332,7 @@ async def get_user_key(call: Call[None, None, UserKeyPath, Member], postern: Pos
 
 @endpoint.delete(_USER_KEY_KEY, caller=able(Capability.END_USERS_MANAGE, impersonated=True), keys=True, status=204, tags=_USER_KEY_TAGS)
 async def delete_user_key(call: Call[None, None, UserKeyPath, Member], postern: Postern) -> NoBody:
-    """End a key of a user
+    """End a user API key
 
     The key is not valid from the next check on. This cannot be undone.
     """

@@ -123,7 +123,8 @@ class BrandingRecord(msgspec.Struct, frozen=True, kw_only=True):
 async def change_branding(call: Call[BrandingPatch, None, OrganizationPath, Member], postern: Postern) -> BrandingRecord:
     """Change the branding of an organization
 
-    We fetch a logo at once and keep a copy: pages and mails show this copy, from our address. To use a new picture, send its address again.
+    We fetch a logo at once and keep a copy: pages and emails show this copy, from our address. To use a new picture, send its address
+    again.
     """
     return _recorded(await postern.tenancy.branding.change(call.caller, _change(call.body), call.actor), postern)
 
@@ -132,7 +133,7 @@ async def change_branding(call: Call[BrandingPatch, None, OrganizationPath, Memb
 async def get_branding(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> BrandingRecord:
     """Get the branding of an organization
 
-    Our pages and mails for the organization show the branding.
+    Our pages and emails for the organization show the branding.
     """
     return _recorded(await postern.tenancy.branding.get(call.caller), postern)
 
@@ -303,7 +304,7 @@ class LanguagesRecord(msgspec.Struct, frozen=True, kw_only=True):
 async def change_languages(call: Call[LanguagesPatch, None, OrganizationPath, Member], postern: Postern) -> LanguagesRecord:
     """Change the languages of an organization
 
-    Pages and mails that have the organization's branding speak these languages and no other.
+    Pages and emails that have the organization's branding speak these languages and no other.
     """
     return _recorded_spoken_language(await postern.tenancy.spoken_languages.change(call.caller, call.body.languages or (), call.actor))
 
@@ -312,7 +313,7 @@ async def change_languages(call: Call[LanguagesPatch, None, OrganizationPath, Me
 async def get_languages(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> LanguagesRecord:
     """Get the languages of an organization
 
-    The pages and mails that have its branding speak these languages.
+    The pages and emails that have its branding speak these languages.
     """
     return _recorded_spoken_language(await postern.tenancy.spoken_languages.get(call.caller))
 

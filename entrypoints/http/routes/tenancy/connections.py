@@ -57,7 +57,7 @@ class ConnectionCheckRecord(msgspec.Struct, frozen=True, kw_only=True):
     expected: Annotated[str, example("https://id.example.org/saml/sp/0199d3a0-0000-7000-8000-000000000009")]
     """What we expected."""
     mend: Annotated[str, example("Set our entity id as the audience in the directory.")]
-    """The change that helps."""
+    """The change that fixes the request."""
 
 
 class ConnectionExchangeRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -81,9 +81,9 @@ class ConnectionExchangeRecord(msgspec.Struct, frozen=True, kw_only=True):
     certificate: Annotated[str, example("9f2c4d…")]
     """The SHA-256 fingerprint of the provider's certificate that signed the answer; empty for OpenID Connect."""
     message_id: Annotated[str, example("_9f2c")]
-    """The id of the answer."""
+    """The ID of the answer."""
     in_response_to: Annotated[str, example("_1b7e")]
-    """The id of our request that the answer names."""
+    """The ID of our request that the answer names."""
     created_at: CreatedAt
     times: Annotated[int, example(1)]
     """How often it came. What anybody may send is counted in one entry of its kind."""
@@ -134,12 +134,12 @@ class ReplacedProvider(msgspec.Struct, frozen=True, kw_only=True):
     """The provider that another one takes the place of."""
 
     provider_id: Annotated[UUID, example("0199d3a0-0000-7000-8000-000000000008")]
-    """The id of the former provider."""
+    """The ID of the former provider."""
 
 
 class DirectoryPath(msgspec.Struct, frozen=True):
     connection_id: UUID
-    """The id of the organization's provider."""
+    """The ID of the organization's provider."""
 
 
 @endpoint.post(
@@ -176,7 +176,7 @@ async def activate_upstream_provider(
     """Let people sign in through an upstream provider
 
     Only an owner can do this, for the settings whose `digest` they send: if they have changed since, the answer is 409. A provider of SAML
-    must have been tested with the settings as they are now. What somebody sets up with a set-up link must have been handed over. You need a
+    must have been tested with the settings as they are now. What somebody sets up with a setup link must have been handed over. You need a
     recent proof of who you are: of the second factor, if you have one.
     """
     activated = await postern.tenancy.connections.activate(
@@ -224,7 +224,7 @@ async def upload_upstream_provider_metadata(
 ) -> UpstreamProviderRecord:
     """Fill the settings of a provider of SAML from its metadata
 
-    Send the document, or name its address as `url`. We read entity id, addresses and certificates. A change makes the provider a draft
+    Send the document, or name its address as `url`. We read entity ID, addresses and certificates. A change makes the provider a draft
     again. You need a recent proof of who you are: of the second factor, if you have one.
     """
     filled = await postern.tenancy.connections.fill(

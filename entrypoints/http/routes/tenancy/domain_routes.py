@@ -39,16 +39,16 @@ _Join = Annotated[JoinPolicy, example("ask")]
 
 class DomainRoutePath(OrganizationPath, frozen=True):
     domain_id: UUID
-    """The route's id."""
+    """The route's ID."""
 
 
 class NewDomainRoute(msgspec.Struct, frozen=True, kw_only=True):
-    """A mail domain, and the sign-in of its people."""
+    """An email domain, and the sign-in of its people."""
 
     domain: _Domain
     """The part after the @ of the addresses, in ASCII (`xn--…` for other letters). Domains below it are not included."""
     upstream_provider_id: _ProviderText | None = None
-    """The provider that the people sign in at: `codehost`, `websuite` or `officesuite`, or the id of one of the organization's own."""
+    """The provider that the people sign in at: `codehost`, `websuite` or `officesuite`, or the ID of one of the organization's own."""
     login_policy: _Login = LoginPolicy.PASSWORD_ALLOWED
     """The allowed ways to sign in."""
     join_policy: _Join = JoinPolicy.OFF
@@ -69,7 +69,7 @@ class DomainRoutePatch(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DomainRouteRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """A mail domain, the sign-in of its people, and the proof to publish. The record or the file is enough to prove that the organization
+    """An email domain, the sign-in of its people, and the proof to publish. The record or the file is enough to prove that the organization
     owns the domain.
     """
 
@@ -122,7 +122,7 @@ async def list_domain_routes(call: Call[None, None, OrganizationPath, Member], p
     tags=_TAGS,
 )
 async def create_domain_route(call: Call[NewDomainRoute, None, OrganizationPath, Member], postern: Postern) -> DomainRouteRecord:
-    """Set how the people of a mail domain sign in
+    """Set how the people of a email domain sign in
 
     Publish the record or the file from the answer, then verify the domain. Until then the route has no effect. Only one organization can
     verify a domain. If the domain is also the organization's own domain, the proof that is published for that is enough. With
@@ -155,7 +155,7 @@ async def create_domain_route(call: Call[NewDomainRoute, None, OrganizationPath,
     tags=_TAGS,
 )
 async def change_domain_route(call: Call[DomainRoutePatch, None, DomainRoutePath, Member], postern: Postern) -> DomainRouteRecord:
-    """Change how the people of a mail domain sign in
+    """Change how the people of a email domain sign in
 
     The change takes effect with the next sign-in; sessions stay. To let people become members, or ask to, you also need the right to manage
     members and the rights of the role `member`. You need a recent proof of who you are: of the second factor, if you have one.
@@ -165,10 +165,10 @@ async def change_domain_route(call: Call[DomainRoutePatch, None, DomainRoutePath
 
 @endpoint.post(f"{_ROUTE}/verify", caller=_IN_PERSON, keys=True, limit=CREDENTIALS, tags=_TAGS)
 async def verify_domain_route(call: Call[None, None, DomainRoutePath, Member], postern: Postern) -> DomainVerification:
-    """Look for the proof that an organization owns a mail domain
+    """Look for the proof that an organization owns a email domain
 
     Once we find the proof, the route takes effect. Leave the proof published: we look for it every week. When the proof is missing, the
-    owners get a mail; after two further days without the proof, the route has no effect any more, and the owners get another mail.
+    owners get an email; after two further days without the proof, the route has no effect any more, and the owners get another mail.
     """
     outcome = await postern.tenancy.domain_routes.verify(call.caller, DomainId(call.path.domain_id), call.actor)
     return DomainVerification(outcome.verified, outcome.message)

@@ -103,7 +103,7 @@ async def get_domain(call: Call[None, None, OrganizationPath, Member], postern: 
 async def verify_domain(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> DomainVerification:
     """Look for the proof that an organization owns its domain
 
-    Leave the proof published: we look for it every week. When the proof is missing, the owners get a mail; after two further days without
+    Leave the proof published: we look for it every week. When the proof is missing, the owners get an email; after two further days without
     the proof, the domain is no longer verified.
     """
     outcome = await postern.tenancy.domains.verify(call.caller, call.actor)

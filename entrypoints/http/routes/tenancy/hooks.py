@@ -72,7 +72,7 @@ class HookReportRecord(msgspec.Struct, frozen=True, kw_only=True):
     slowest_milliseconds: Annotated[int, example(310)]
     """How long the slowest answer took."""
     may_count: Annotated[bool, example(True)]
-    """Whether an owner may let the hook count by now: after 100 questions, or an hour in shadow."""
+    """Whether an owner may let the hook count by now: after 100 questions, or an hour in report-only mode."""
     digest: Annotated[str, example(_SEEN)]
     """The digest of the settings and of what this report shows. An owner who lets the hook count sends it back. It stays the same while
     the figures differ little.
@@ -83,7 +83,7 @@ class HookRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The hook, without its secret; its fields are null while there is none."""
 
     id: UUID | None
-    """The hook's id."""
+    """The hook's ID."""
     point: Annotated[HookPoint, example("sign_in")]
     """Where the hook is asked: before a sign-in."""
     address: _Address | None
@@ -127,7 +127,7 @@ class HookExchangeRecord(msgspec.Struct, frozen=True, kw_only=True):
     """A question and its answer, with every text masked by its length: they show the form, and no person."""
 
     id: UUID
-    """The id of the question, which the receiver has got as `id`, too."""
+    """The ID of the question, which the receiver has got as `id`, too."""
     at: datetime
     """When the hook was asked."""
     milliseconds: Annotated[int, example(48)]
@@ -176,10 +176,10 @@ async def get_sign_in_hook(call: Call[None, None, OrganizationPath, Member], pos
 async def set_sign_in_hook(call: Call[HookBody, None, OrganizationPath, Member], postern: Postern) -> HookSecretRecord:
     """Have an address asked before each sign-in to your organization, or change it
 
-    Only an owner can do this. A new hook, and one that has changed, stands in shadow: it is asked, what it says is recorded, and nothing
-    follows before an owner lets it count. Answers of before the change count no more. The answer has a `secret` if the hook is new: verify
-    `webhook-signature` with it, after Standard Webhooks. The hook hears of members by an act of their own, and of people who have allowed
-    the application themselves, and of each what the application may see.
+    Only an owner can do this. A new hook, and one that has changed, stands in report-only mode: it is asked, what it says is recorded, and
+    nothing follows before an owner lets it count. Answers of before the change count no more. The answer has a `secret` if the hook is new:
+    verify `webhook-signature` with it, after Standard Webhooks. The hook hears of members by an act of their own, and of people who have
+    allowed the application themselves, and of each what the application may see.
     """
     return _with_secret(await postern.tenancy.hooks.put(call.caller, _draft(call.body), call.actor, seen=call.body.digest))
 
@@ -217,16 +217,16 @@ async def rotate_sign_in_hook_secret(call: Call[None, None, OrganizationPath, Me
 async def activate_sign_in_hook(call: Call[SeenReport, None, OrganizationPath, Member], postern: Postern) -> HookRecord:
     """Let the hook of an organization count
 
-    Only an owner can do this, after 100 questions or an hour in shadow, for the settings and the report whose
-    `digest` they send: if either is another by now, the answer is 409. From then on a sign-in without its answer does not come in, and an
-    open session is led to a sign-in. Owners get in whatever it says.
+    Only an owner can do this, after 100 questions or an hour in report-only mode, for the settings and the report whose `digest` they send:
+    if either is another by now, the answer is 409. From then on a sign-in without its answer does not come in, and an open session is led
+    to a sign-in. Owners get in whatever it says.
     """
     return _record(await postern.tenancy.hooks.let_count(call.caller, call.actor, seen=call.body.digest))
 
 
 @endpoint.post(f"{_HOOK}/shadow", caller=OWNER_IN_PERSON, limit=UNLIMITED, step_up=StepUp.ACCOUNT, verb="hook shadow", tags=_TAGS)
 async def disable_sign_in_hook(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> HookRecord:
-    """Put the hook of an organization in shadow
+    """Put the hook of an organization in report-only mode
 
     Only an owner can do this. The hook is asked, and nothing it says counts, nor anything it has said. May be repeated.
     """
@@ -273,7 +273,8 @@ async def get_installation_sign_in_hook(_call: Call, postern: Postern) -> HookRe
 async def set_installation_sign_in_hook(call: Call[HookBody], postern: Postern) -> HookSecretRecord:
     """Have an address asked before each sign-in to any organization, or change it
 
-    A new hook, and one that has changed, stands in shadow, as an organization's does. The answer has a `secret` if the hook is new.
+    A new hook, and one that has changed, stands in report-only mode, as an organization's does. The answer has a `secret` if the hook is
+    new.
     """
     return _with_secret(await postern.tenancy.hooks.put(call.presented, _draft(call.body), call.actor, seen=call.body.digest))
 
@@ -324,8 +325,8 @@ async def rotate_installation_sign_in_hook_secret(call: Call, postern: Postern) 
 async def activate_installation_sign_in_hook(call: Call[SeenReport], postern: Postern) -> HookRecord:
     """Let the hook of the installation count
 
-    After 100 questions or an hour in shadow, for the settings and the report whose `digest` you send: if either is another by now, the
-    answer is 409.
+    After 100 questions or an hour in report-only mode, for the settings and the report whose `digest` you send: if either is another by
+    now, the answer is 409.
     """
     return _record(await postern.tenancy.hooks.let_count(call.caller, call.actor, seen=call.body.digest))
 
@@ -339,7 +340,7 @@ async def activate_installation_sign_in_hook(call: Call[SeenReport], postern: Po
     tags=_TAGS,
 )
 async def disable_installation_sign_in_hook(call: Call, postern: Postern) -> HookRecord:
-    """Put the hook of the installation in shadow
+    """Put the hook of the installation in report-only mode
 
     The hook is asked, and nothing it says counts, nor anything it has said. May be repeated.
     """

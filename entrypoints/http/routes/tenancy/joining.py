@@ -53,7 +53,7 @@ _ANSWERS = (*_REFUSED_ANSWERS, OrganizationNotActive)
 
 class OrganizationInvitationPath(OrganizationPath, frozen=True):
     invitation_id: UUID
-    """The invitation's id."""
+    """The invitation's ID."""
 
 
 class NewInvitation(msgspec.Struct, frozen=True):
@@ -64,7 +64,7 @@ class NewInvitation(msgspec.Struct, frozen=True):
     role: Annotated[str, msgspec.Meta(max_length=LONGEST_SLUG, examples=["member"])]
     """The slug of the role: `member`, `admin`, or one of the organization's own."""
     replaces: Annotated[UUID, example("018f3c5a-7b1e-7c3d-9f4a-2b6c8d0e1f23")] | None = None
-    """The id of a pending invitation to the same address, to send it again: its link stops working as the new one is made. Null if the
+    """The ID of a pending invitation to the same address, to send it again: its link stops working as the new one is made. Null if the
     address has none.
     """
 
@@ -97,14 +97,14 @@ class InviterRecord(msgspec.Struct, frozen=True):
     """The user who sent the invitation. For a deleted account: `unknown`, `deleted-user@unknown`, and 1970."""
 
     id: Annotated[str, example("018f3c5a-7b1e-7c3d-9f4a-2b6c8d0e1f23")]
-    """The inviter's id."""
+    """The inviter's ID."""
     email: EmailAddress
     created_at: CreatedAt
     name: PersonName | None = None
 
 
 class InvitingKeyRecord(msgspec.Struct, frozen=True):
-    """The management key that sent the invitation. It is void once the key has ended, or may no longer give the role."""
+    """The management API key that sent the invitation. It is void once the key has ended, or may no longer give the role."""
 
     id: Id
     name: Annotated[str | None, example("Nightly sync")]
@@ -119,9 +119,9 @@ class InvitationSummary(msgspec.Struct, frozen=True):
     invitation: InvitationRecord
     """The invitation."""
     inviter: InviterRecord
-    """The user who sent the invitation. If a management key sent it, the person who answered for the key."""
+    """The user who sent the invitation. If a management API key sent it, the person who answered for the key."""
     management_key: InvitingKeyRecord | None = None
-    """The management key that sent the invitation; null if a person did."""
+    """The management API key that sent the invitation; null if a person did."""
 
 
 class IssuedInvitation(msgspec.Struct, frozen=True):
@@ -171,7 +171,7 @@ class InvitationAcceptance(InvitationReply, frozen=True, kw_only=True):
     """The token of the invitation, and what the invited person is called."""
 
     name: Annotated[str, msgspec.Meta(max_length=2 * LONGEST_NAME, examples=["Ada Lovelace"])] = ""
-    """The name of the invited person. It is kept if Postern's own mail server sent the token, if nobody has used the account yet, and if
+    """The name of the invited person. It is kept if Postern's own email server sent the token, if nobody has used the account yet, and if
     the account has no name. Otherwise it is left out.
     """
 
@@ -183,12 +183,11 @@ class InvitationLink(msgspec.Struct, frozen=True):
 
 @endpoint.post(_OF_ORGANIZATION, caller=_MANAGERS_IN_PERSON, keys=True, limit=UNLIMITED, refuses=(BadRequest, RateLimited), tags=_TAGS)
 async def create_invitation(call: Call[NewInvitation, None, OrganizationPath, Member], postern: Postern) -> IssuedInvitation:
-    """Invite somebody by e-mail
+    """Invite somebody by email
 
     The invitation is valid for a week. To invite into a role other than `member`, you need the right to manage roles and all rights of the
     offered role, and the right to manage services if roles of services are assigned to the role. Nobody can be invited as `owner`: transfer
-    the ownership instead. The answer does not say whether the address has an
-    account.
+    the ownership instead. The answer does not say whether the address has an account.
     """
     email = email_field(call.body.email, postern.foundation.email_syntax)
     replaces = None if call.body.replaces is None else InvitationId(call.body.replaces)
@@ -311,7 +310,7 @@ _REQUEST = f"{_REQUESTS}/{{request_id}}"
 
 class JoinRequestPath(OrganizationPath, frozen=True):
     request_id: UUID
-    """The request's id."""
+    """The request's ID."""
 
 
 class JoinRequestsQuery(Paging, frozen=True, kw_only=True):
@@ -324,7 +323,7 @@ class JoinRequestRecord(msgspec.Struct, frozen=True, kw_only=True):
 
     id: Id
     user_id: Annotated[UUID, example("018f3c5a-7b1e-7c3d-9f4a-2b6c8d0e1f23")]
-    """The id of the person's account."""
+    """The ID of the person's account."""
     email: EmailAddress
     """The address that allowed the person to ask."""
     status: Annotated[JoinRequestStatus, example("pending")]
@@ -360,7 +359,7 @@ async def list_join_requests(
 async def approve_join_request(call: Call[None, None, JoinRequestPath, Member], postern: Postern) -> EmptyObject:
     """Let a person become a member
 
-    The person gets the role `member`, and a mail. You need the rights of this role. A request ends when the account changes its address,
+    The person gets the role `member`, and an email. You need the rights of this role. A request ends when the account changes its address,
     because the request was made by the address that the list shows. You cannot approve a request while an invitation to another role waits
     for the person.
     """

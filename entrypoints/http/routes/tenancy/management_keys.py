@@ -31,7 +31,7 @@ Days = Annotated[int, msgspec.Meta(ge=1, le=LONGEST_LIFE, examples=[USUAL_LIFE])
 
 class ManagementKeyPath(OrganizationPath, frozen=True):
     key_id: UUID
-    """The management key's id."""
+    """The management API key's ID."""
 
 
 class EndedKeyQuery(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,7 +44,7 @@ class EndedKeyQuery(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NewManagementKey(msgspec.Struct, frozen=True, kw_only=True):
-    """The name and the capabilities of a new management key."""
+    """The name and the capabilities of a new management API key."""
 
     name: Annotated[Name, example("Nightly sync")]
     """The key's name. The audit log shows it beside everything that the key does."""
@@ -55,7 +55,7 @@ class NewManagementKey(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ManagementKeyRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """A management key, without the key itself."""
+    """A management API key, without the key itself."""
 
     id: Id
     name: Annotated[str, example("Nightly sync")]
@@ -84,14 +84,14 @@ class ManagementKeyRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AdoptedManagementKey(ManagementKeyRecord, frozen=True, kw_only=True):
-    """The adopted management key. Only the answer to the adoption itself has the new key."""
+    """The adopted management API key. Only the answer to the adoption itself has the new key."""
 
     key: Annotated[str | None, SHOWN_ONCE, example("pto_d4e5f6_Zk8vQ1nR5tYw3XcB7mLp0HsD")]
     """The new key, to send as a Bearer token. No other answer shows it; null if you had adopted the key before."""
 
 
 class CreatedManagementKey(msgspec.Struct, frozen=True, kw_only=True):
-    """The new management key. This is the only answer with the key itself."""
+    """The new management API key. This is the only answer with the key itself."""
 
     id: Id
     name: Annotated[str, example("Nightly sync")]
@@ -110,7 +110,7 @@ class CreatedManagementKey(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ManagementKeyList(msgspec.Struct, frozen=True):
-    """All management keys, expired keys included."""
+    """All management API keys, expired keys included."""
 
     management_keys: Sequence[ManagementKeyRecord]
     """The keys, the newest first."""
@@ -118,7 +118,7 @@ class ManagementKeyList(msgspec.Struct, frozen=True):
 
 
 class MadeApiKey(msgspec.Struct, frozen=True, kw_only=True):
-    """An API key that a management key made."""
+    """An API key that a management API key made."""
 
     id: Id
     service_slug: Annotated[str, example("billing")]
@@ -130,7 +130,7 @@ class MadeApiKey(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MadeClientSecret(msgspec.Struct, frozen=True, kw_only=True):
-    """A client secret that a management key made."""
+    """A client secret that a management API key made."""
 
     id: Id
     service_slug: Annotated[str, example("billing")]
@@ -140,7 +140,7 @@ class MadeClientSecret(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SentInvitation(msgspec.Struct, frozen=True, kw_only=True):
-    """An invitation that a management key sent."""
+    """An invitation that a management API key sent."""
 
     id: Id
     email: EmailAddress | None
@@ -152,7 +152,7 @@ class SentInvitation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ManagementKeyCreations(msgspec.Struct, frozen=True, kw_only=True):
-    """What a management key made that lasts without the key: the newest 1000 of each kind."""
+    """What a management API key made that lasts without the key: the newest 1000 of each kind."""
 
     api_keys: Sequence[MadeApiKey]
     """The API keys of services."""
@@ -163,7 +163,7 @@ class ManagementKeyCreations(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ManagementKeyDetail(msgspec.Struct, frozen=True, kw_only=True):
-    """A management key, and what it made."""
+    """A management API key, and what it made."""
 
     management_key: ManagementKeyRecord
     """The key, without the key itself."""
@@ -190,7 +190,7 @@ class EndedManagementKey(msgspec.Struct, frozen=True, kw_only=True):
     tags=_TAGS,
 )
 async def create_management_key(call: Call[NewManagementKey, None, OrganizationPath, Member], postern: Postern) -> CreatedManagementKey:
-    """Create a management key
+    """Create a management API key
 
     For a program that manages the organization, and sends the key as a Bearer token. The key is shown only once: we keep just a digest of
     it. It never does more than you may do at that moment, until an owner adopts it. You need a recent proof of who you are.
@@ -204,7 +204,7 @@ async def create_management_key(call: Call[NewManagementKey, None, OrganizationP
 
 @endpoint.get(_KEYS, caller=able(Capability.INTEGRATIONS_MANAGE, impersonated=True), tags=_TAGS)
 async def list_management_keys(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> ManagementKeyList:
-    """List the management keys of an organization, the newest first
+    """List the management API keys of an organization, the newest first
 
     The keys themselves are not shown: nobody can look them up. An expired key stays listed for thirty days.
     """
@@ -214,7 +214,7 @@ async def list_management_keys(call: Call[None, None, OrganizationPath, Member],
 
 @endpoint.get(_KEY, caller=able(Capability.INTEGRATIONS_MANAGE, impersonated=True), tags=_TAGS)
 async def get_management_key(call: Call[None, None, ManagementKeyPath, Member], postern: Postern) -> ManagementKeyDetail:
-    """Get a management key, and the API keys, client secrets and invitations that it made
+    """Get a management API key, and the API keys, client secrets and invitations that it made
 
     The key itself is in no answer but the one that made it.
     """
@@ -224,7 +224,7 @@ async def get_management_key(call: Call[None, None, ManagementKeyPath, Member], 
 
 @endpoint.delete(_KEY, caller=able(Capability.INTEGRATIONS_MANAGE, impersonated=True), tags=_TAGS)
 async def end_management_key(call: Call[None, EndedKeyQuery, ManagementKeyPath, Member], postern: Postern) -> EndedManagementKey:
-    """End a management key
+    """End a management API key
 
     The key is refused from the next request on, and nobody can accept the invitations that it sent. This cannot be undone. The answer lists
     the API keys and client secrets that the key made. They go on working, unless you ask with `end_made` that they end too. It also lists
@@ -237,12 +237,11 @@ async def end_management_key(call: Call[None, EndedKeyQuery, ManagementKeyPath, 
 
 @endpoint.post(f"{_KEY}/adopt", caller=OWNER_IN_PERSON, step_up=StepUp.ACCOUNT, limit=CREDENTIALS, tags=_TAGS)
 async def adopt_management_key(call: Call[None, None, ManagementKeyPath, Member], postern: Postern) -> AdoptedManagementKey:
-    """Adopt a management key
+    """Adopt a management API key
 
-    From now on the key no longer depends on its maker: it keeps its capabilities until it expires or ends, even after the maker has
-    left or lost rights. The answer has a new key. The former one works for 24 hours, if the person who made it, or adopted it before
-    you, is still a member, and as long as they are; otherwise it ends at once. Only an owner can do this. You need a recent proof of
-    who you are.
+    From now on the key no longer depends on its maker: it keeps its capabilities until it expires or ends, even after the maker has left or
+    lost rights. The answer has a new key. The former one works for 24 hours, if the person who made it, or adopted it before you, is still
+    a member, and as long as they are; otherwise it ends at once. Only an owner can do this. You need a recent proof of who you are.
     """
     key, text = await postern.tenancy.management_keys.adopt(call.caller, ManagementKeyId(call.path.key_id), call.actor)
     return adopted_management_key(key, text)

@@ -301,7 +301,7 @@ async def disable_mfa_of_member(call: Call[StatedReason, StatedReason, MemberPat
     """Remove the second factor of a member who lost it
 
     Only for accounts that your organization created, by an invitation or a directory, and that nothing else uses: for all others, ask the
-    owners of the platform. The reason is required, in the body or in the query; the audit log keeps it. We tell the member by mail. From
+    owners of the platform. The reason is required, in the body or in the query; the audit log keeps it. We tell the member by email. From
     now on the member signs in without a second factor. You may repeat this. You need a recent proof of who you are: of the second factor,
     if you have one.
     """
@@ -322,9 +322,9 @@ async def disable_mfa_of_member(call: Call[StatedReason, StatedReason, MemberPat
 async def transfer_ownership(call: Call[OwnershipTransfer, None, OrganizationPath, Member], postern: Postern) -> OwnershipTransferred:
     """Make another member the owner
 
-    You become an admin, and the new owner gets a mail. The new owner confirms the ownership by the first thing that only an owner may do.
-    Until then they may decline it, which makes you the owner again, and the mails for owners go to you, too. You need a recent proof of who
-    you are: of the second factor, if you have one.
+    You become an admin, and the new owner gets an email. The new owner confirms the ownership by the first thing that only an owner may do.
+    Until then they may decline it, which makes you the owner again, and the emails for owners go to you, too. You need a recent proof of
+    who you are: of the second factor, if you have one.
     """
     new = UserId(call.body.new_owner_user_id)
     await postern.tenancy.members.transfer_ownership(call.caller, new, call.actor)

@@ -95,7 +95,7 @@ class RiskPolicyBody(msgspec.Struct, frozen=True, kw_only=True):
     action: Annotated[RiskAction, example("second_factor")]
     """What happens then. `nothing` lets the sign-in in, and no later rule is asked."""
     counts: bool = False
-    """Whether the rule counts. A rule counts only after it stood in shadow exactly so."""
+    """Whether the rule counts. A rule counts only after it stood in report-only mode exactly so."""
 
 
 class RiskExceptionBody(msgspec.Struct, frozen=True, kw_only=True):
@@ -104,7 +104,7 @@ class RiskExceptionBody(msgspec.Struct, frozen=True, kw_only=True):
     kind: ExceptionKind
     """What `value` is."""
     value: Annotated[str, msgspec.Meta(min_length=1, max_length=60, examples=["192.0.2.0/24"])]
-    """The id of a person or of a team, or a network."""
+    """The ID of a person or of a team, or a network."""
     ends_at: Annotated[datetime, msgspec.Meta(tz=True)]
     """When the exception ends. State the offset from UTC."""
 
@@ -123,7 +123,7 @@ class RiskPoliciesBody(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RiskPoliciesRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """The rules for risk of an organization."""
+    """The risk policies of an organization."""
 
     policies: Sequence[RiskPolicyBody]
     """The rules. The first that fits decides."""
@@ -182,7 +182,7 @@ class RiskReportRecord(msgspec.Struct, frozen=True, kw_only=True):
     judged: Annotated[int, example(1000)]
     """The number of sign-ins to the organization that the rules were asked about, without those that went on from a session."""
     policies: Sequence[RiskPolicyReport]
-    """Of each rule, in order."""
+    """For each policy, in order."""
     your_policy: UUID | None
     """The rule that fits a sign-in of yours from here and now; null for none."""
     your_action: RiskAction | None
@@ -195,7 +195,7 @@ class RiskEventsQuery(msgspec.Struct, frozen=True, kw_only=True):
     after: UUID | None = None
     """The `next` of the page before."""
     limit: Annotated[int, msgspec.Meta(ge=1, le=LARGEST_PAGE_LIMIT)] = DEFAULT_PAGE_LIMIT
-    """The largest number of entries in the answer. A number above the maximum is refused."""
+    """The maximum number of entries to return. Values above the maximum are rejected."""
 
 
 class RiskEventRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -234,7 +234,7 @@ class RiskEventList(msgspec.Struct, frozen=True):
 
 @endpoint.get(_POLICIES, caller=able(Capability.RISK_POLICIES_MANAGE, impersonated=True), keys=True, tags=_TAGS)
 async def get_risk_policies(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> RiskPoliciesRecord:
-    """Get the rules for risk of an organization
+    """Get the risk policies of an organization
 
     They say what is done when somebody signs in to it, or to one of its services, under certain circumstances.
     """
@@ -252,10 +252,10 @@ async def get_risk_policies(call: Call[None, None, OrganizationPath, Member], po
     verb="risk-policy set",
 )
 async def set_risk_policies(call: Call[RiskPoliciesBody, None, OrganizationPath, Member], postern: Postern) -> RiskPoliciesRecord:
-    """Set the rules for risk of an organization
+    """Set the risk policies of an organization
 
-    All rules and exceptions are replaced. A new rule, and one whose conditions or action you change, stands in shadow first: save it
-    without `counts`, look at the report, and save it with `counts`. Rules apply from the next sign-in on. You need a recent proof of who
+    All rules and exceptions are replaced. A new rule, and one whose conditions or action you change, stands in report-only mode first: save
+    it without `counts`, look at the report, and save it with `counts`. Rules apply from the next sign-in on. You need a recent proof of who
     you are.
     """
     policies, exceptions = _rules_of(call.body)
@@ -266,7 +266,7 @@ async def set_risk_policies(call: Call[RiskPoliciesBody, None, OrganizationPath,
     f"{_POLICIES}/report", caller=able(Capability.RISK_EVENTS_VIEW, impersonated=True), keys=True, tags=_TAGS, verb="risk-policy report"
 )
 async def get_risk_report(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> RiskReportRecord:
-    """See whom the rules for risk would have met
+    """See whom the risk policies would have met
 
     The sign-ins to the organization and its services in the last thirty days are judged by the rules as they are now, whether they count or
     not; those that a rule refused are among them. Of people whom the organization merely lists, it judges by what it has seen of them
@@ -288,7 +288,7 @@ async def list_risk_events(call: Call[None, RiskEventsQuery, OrganizationPath, M
 
 @endpoint.get(_POLICIES_OF_INSTALLATION, caller=PLATFORM_OWNER, tags=_TAGS_OF_INSTALLATION)
 async def get_installation_risk_policies(_call: Call, postern: Postern) -> RiskPoliciesRecord:
-    """Get the rules for risk of the installation
+    """Get the risk policies of the installation
 
     They are asked at every sign-in, before those of organizations.
     """
@@ -304,12 +304,12 @@ async def get_installation_risk_policies(_call: Call, postern: Postern) -> RiskP
     tags=_TAGS_OF_INSTALLATION,
 )
 async def set_installation_risk_policies(call: Call[RiskPoliciesBody], postern: Postern) -> RiskPoliciesRecord:
-    """Set the rules for risk of the installation
+    """Set the risk policies of the installation
 
-    All rules and exceptions are replaced, and a new or changed rule stands in shadow first, as those of an organization do. These rules
-    name no services, and exceptions no teams; the roles are `platform_owner` and `none`. A refused person gets in nowhere. A platform
-    owner whom one refuses gets a link by mail, which puts the rules that refuse back in shadow; `postern risk-rules shadow` does, too. You
-    need a recent proof of who you are.
+    All rules and exceptions are replaced, and a new or changed rule stands in report-only mode first, as those of an organization do. These
+    rules name no services, and exceptions no teams; the roles are `platform_owner` and `none`. A refused person gets in nowhere. A platform
+    owner whom one refuses gets a link by email, which puts the rules that refuse back in report-only mode; `postern risk-rules shadow`
+    does, too. You need a recent proof of who you are.
     """
     policies, exceptions = _rules_of(call.body)
     return _record(await postern.tenancy.risk_policies.change_for_installation(policies, exceptions, call.actor))
@@ -317,7 +317,7 @@ async def set_installation_risk_policies(call: Call[RiskPoliciesBody], postern: 
 
 @endpoint.get(f"{_POLICIES_OF_INSTALLATION}/report", caller=PLATFORM_OWNER, tags=_TAGS_OF_INSTALLATION)
 async def get_installation_risk_report(call: Call, postern: Postern) -> RiskReportRecord:
-    """See whom the rules for risk of the installation would have met
+    """See whom the risk policies of the installation would have met
 
     All sign-ins of the last thirty days are judged by the rules as they are now, whether they count or not, with those that a rule refused;
     the newest 200 000, if there are more. One that goes on from a session is not judged but counted apart: rules judge a session when it
@@ -330,8 +330,8 @@ async def get_installation_risk_report(call: Call, postern: Postern) -> RiskRepo
 async def list_installation_risk_events(call: Call[None, RiskEventsQuery], postern: Postern) -> RiskEventList:
     """List the sign-ins that rules of the installation met, the newest first
 
-    A rule for risk that stands in shadow decides nothing, so its sign-ins are in the report. Rules of organizations decide apart: each
-    organization lists its own.
+    A rule for risk that stands in report-only mode decides nothing, so its sign-ins are in the report. Rules of organizations decide apart:
+    each organization lists its own.
     """
     return await _events(call.query, None, postern)
 

@@ -41,7 +41,7 @@ _ROLE = "/api/organizations/{org_slug}/roles/{role_id}"
 
 class RolePath(OrganizationPath, frozen=True):
     role_id: UUID
-    """The role's id."""
+    """The role's ID."""
 
 
 class NewRole(msgspec.Struct, frozen=True):

@@ -44,14 +44,14 @@ _Purposes = Annotated[tuple[SetupPurpose, ...], msgspec.Meta(min_length=1, max_l
 
 class SetupLinkPath(OrganizationPath, frozen=True):
     link_id: UUID
-    """The set-up link's id."""
+    """The setup link's ID."""
 
 
 class SetupDraftPath(OrganizationPath, frozen=True):
     link_id: UUID
-    """The set-up link's id."""
+    """The setup link's ID."""
     draft_id: UUID
-    """The id of what was set up with the link."""
+    """The ID of what was set up with the link."""
 
 
 class NewCustomerLink(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,7 +64,7 @@ class NewCustomerLink(msgspec.Struct, frozen=True, kw_only=True):
     email: EmailText | None = None
     """The address that we mail the link to. If you leave it out, hand the link on yourself."""
     language: Annotated[Language, example("en")] | None = None
-    """The language of the mail."""
+    """The language of the email."""
 
 
 class NewSetupLink(msgspec.Struct, frozen=True, kw_only=True):
@@ -77,7 +77,7 @@ class NewSetupLink(msgspec.Struct, frozen=True, kw_only=True):
     email: EmailText | None = None
     """The address that we mail the link to. If you leave it out, hand the link on yourself."""
     language: Annotated[Language, example("en")] | None = None
-    """The language of the mail."""
+    """The language of the email."""
     activates: Annotated[bool, example(False)] = False
     """Whether what is set up becomes active by itself once it has passed its test. Only an owner can say so. Otherwise an owner decides."""
 
@@ -112,7 +112,7 @@ class SetupDraftRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SetupLinkRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """A set-up link, without its token."""
+    """A setup link, without its token."""
 
     id: Id
     name: _LinkName
@@ -149,7 +149,7 @@ class SetupLinkRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SetupLinkList(msgspec.Struct, frozen=True):
-    """All set-up links, ended ones included."""
+    """All setup links, ended ones included."""
 
     setup_links: Sequence[SetupLinkRecord]
     """The links, the newest first."""
@@ -157,7 +157,7 @@ class SetupLinkList(msgspec.Struct, frozen=True):
 
 
 class CreatedSetupLink(msgspec.Struct, frozen=True, kw_only=True):
-    """The new set-up link. This is the only answer with the link itself."""
+    """The new setup link. This is the only answer with the link itself."""
 
     id: Id
     name: _LinkName
@@ -177,9 +177,9 @@ class CreatedSetupLink(msgspec.Struct, frozen=True, kw_only=True):
 
 @endpoint.post(_LINKS, caller=_MAKE, step_up=StepUp.ACCOUNT, limit=CREDENTIALS, status=201, refuses=(BadRequest,), tags=_TAGS)
 async def create_setup_link(call: Call[NewSetupLink, None, OrganizationPath, Member], postern: Postern) -> CreatedSetupLink:
-    """Make a set-up link
+    """Make a setup link
 
-    For somebody without an account, such as a customer's administrator: with the link they set up mail domains, a connection to their
+    For somebody without an account, such as a customer's administrator: with the link they set up email domains, a connection to their
     directory, SCIM or a SIEM of this organization, and nothing else. The link is shown only once, and is good for seven days. The first
     browser that presses its button owns it. It never does more than you may do at that moment. You need a recent proof of who you are.
     """
@@ -191,7 +191,7 @@ async def create_setup_link(call: Call[NewSetupLink, None, OrganizationPath, Mem
 
 @endpoint.get(_LINKS, caller=_VIEW, tags=_TAGS)
 async def list_setup_links(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> SetupLinkList:
-    """List the set-up links of an organization, the newest first
+    """List the setup links of an organization, the newest first
 
     With what was set up with each of them, and who uses it. An ended link stays listed for thirty days.
     """
@@ -202,7 +202,7 @@ async def list_setup_links(call: Call[None, None, OrganizationPath, Member], pos
 
 @endpoint.get(_LINK, caller=_VIEW, tags=_TAGS)
 async def get_setup_link(call: Call[None, None, SetupLinkPath, Member], postern: Postern) -> SetupLinkRecord:
-    """Get a set-up link, with what was set up with it
+    """Get a setup link, with what was set up with it
 
     The link itself is in no answer but the one that made it. The drafts are what the customer has entered with it.
     """
@@ -212,7 +212,7 @@ async def get_setup_link(call: Call[None, None, SetupLinkPath, Member], postern:
 
 @endpoint.delete(_LINK, caller=_VIEW, status=204, tags=_TAGS)
 async def revoke_setup_link(call: Call[None, None, SetupLinkPath, Member], postern: Postern) -> NoBody:
-    """Revoke a set-up link
+    """Revoke a setup link
 
     The link opens nothing from the next request on, and what was set up with it goes, unless it is active. This cannot be undone.
     """
@@ -222,7 +222,7 @@ async def revoke_setup_link(call: Call[None, None, SetupLinkPath, Member], poste
 
 @endpoint.post(f"{_LINK}/release", caller=_MAKE, limit=CREDENTIALS, status=204, tags=_TAGS)
 async def release_setup_link(call: Call[None, None, SetupLinkPath, Member], postern: Postern) -> NoBody:
-    """Take a set-up link from the browser that owns it
+    """Take a setup link from the browser that owns it
 
     The next browser that presses the link's button owns it, and goes on where the other one stopped.
     """

@@ -53,7 +53,7 @@ class SignInRulesPatch(msgspec.Struct, frozen=True, kw_only=True):
     """A change of the rules. Fields that you leave out stay as they are; send at least one."""
 
     mfa_policy: Annotated[MfaPolicy, example("required")] | msgspec.UnsetType = msgspec.UNSET
-    """Whether members need a second factor."""
+    """Whether members need MFA."""
     mfa_grace_days: _GraceDays | msgspec.UnsetType = msgspec.UNSET
     """The number of days on which members without a second factor still get in, from the rule on, or from joining if that is later."""
     device_trust_days: _TrustDays | msgspec.UnsetType = msgspec.UNSET
@@ -77,14 +77,14 @@ class SignInRulesPatch(msgspec.Struct, frozen=True, kw_only=True):
     address.
     """
     sign_in_links: bool | msgspec.UnsetType = msgspec.UNSET
-    """Whether members may sign in by a mailed link."""
+    """Whether members may sign in by magic link."""
     admin_factor: Annotated[AdminFactor, example("passkey")] | msgspec.UnsetType = msgspec.UNSET
     """What owners and administrators need beyond what all members need: a second factor, or a second factor and a passkey. The grace days
-    begin anew when it asks for more.
+    begin again when it asks for more.
     """
     all_factor: Annotated[AllFactor, example("passkey")] | msgspec.UnsetType = msgspec.UNSET
     """Whether members need a second factor and a passkey: `passkey` for all of them, `role_passkey` for those who have the role of
-    `all_factor_role`. The grace days begin anew when it reaches others.
+    `all_factor_role`. The grace days begin again when it reaches others.
     """
     all_factor_role: _ServiceRole | msgspec.UnsetType | None = msgspec.UNSET
     """The role of an application, by the slugs of both. Only with `role_passkey`, which needs it. If the role ends, the demand reaches
@@ -119,15 +119,15 @@ class SignInRulesPatch(msgspec.Struct, frozen=True, kw_only=True):
     organizations counts that a person belongs to by their own act.
     """
     breached_at_sign_in: Annotated[BreachRule, example("change")] | msgspec.UnsetType | None = msgspec.UNSET
-    """What a sign-in does whose password was right and stands in a list of stolen ones: `tell` lets the person in and mails them, `change`
-    lets nobody in and mails a link to choose another password; null for what the installation does. The strictest of the installation
-    and of the organizations counts that a person belongs to by their own act.
+    """What a sign-in does whose password was right and stands in a list of stolen ones: `tell` lets the person in and emails them, `change`
+    lets nobody in and emails a link to choose another password; null for what the installation does. The strictest of the installation and
+    of the organizations counts that a person belongs to by their own act.
     """
     registration_policy: Annotated[RegistrationPolicy, example("except_domains")] | msgspec.UnsetType = msgspec.UNSET
     """Whom the organization's pages give an account, as far as the installation's do: `anybody`; `except_domains` for all but addresses of
-    throw-away mail domains and of `registration_domains`, with the domains below them; `domains` for addresses of `registration_domains`,
-    without the domains below them; `invitation` for those who are invited; `closed` for those alone who open the link of an invitation.
-    Who may sign in with an account is the `sign_in_policy` of each service.
+    throw-away email domains and of `registration_domains`, with the domains below them; `domains` for addresses of `registration_domains`,
+    without the domains below them; `invitation` for those who are invited; `closed` for those alone who open the link of an invitation. Who
+    may sign in with an account is the `sign_in_policy` of each service.
     """
     registration_domains: _Domains | msgspec.UnsetType = msgspec.UNSET
     """The domains of `registration_policy`. The list replaces the old one."""
@@ -137,7 +137,7 @@ class SignInRulesRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The organization's demands on its members' sign-ins, and the domains that it invites."""
 
     mfa_policy: Annotated[MfaPolicy, example("required")]
-    """Whether members need a second factor."""
+    """Whether members need MFA."""
     mfa_required_since: datetime | None
     """When the second factor became required; null if it is not."""
     mfa_grace_days: Annotated[int, example(14)]
@@ -161,7 +161,7 @@ class SignInRulesRecord(msgspec.Struct, frozen=True, kw_only=True):
     invitation_domains: Annotated[Sequence[str], example(["acme.example"])]
     """The domains of the addresses that may be invited; empty for any address."""
     sign_in_links: bool
-    """Whether members may sign in by a mailed link."""
+    """Whether members may sign in by magic link."""
     admin_factor: Annotated[AdminFactor, example("passkey")]
     """What owners and administrators need beyond what all members need."""
     admin_required_since: datetime | None
@@ -189,7 +189,7 @@ class SignInRulesRecord(msgspec.Struct, frozen=True, kw_only=True):
     breached_at_sign_in: Annotated[BreachRule, example("tell")] | None
     """What a member's sign-in with a stolen password does, at least; null for what the installation does."""
     registration_policy: Annotated[RegistrationPolicy, example("except_domains")]
-    """Whom the organization's pages give an account, as far as the installation's do."""
+    """Who can register on the organization's pages, within the limits of the installation."""
     registration_domains: Annotated[Sequence[str], example(["acme.example"])]
     """The domains of `registration_policy`."""
 

@@ -94,7 +94,7 @@ class TeamRecord(msgspec.Struct, frozen=True, kw_only=True):
     source: TeamSource
     """`own` if the organization's managers fill the team, `directory` if its directory does."""
     external_id: Annotated[str, example("b7f2")] | None
-    """The directory's id of the team; null if there is none."""
+    """The directory's ID of the team; null if there is none."""
     role: Annotated[str, example("support")] | None
     """The slug of the role that members have by the team; null for none."""
     created_at: CreatedAt
@@ -124,7 +124,7 @@ class TeamMemberList(msgspec.Struct, frozen=True):
     """A part of the team's members."""
 
     members: Sequence[TeamMemberRecord]
-    """The members, in the order of their ids."""
+    """The members, in the order of their IDs."""
     next: UUID | None
     """The `after` of the next request; null at the end of the list."""
 
@@ -191,7 +191,7 @@ async def delete_team(call: Call[None, None, TeamPath, Member], postern: Postern
 
 @endpoint.get(_MEMBERS, caller=_VIEW, keys=True, tags=_TAGS)
 async def list_team_members(call: Call[None, TeamMembersQuery, TeamPath, Member], postern: Postern) -> TeamMemberList:
-    """List the members of a team, in the order of their ids
+    """List the members of a team, in the order of their IDs
 
     To get the next part, send the `next` of the answer as `after`.
     """

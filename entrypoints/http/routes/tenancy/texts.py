@@ -45,7 +45,7 @@ class TextsQuery(msgspec.Struct, frozen=True, kw_only=True):
     language: Language = DEFAULT
     """In this language."""
     place: TextPlace | None = None
-    """On these pages, or in these mails, alone; without it, all."""
+    """On these pages, or in these emails, alone; without it, all."""
 
 
 class TextsPatch(msgspec.Struct, frozen=True, kw_only=True):
@@ -90,7 +90,7 @@ class OpenTextRecord(msgspec.Struct, frozen=True, kw_only=True):
     key: _Key
     """The key of the text."""
     place: TextPlace
-    """On which pages, or in which mails, the text stands."""
+    """On which pages, or in which emails, the text stands."""
     page: Annotated[str, example("sign_in")]
     """The page or mail on which it stands."""
     kind: TextKind
@@ -130,7 +130,7 @@ class OwnCountRecord(msgspec.Struct, frozen=True, kw_only=True):
     """How many texts are own ones."""
 
     place: TextPlace
-    """On these pages, or in these mails."""
+    """On these pages, or in these emails."""
     language: Language
     """In this language."""
     count: Annotated[int, example(3)]
@@ -167,9 +167,9 @@ class TextsVersion(msgspec.Struct, frozen=True, kw_only=True):
 async def list_texts(call: Call[None, TextsQuery, OrganizationPath, Member], postern: Postern) -> TextsRecord:
     """List the texts of an organization
 
-    These are the texts of pages and mails that an organization may put its own in place of: titles, introductions, buttons, help below
-    fields, subjects and paragraphs of mails, a footer, and a notice above the sign-in. All others stay ours, because people decide by them.
-    An organization's texts stand over those of the installation, and these over ours.
+    These are the texts of pages and emails that an organization may put its own in place of: titles, introductions, buttons, help below
+    fields, subjects and paragraphs of emails, a footer, and a notice above the sign-in. All others stay ours, because people decide by
+    them. An organization's texts stand over those of the installation, and these over ours.
     """
     return texts_record(await postern.tenancy.own_texts.list(call.caller.organization, call.query.language, call.query.place), call.query)
 
@@ -272,7 +272,7 @@ class TextPreviewQuery(msgspec.Struct, frozen=True, kw_only=True):
     """What to show: a mail, a page, or the page or mail on which a text stands."""
 
     mail: Annotated[Word, example("invitation")] = ""
-    """A mail, by the name that the list of texts has for it."""
+    """An email, by the name that the list of texts has for it."""
     on_page: Annotated[Word, example("sign_in")] = ""
     """A page, likewise."""
     key: Annotated[Word, example("sign_in.title")] = ""
@@ -287,11 +287,11 @@ class TextPreview(msgspec.Struct, frozen=True, kw_only=True):
     language: Language
     """The language that it speaks."""
     html: Annotated[str, example("<!doctype html>…")]
-    """The page, or the HTML part of the mail. Show it in a frame with `sandbox`."""
+    """The page, or the HTML part of the email. Show it in a frame with `sandbox`."""
     text: Annotated[str, example("Ada invites you …")] | None
-    """The text part of the mail; null for a page."""
+    """The text part of the email; null for a page."""
     subject: Annotated[str, example("Invitation to Acme")] | None
-    """The subject of the mail; null for a page."""
+    """The subject of the email; null for a page."""
 
 
 class OwnMailPath(OrganizationPath, frozen=True):
@@ -300,14 +300,14 @@ class OwnMailPath(OrganizationPath, frozen=True):
 
 
 class OwnMail(msgspec.Struct, frozen=True, kw_only=True):
-    """How you want the mail."""
+    """How you want the email."""
 
     language: Language = DEFAULT
     """In this language."""
 
 
 class MailSent(msgspec.Struct, frozen=True, kw_only=True):
-    """Where the mail goes."""
+    """Where the email goes."""
 
     to: EmailAddress
 
@@ -316,7 +316,7 @@ class MailSent(msgspec.Struct, frozen=True, kw_only=True):
 async def preview_texts(call: Call[None, TextPreviewQuery, OrganizationPath, Member], postern: Postern) -> TextPreview:
     """Look at a page or mail of an organization
 
-    Name a mail, a page or a text. A page has made-up values, a mail yours; its link leads nowhere in particular. Own texts stand there
+    Name an email, a page or a text. A page has made-up values, an email yours; its link leads nowhere in particular. Own texts stand there
     whether a platform owner has approved them or not.
     """
     return preview_of(call.query, call.caller.caller, await postern.tenancy.mail_previews.branding(call.caller), postern)
@@ -345,9 +345,9 @@ def preview_of(wanted: TextPreviewQuery, reader: Caller, branding: Branding, pos
     verb="texts send-to-me",
 )
 async def test_organization_mail(call: Call[OwnMail, None, OwnMailPath, Member], postern: Postern) -> MailSent:
-    """Send yourself a mail of an organization
+    """Send yourself an email of an organization
 
-    It goes to your own verified address and to nobody else, through the server that sends the organization's mails. Its values are yours,
+    It goes to your own verified address and to nobody else, through the server that sends the organization's emails. Its values are yours,
     and its link leads nowhere in particular.
     """
     return MailSent(to=await postern.tenancy.mail_previews.send(call.caller, call.path.mail, call.body.language))

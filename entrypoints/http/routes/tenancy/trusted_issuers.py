@@ -69,19 +69,19 @@ _Service = Annotated[ServiceSlug, example("shop")]
 
 class TrustedIssuerPath(OrganizationPath, frozen=True):
     rule_id: UUID
-    """The trusted issuer's id."""
+    """The trusted issuer's ID."""
 
 
 class NewTrustedIssuer(msgspec.Struct, frozen=True, kw_only=True):
-    """A new trusted issuer, for a service or for a management key."""
+    """A new trusted issuer, for a service or for a management API key."""
 
     name: _Name
     """1 to 100 characters. No other trusted issuer of the organization has this name."""
     service_slug: _Service | None = None
-    """The `web` or `api` service that gets tokens by it. It asks with its client id. Name either a service or a management key."""
+    """The `web` or `api` service that gets tokens by it. It asks with its client ID. Name either a service or a management API key."""
     management_key_id: UUID | None = None
-    """The management key whose rights its tokens have. The workload asks with this id as `client_id`. You need the right to manage
-    integrations, everything that the key may do, and a recent proof of who you are; a management key cannot do this.
+    """The management API key whose rights its tokens have. The workload asks with this ID as `client_id`. You need the right to manage
+    integrations, everything that the key may do, and a recent proof of who you are; a management API key cannot do this.
     """
     issuer: _Issuer
     """The issuer, as in the token's `iss`. It is compared byte by byte: a slash at the end counts."""
@@ -129,9 +129,9 @@ class TrustedIssuerRecord(msgspec.Struct, frozen=True, kw_only=True):
     name: _Name
     """The name."""
     service_slug: _Service | None
-    """The service that gets tokens by it; null if it is for a management key."""
+    """The service that gets tokens by it; null if it is for a management API key."""
     management_key_id: UUID | None
-    """The management key whose rights its tokens have; null if it is for a service."""
+    """The management API key whose rights its tokens have; null if it is for a service."""
     issuer: _Issuer
     """The issuer, as in the token's `iss`."""
     audience: _Audience
@@ -154,7 +154,7 @@ class TrustedIssuerRecord(msgspec.Struct, frozen=True, kw_only=True):
 async def list_trusted_issuers(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> Sequence[TrustedIssuerRecord]:
     """List the trusted issuers of an organization, the oldest first
 
-    You get all of them. Those of management keys are listed only if you may manage integrations.
+    You get all of them. Those of management API keys are listed only if you may manage integrations.
     """
     return [trusted_issuer_record(rule) for rule in await postern.tenancy.trusted_issuers.list(call.caller)]
 
@@ -171,9 +171,9 @@ async def create_trusted_issuer(call: Call[NewTrustedIssuer, None, OrganizationP
     """Trust an issuer of workloads
 
     A build job or a cluster has signed tokens of its own. One that fits gets a token at `/auth/token`, in place of a secret: for the
-    service what `client_credentials` gives, or one with the rights of the management key, which lives for 15 minutes. The same token may be
-    used again while it lives, for 24 hours at most. A service or a key has at most 10 trusted issuers. Only a person trusts one, and for a
-    management key only the person whose key it is; when somebody else adopts the key, its trusted issuers count no more.
+    service what `client_credentials` gives, or one with the rights of the management API key, which lives for 15 minutes. The same token
+    may be used again while it lives, for 24 hours at most. A service or a key has at most 10 trusted issuers. Only a person trusts one, and
+    for a management API key only the person whose key it is; when somebody else adopts the key, its trusted issuers count no more.
     """
     body, settings = call.body, _settings(call.body)
     key = None if body.management_key_id is None else ManagementKeyId(body.management_key_id)
@@ -191,7 +191,7 @@ async def create_trusted_issuer(call: Call[NewTrustedIssuer, None, OrganizationP
 async def get_trusted_issuer(call: Call[None, None, TrustedIssuerPath, Member], postern: Postern) -> TrustedIssuerRecord:
     """Get a trusted issuer
 
-    One of a management key only if you may manage integrations.
+    One of a management API key only if you may manage integrations.
     """
     return trusted_issuer_record(await postern.tenancy.trusted_issuers.get(call.caller, TrustedIssuerId(call.path.rule_id)))
 
@@ -200,7 +200,8 @@ async def get_trusted_issuer(call: Call[None, None, TrustedIssuerPath, Member], 
 async def change_trusted_issuer(call: Call[TrustedIssuerPatch, None, TrustedIssuerPath, Member], postern: Postern) -> TrustedIssuerRecord:
     """Change a trusted issuer
 
-    The change counts for the next token. Tokens with a management key's rights that were given by it are refused from the next request on.
+    The change counts for the next token. Tokens with a management API key's rights that were given by it are refused from the next request
+    on.
     """
     change = _change(call.body)
     rule = await with_proof_if_needed(
@@ -217,8 +218,8 @@ async def change_trusted_issuer(call: Call[TrustedIssuerPatch, None, TrustedIssu
 async def delete_trusted_issuer(call: Call[None, None, TrustedIssuerPath, Member], postern: Postern) -> NoBody:
     """Delete a trusted issuer
 
-    No workload gets a token by it from the next request on, and tokens with a management key's rights that were given by it are refused. A
-    service's tokens live on until they expire.
+    No workload gets a token by it from the next request on, and tokens with a management API key's rights that were given by it are
+    refused. A service's tokens live on until they expire.
     """
     await postern.tenancy.trusted_issuers.delete(call.caller, TrustedIssuerId(call.path.rule_id), call.actor)
     return NO_BODY

@@ -121,7 +121,7 @@ _Contexts = Annotated[Sequence[Line], example(["urn:oasis:names:tc:SAML:2.0:ac:c
 
 class UpstreamProviderPath(OrganizationPath, frozen=True):
     provider_id: UUID
-    """The provider's id."""
+    """The provider's ID."""
 
 
 _Factors = Annotated[Sequence[Line], example(["mfa"])]
@@ -139,9 +139,9 @@ class NewUpstreamProvider(msgspec.Struct, frozen=True, kw_only=True):
     kind: _Kind = ProviderKind.OIDC
     """`oidc` (OpenID Connect), `saml` or `ldap`."""
     issuer: _Issuer | msgspec.UnsetType = msgspec.UNSET
-    """The provider's issuer, exactly as in its ID tokens. We read its metadata from there. For SAML: the provider's entity id."""
+    """The provider's issuer, exactly as in its ID tokens. We read its metadata from there. For SAML: the provider's entity ID."""
     client_id: _ClientId | msgspec.UnsetType = msgspec.UNSET
-    """The id of your client at the provider. Not for SAML."""
+    """The ID of your client at the provider. Not for SAML."""
     client_secret: _ClientSecret | msgspec.UnsetType = msgspec.UNSET
     """The secret of that client. We store the secret encrypted, and no answer shows it. Not for SAML."""
     scopes: _Scopes = ()
@@ -193,7 +193,7 @@ class NewUpstreamProvider(msgspec.Struct, frozen=True, kw_only=True):
     """For LDAP: the account that looks people up. It needs no right but to read them."""
     bind_password: _BindPassword | msgspec.UnsetType = msgspec.UNSET
     """For LDAP: its password. We store it encrypted, and no answer shows it. It goes when hosts, TLS, authorities or `bind_dn` change,
-    unless the same request gives it anew.
+    unless the same request gives it again.
     """
     base_dn: _BaseDn | msgspec.UnsetType = msgspec.UNSET
     """For LDAP: where people are; empty for the directory's own naming context."""
@@ -239,7 +239,7 @@ class UpstreamProviderPatch(msgspec.Struct, frozen=True, kw_only=True):
     issuer: _Issuer | msgspec.UnsetType = msgspec.UNSET
     """The present issuer. Any other issuer is refused, except for a draft of SAML that never was active."""
     client_id: _ClientId | msgspec.UnsetType = msgspec.UNSET
-    """The id of your client at the provider."""
+    """The ID of your client at the provider."""
     client_secret: _ClientSecret | msgspec.UnsetType = msgspec.UNSET
     """The secret of that client."""
     scopes: _Scopes | msgspec.UnsetType = msgspec.UNSET
@@ -288,7 +288,7 @@ class UpstreamProviderPatch(msgspec.Struct, frozen=True, kw_only=True):
     """For LDAP: the account that looks people up. It needs no right but to read them."""
     bind_password: _BindPassword | msgspec.UnsetType = msgspec.UNSET
     """For LDAP: its password. We store it encrypted, and no answer shows it. It goes when hosts, TLS, authorities or `bind_dn` change,
-    unless the same request gives it anew.
+    unless the same request gives it again.
     """
     base_dn: _BaseDn | msgspec.UnsetType = msgspec.UNSET
     """For LDAP: where people are; empty for the directory's own naming context."""
@@ -351,7 +351,7 @@ class SamlProviderRecord(msgspec.Struct, frozen=True, kw_only=True):
     """What a provider of SAML has besides."""
 
     entity_id: Annotated[str, example("https://id.example.org/saml/sp/0199d3a0-0000-7000-8000-000000000009")]
-    """Our entity id at this provider, which is also the address of our metadata."""
+    """Our entity ID at this provider, which is also the address of our metadata."""
     acs_url: Annotated[str, example("https://id.example.org/saml/sp/0199d3a0-0000-7000-8000-000000000009/acs")]
     """Our address for the provider's answers, by HTTP-POST."""
     single_logout_url: Annotated[str, example("https://id.example.org/saml/sp/0199d3a0-0000-7000-8000-000000000009/slo")]
@@ -359,7 +359,7 @@ class SamlProviderRecord(msgspec.Struct, frozen=True, kw_only=True):
     certificate: Annotated[str, example("-----BEGIN CERTIFICATE-----\nMIIC…\n-----END CERTIFICATE-----\n")]
     """Our certificate, which signs our requests, and for which assertions are encrypted."""
     next_certificate: Annotated[str, example("-----BEGIN CERTIFICATE-----\nMIIC…\n-----END CERTIFICATE-----\n")] | None
-    """Our next certificate, which our metadata show already."""
+    """Postern's next certificate, which its metadata already contains."""
     former_certificate: Annotated[str, example("-----BEGIN CERTIFICATE-----\nMIIC…\n-----END CERTIFICATE-----\n")] | None
     """Our certificate from before. Its key still opens what the provider encrypts for it."""
     certificate_valid_until: datetime | None
@@ -402,7 +402,7 @@ class LdapProviderRecord(msgspec.Struct, frozen=True, kw_only=True):
     ca_certificates: _Authorities
     """The authorities in place of the system's, in PEM; empty for the system's."""
     bind_dn: _BindDn
-    """The account that looks people up."""
+    """The DN of the account that searches the directory."""
     base_dn: _BaseDn
     """Where people are; empty for the directory's own naming context."""
     search_scope: _SearchScope
@@ -438,7 +438,7 @@ class UpstreamProviderRecord(msgspec.Struct, frozen=True, kw_only=True):
 
     id: Id
     successor_of: Annotated[Sequence[str], example([])]
-    """The ids of former providers whose successor an owner has named this one."""
+    """The IDs of former providers whose successor an owner has named this one."""
     kind: _Kind
     """`oidc`, `saml` or `ldap`."""
     state: Annotated[ConnectionState, example("active")]
@@ -460,9 +460,9 @@ class UpstreamProviderRecord(msgspec.Struct, frozen=True, kw_only=True):
     name: _ProviderName
     """The name on the button."""
     issuer: Annotated[str, example("https://login.acme.example")]
-    """The provider's issuer; for SAML its entity id, which is empty while it is not known; for LDAP a name of the connection's own."""
+    """The provider's issuer; for SAML its entity ID, which is empty while it is not known; for LDAP a name of the connection's own."""
     client_id: _ClientId | None
-    """The id of your client at the provider; null for SAML and LDAP."""
+    """The ID of your client at the provider; null for SAML and LDAP."""
     has_secret: Annotated[bool, example(True)]
     """Whether there is a secret of your client, or for LDAP a bind password. A bind password goes with what it belongs to."""
     scopes: _Scopes
@@ -593,9 +593,9 @@ async def create_upstream_provider(
 
     The provider can be any that supports OpenID Connect over https, SAML, or LDAP over TLS. Nobody can sign in through a provider before an
     owner has said yes to its settings: one of OpenID Connect that an owner makes is active at once, one that anybody else makes, also with
-    a management key, waits for an owner, and one of SAML or LDAP waits for a test and an owner. Its statements about an address count only
-    in a domain that your organization has proved, and never for platform owners. Allow `callback_url` for your client at the provider. An
-    organization has at most 20 providers. You need a recent proof of who you are: of the second factor, if you have one.
+    a management API key, waits for an owner, and one of SAML or LDAP waits for a test and an owner. Its statements about an address count
+    only in a domain that your organization has proved, and never for platform owners. Allow `callback_url` for your client at the provider.
+    An organization has at most 20 providers. You need a recent proof of who you are: of the second factor, if you have one.
     """
     body, providers = call.body, postern.tenancy.upstream_providers
     settings, description = _new_settings(body), _new_description(body)

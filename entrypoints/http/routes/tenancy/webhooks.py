@@ -51,7 +51,7 @@ _Events = Annotated[Sequence[Word], example(["user.joined", "user.login.success"
 
 class WebhookPath(OrganizationPath, frozen=True):
     webhook_id: UUID
-    """The webhook's id."""
+    """The webhook's ID."""
 
 
 class NewWebhookBody(msgspec.Struct, frozen=True):
@@ -230,9 +230,9 @@ _Moment = Annotated[datetime, msgspec.Meta(tz=True)]
 
 class DeliveryPath(OrganizationPath, frozen=True):
     webhook_id: UUID
-    """The webhook's id."""
+    """The webhook's ID."""
     delivery_id: UUID
-    """The delivery's id."""
+    """The delivery's ID."""
 
 
 class DeliveriesQuery(Paging, frozen=True, kw_only=True):
@@ -269,7 +269,7 @@ class DeliveryRecord(msgspec.Struct, frozen=True, kw_only=True):
 
     id: Id
     webhook_id: UUID
-    """The webhook's id."""
+    """The webhook's ID."""
     webhook_name: Annotated[str, example("CRM")]
     """The webhook's name."""
     event_type: Annotated[str, example("user.joined")]

@@ -128,7 +128,7 @@ class ProvisioningRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 class MemberTherePath(ServicePath, frozen=True):
     user_id: UUID
-    """The id of a member."""
+    """The ID of a member."""
 
 
 class SentAttribute(msgspec.Struct, frozen=True, kw_only=True):

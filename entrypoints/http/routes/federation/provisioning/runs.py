@@ -43,12 +43,12 @@ _IN_PERSON: Final = able(Capability.INTEGRATIONS_MANAGE, impersonated=False)
 
 class ProvisioningRunPath(ServicePath, frozen=True):
     run_id: UUID
-    """The id of the run."""
+    """The ID of the run."""
 
 
 class PersonTherePath(ServicePath, frozen=True):
     user_id: UUID
-    """The person's id."""
+    """The person's ID."""
 
 
 class ProvisioningRunRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -101,7 +101,7 @@ class ProvisioningRunPersonRecord(msgspec.Struct, frozen=True, kw_only=True):
     why: Annotated[str, example("address_not_proved")] | None
     """Why, in one word: ours, or the `scimType` of the other system."""
     user: Annotated[UUID, example("018f3c5a-7b1e-7c3d-9f4a-2b6c8d0e1f23")] | None
-    """The person's id; null for somebody who was deleted here."""
+    """The person's ID; null for somebody who was deleted here."""
     named: Annotated[str, example("ada@acme.example")] | None
     """The address of a member; of anybody else, the name that was sent."""
     attributes: Annotated[Sequence[str], example(["displayName"])]
@@ -157,11 +157,11 @@ class PersonThereRecord(msgspec.Struct, frozen=True, kw_only=True):
     """A person in the system of the application, as far as it is known here."""
 
     user: Annotated[UUID, example("018f3c5a-7b1e-7c3d-9f4a-2b6c8d0e1f23")]
-    """The person's id."""
+    """The person's ID."""
     named: Annotated[str, example("ada@acme.example")] | None
     """The address of a member; of anybody else, the name that was sent."""
     far_id: Annotated[str, example("2819c223")] | None
-    """The id there; null for somebody who is not there."""
+    """The ID there; null for somebody who is not there."""
     place: Annotated[PlaceThere, example("sent")]
     """`sent`, `left_out` by us, `refused` by the other system, `to_end` or `to_delete` if that has failed so far."""
     is_active: Annotated[bool, example(True)]
@@ -216,7 +216,7 @@ class FarExchangeRecord(msgspec.Struct, frozen=True, kw_only=True):
     method: Annotated[str, example("POST")]
     """The method."""
     path: Annotated[str, example("/Users")]
-    """The form of the address, without ids and values."""
+    """The form of the address, without IDs and values."""
     status: Annotated[int, example(409)] | None
     """The status of the answer; null if there was none."""
     scim_type: Annotated[str, example("uniqueness")] | None
