@@ -58,7 +58,7 @@ LISTED_BY: Final[Mapping[ThingKind, Endpoint]] = {
 
 class SoughtName(msgspec.Struct, frozen=True):
     q: Annotated[str, msgspec.Meta(min_length=1, max_length=LONGEST_TEXT), example("crm")]
-    """A part of the name or of the slug, in upper or lower case, or an ID."""
+    """A part of the name or of the slug, case-insensitive, or an ID."""
 
 
 class FoundThingRecord(msgspec.Struct, frozen=True, kw_only=True):

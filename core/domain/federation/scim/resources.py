@@ -225,7 +225,7 @@ def resource_types(
     base_url: str, grouping: ScimGrouping, fields: Sequence[ProfileField], mapping: ScimMapping
 ) -> Sequence[Mapping[str, Any]]:
     """`fields` are those of the organization that its directory may write, besides the mapped ones."""
-    person = _resource_type(base_url, "User", "Users", "A person whom the directory provisions in the organization.", USER_SCHEMA)
+    person = _resource_type(base_url, "User", "Users", "A person whom the directory manages in the organization.", USER_SCHEMA)
     extensions = (*([FIELD_SCHEMA] if fields else []), *([ENTERPRISE_SCHEMA] if _mapped_attributes(mapping, of_enterprises=True) else []))
     return [
         {**person, "schemaExtensions": [{"schema": one, "required": False} for one in extensions]},
@@ -324,7 +324,7 @@ def _filling(name: str, field: FieldShape) -> Mapping[str, Any]:
 
 
 _USER_ATTRIBUTES: Final = (
-    _attribute("userName", "The email address that the person signs in with.", required=True, uniqueness="server"),
+    _attribute("userName", "The e-mail address that the person signs in with.", required=True, uniqueness="server"),
     _attribute(
         "name",
         "The parts of the person's name.",
@@ -343,7 +343,7 @@ _USER_ATTRIBUTES: Final = (
         multiValued=True,
         required=True,
         subAttributes=[
-            _attribute("value", "The email address.", required=True),
+            _attribute("value", "The address.", required=True),
             _attribute("type", "Always work.", canonicalValues=["work"]),
             # One address is kept, and it is the primary one whatever is sent: a value for what is read only is ignored (RFC 7644 sections
             # 3.3 and 3.5.1).
@@ -375,7 +375,7 @@ _GROUP_ATTRIBUTES: Final = (
         multiValued=True,
         subAttributes=[
             _attribute("value", "The id of the user.", mutability="immutable", caseExact=True),
-            _attribute("$ref", "The URL of the user.", "reference", mutability="immutable", caseExact=True, referenceTypes=["User"]),
+            _attribute("$ref", "The address of the user.", "reference", mutability="immutable", caseExact=True, referenceTypes=["User"]),
             _attribute("type", "Always User.", mutability="immutable", canonicalValues=["User"]),
         ],
     ),

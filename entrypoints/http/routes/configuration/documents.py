@@ -71,7 +71,7 @@ class ManagedObjectRecord(msgspec.Struct, frozen=True, kw_only=True):
     an account or a key that is gone.
     """
     has_drifted: Annotated[bool, example(False)]
-    """Whether somebody has changed the object since then by other ways. The next application of the document changes it back."""
+    """Whether someone has changed the object since then by other ways. The next application of the document changes it back."""
 
 
 class ConfigurationDocument(msgspec.Struct, frozen=True):
@@ -93,7 +93,7 @@ class ChangedField(msgspec.Struct, frozen=True, kw_only=True):
     after: Annotated[Any, example(["end_users.view", "end_users.manage"])] = None
     """The new value; null for a secret."""
     is_secret: bool = False
-    """Whether the field is a secret. Nobody sees its values."""
+    """Whether the field is a secret. No one sees its values."""
 
 
 class PlannedChange(msgspec.Struct, frozen=True, kw_only=True):
@@ -186,8 +186,8 @@ async def plan_organization_configuration(
 ) -> ConfigurationPlan:
     """Plan a document for an organization
 
-    Nothing changes. The answer has the changes that the document asks for, in order, and what they would end for how many people. What the
-    document does not name stays as it is; `{"whole": true, "entries": {…}}` in place of a collection ends its other entries. A document
+    Nothing changes. The response has the changes that the document asks for, in order, and what they would end for how many people. What
+    the document does not name stays as it is; `{"whole": true, "entries": {…}}` in place of a collection ends its other entries. A document
     with problems has no changes: nothing of it would be applied. Each secret that you give is a change, whether or not it is the stored
     one, and the audit log has the plan.
     """

@@ -70,7 +70,7 @@ class ProposalRecord(msgspec.Struct, frozen=True, kw_only=True):
 
     id: Id
     url: Annotated[str, example("https://id.example.com/ui/o/acme/settings/proposals/0199c3f2-4f0e-7a51-9a3d-0d6c1f2b3a4c")]
-    """The page on which an owner applies it. The link opens it for nobody else."""
+    """The page on which an owner applies it. The link opens it for no one else."""
     state: ProposalState
     """Whether it waits for an owner, or an owner has applied it."""
     document: Annotated[str, example("5f70bf18a086007016e948b04aed3b82103a36bea41755b6cddfaf10ace3c6ef")]
@@ -92,7 +92,7 @@ class ProposalWithPlan(ProposalRecord, frozen=True, kw_only=True):
     plan: ConfigurationPlan | None
     """The plan, as things are now; null once it is applied."""
     is_overtaken: Annotated[bool, example(False)]
-    """Whether this plan differs from the proposed one. Then nobody can apply the proposal."""
+    """Whether this plan differs from the proposed one. Then no one can apply the proposal."""
 
 
 class ProposalList(msgspec.Struct, frozen=True):
@@ -108,9 +108,9 @@ async def create_proposal(call: Call[NewProposal, None, OrganizationPath, Member
     """Propose a document to the owner
 
     Nothing changes. The document is planned as by the endpoint for plans, and kept for a day. Give an owner the `url` of the answer: on
-    that page they see the plan, and apply exactly it, with a recent proof of who they are. If anything of it has changed by then, nothing
-    is done. A document with problems, with nothing to do, or with more than 200 changes, is refused. An organization has at most twenty
-    proposals that wait.
+    that page they see the plan, and apply exactly it after recent reauthentication. If anything of it has changed by then, nothing is done.
+    A document with problems, with nothing to do, or with more than 200 changes, is refused. An organization has at most twenty proposals
+    that wait.
     """
     planned = await _planned(call, postern, call.body.document)
     if planned.problems:
@@ -155,8 +155,7 @@ async def apply_proposal(call: Call[ProposalSeen, None, ProposalPath, Member], p
     """Apply a proposal
 
     Once, and exactly as it was planned: send the `digest` of the proposal. If the plan is another one by now, nothing is done, and the
-    answer is 409. Each change is then made as by a request to its own endpoint. Only an owner can do this, with a recent proof of who they
-    are.
+    response is 409. Each change is then made as by a request to its own endpoint. Only an owner can do this after recent reauthentication.
     """
     proposals, wanted = postern.platform.proposals, ProposalId(call.path.proposal_id)
     opened = await proposals.get(call.caller, wanted)

@@ -51,7 +51,7 @@ class AgentGrantsQuery(msgspec.Struct, frozen=True, kw_only=True):
     after: UUID | None = None
     """The `next` of the page before."""
     limit: Annotated[int, msgspec.Meta(ge=1, le=LARGEST_PAGE_LIMIT)] = DEFAULT_PAGE_LIMIT
-    """The largest number of grants in the answer. A number above the maximum is refused."""
+    """The maximum number of grants to return. Values above the maximum are rejected."""
 
 
 class AgentGrantRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -97,7 +97,7 @@ _record = shown(AgentGrant, AgentGrantRecord, named={"user_id": "user", "service
 async def list_agent_grants(call: Call[None, AgentGrantsQuery, OrganizationPath, Member], postern: Postern) -> AgentGrantList:
     """List what people let the organization's agents do, the newest first
 
-    The list has the grants that stand: those that have ended, by their date or by somebody, are gone.
+    The list has the grants that stand: those that have ended, by their date or by someone, are gone.
     """
     query = call.query
     reach = AgentReach(
@@ -140,7 +140,7 @@ async def end_agent_grant(call: Call[None, None, AgentGrantPath, Member], poster
 async def end_agent_grants(call: Call[None, None, ServicePath, Member], postern: Postern) -> NoBody:
     """End all that people let an agent do
 
-    The agent can do nothing for anybody from its next request on, and has to ask everybody again.
+    The agent can do nothing for anyone from its next request on, and has to ask everyone again.
     """
     await postern.federation.agent_grants.end_all(call.caller.organization, call.path.service_slug, call.actor)
     return NO_BODY

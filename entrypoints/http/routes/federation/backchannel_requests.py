@@ -71,7 +71,7 @@ class AfarRequestBody(ClientFields, frozen=True, kw_only=True):
 
 
 class AfarResponse(msgspec.Struct, frozen=True):
-    """The name of the request. It says nothing about the person: the answer is the same for a hint that names nobody."""
+    """The name of the request. It says nothing about the person: the response is the same for a hint that names no one."""
 
     auth_req_id: Annotated[str, example("1c266114-a1be-4252-8ad1-04986c5b9ac1")]
     """Poll `POST /auth/token` with it."""
@@ -99,11 +99,11 @@ class AfarResponse(msgspec.Struct, frozen=True):
 async def request_from_afar(call: Call[AfarRequestBody], postern: Postern) -> AfarResponse:
     """Ask a person who is elsewhere
 
-    The person reads the request on the page "Requests" of their account, and in an email, and answers there. Meanwhile poll `POST
-    /auth/token` with `urn:openid:params:grant-type:ciba` and the `auth_req_id`, every five seconds. The organization turns this on in its
-    sign-in rules (`afar_requests`). Only agents and applications with a secret or keys may ask, and only own members of the organization
-    are asked. If the hint names anybody else, the answer is the same, and nobody ever says yes. A request that brings a proof in `DPoP` is
-    fetched with the same key.
+    The person reads the request on the page "Requests" of their account, and in an email, and answers there. Meanwhile poll
+    `POST /auth/token` with `urn:openid:params:grant-type:ciba` and the `auth_req_id`, every five seconds. The organization turns this on in
+    its sign-in rules (`afar_requests`). Only agents and applications with a secret or keys may ask, and only own members of the
+    organization are asked. If the hint names anyone else, the response is the same, and no one ever says yes. A request that brings a proof
+    in `DPoP` is fetched with the same key.
     """
     fields = call.body
     credential = await credentials(call, postern)
@@ -161,7 +161,7 @@ class AfarRequestRecord(msgspec.Struct, frozen=True, kw_only=True):
     says: Annotated[Sequence[str], example(["Read your orders"])]
     """What they allow, in the words of the API's owners."""
     binding_message: Annotated[str, example("Invoice 4711 for Globex")] | None
-    """The application's own words. Nobody has checked them."""
+    """The application's own words. No one has checked them."""
     created_at: datetime
     """When it asked."""
     expires_at: datetime
@@ -179,7 +179,7 @@ class AfarAllowance(msgspec.Struct, frozen=True, kw_only=True):
     """What you allow."""
 
     scopes: Annotated[Sequence[Word], msgspec.Meta(max_length=_MOST_SCOPES), example(["orders:read"])] | None = None
-    """The scopes of the API that you allow; all that it asks for, if you leave them out. Of an agent, the answer replaces earlier ones."""
+    """The scopes of the API that you allow; all that it asks for, if omitted. Of an agent, the answer replaces earlier ones."""
     days: Literal[1, 7, 30, 90] | None = None
     """How long an agent may act: 30 days unless you say."""
 
@@ -228,8 +228,8 @@ async def list_afar_requests(call: Call, postern: Postern) -> AfarRequestList:
 async def approve_afar_request(call: Call[AfarAllowance, None, BackchannelRequestPath], postern: Postern) -> NoBody:
     """Allow a request
 
-    The application gets its tokens at its next poll. You need a recent proof of who you are, and where a scope of the API asks for more,
-    that.
+    The application gets its tokens at its next poll. You need a recent sign-in or reauthentication, and where a scope of the API asks for
+    more, that.
     """
     request, body = BackchannelRequestId(call.path.request_id), call.body
     found = await postern.federation.afar_requests.get(request, call.caller)

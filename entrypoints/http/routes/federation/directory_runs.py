@@ -49,7 +49,7 @@ class DirectoryRunRecord(msgspec.Struct, frozen=True, kw_only=True):
 
     id: Id
     kind: Annotated[RunKind, example("whole")]
-    """`plan` reads everybody and does nothing; `whole` reads everybody; `changes` reads those whom the directory has changed; `identities`
+    """`plan` reads everyone and does nothing; `whole` reads everyone; `changes` reads those whom the directory has changed; `identities`
     finds out who is gone.
     """
     state: Annotated[RunState, example("waiting")]
@@ -69,7 +69,7 @@ class DirectoryRunRecord(msgspec.Struct, frozen=True, kw_only=True):
     ended: Annotated[int, example(1)]
     """The number of people whom it has ended."""
     held_back: Annotated[int, example(40)]
-    """The number of people whom it would end if an owner let it go on."""
+    """The number of people whom it would end if an owner let it continue."""
     left_out: Annotated[int, example(2)]
     """The number of people whom it has left out."""
     reasons: Annotated[Mapping[str, int], example({"other_domain": 2})]
@@ -79,7 +79,7 @@ class DirectoryRunRecord(msgspec.Struct, frozen=True, kw_only=True):
     fault: Annotated[str, example("")]
     """Why it failed."""
     digest: Annotated[str, example(_DIGEST)] | None
-    """The digest of names and what happens to them, for a run that waits. An owner who lets it go on sends it back."""
+    """The digest of names and what happens to them, for a run that waits. An owner who lets it continue sends it back."""
 
 
 class ListedDirectoryRuns(msgspec.Struct, frozen=True, kw_only=True):
@@ -95,11 +95,11 @@ class DirectoryRunPersonRecord(msgspec.Struct, frozen=True, kw_only=True):
     """A person whom a run names."""
 
     what: Annotated[NamedAs, example("end")]
-    """`end` for somebody whom it would end, `left_out` for somebody whom it has left out, `comes` for somebody whom a plan lets in."""
+    """`end` for someone whom it would end, `left_out` for someone whom it has left out, `comes` for someone whom a plan lets in."""
     reason: Annotated[str, example("gone")]
     """Why, in one word."""
     named: Annotated[str, example("ada@acme.example")]
-    """The address, or the name in the directory; of somebody whom a plan lets in, name and address."""
+    """The address, or the name in the directory; of someone whom a plan lets in, name and address."""
 
 
 class NamedDirectoryRun(DirectoryRunRecord, frozen=True, kw_only=True):
@@ -130,7 +130,7 @@ class DecidedPeople(msgspec.Struct, frozen=True):
 
 
 class StartedRun(msgspec.Struct, frozen=True):
-    """A run of everybody begins within a minute."""
+    """A run of everyone begins within a minute."""
 
     started: bool
     """Always true."""
@@ -150,7 +150,7 @@ async def list_directory_runs(call: Call[None, None, UpstreamProviderPath, Membe
 async def get_directory_run(call: Call[None, None, DirectoryRunPath, Member], postern: Postern) -> NamedDirectoryRun:
     """Get a run with the people whom it names
 
-    A run that waits names everybody whom it would end, and why.
+    A run that waits names everyone whom it would end, and why.
     """
     shown = await postern.federation.directory_runs.get(*_of(call))
     return NamedDirectoryRun(
@@ -169,7 +169,7 @@ async def list_directory_run_people(
 ) -> Sequence[DirectoryRunPersonRecord]:
     """List the people whom a run names
 
-    A plan names everybody whom it lets in. Those who would end come first, then those who were left out, and then those who come.
+    A plan names everyone whom it lets in. Those who would end come first, then those who were left out, and then those who come.
     """
     people = await postern.federation.directory_runs.list_people(*_of(call), call.query.what, page_of(call.query))
     return [_person(one) for one in people]
@@ -179,7 +179,7 @@ async def list_directory_run_people(
 async def create_directory_run(call: Call[None, None, UpstreamProviderPath, Member], postern: Postern) -> StartedRun:
     """Read the whole directory again
 
-    The run begins within a minute. It is a plan as long as no owner has let the first one go on.
+    The run begins within a minute. It is a plan as long as no owner has let the first one continue.
     """
     await postern.federation.directory_runs.start(call.caller, UpstreamProviderId(call.path.provider_id), call.actor)
     return StartedRun(started=True)
@@ -197,8 +197,8 @@ async def approve_directory_run(call: Call[ConfirmedSettings, None, DirectoryRun
     """Let a run that waits do what it would do
 
     Only an owner can do this, for the `digest` of the run that they have seen. If the run is more than a day old, or the connection has
-    other settings by now, the answer is 409. Another run carries it out within a minute. Whom that run would end besides stops it again.
-    You need a recent proof of who you are: of the second factor, if you have one.
+    other settings by now, the response is 409. Another run carries it out within a minute. Whom that run would end besides stops it again.
+    Requires a recent sign-in or reauthentication, with MFA if you have it enabled.
     """
     run = await postern.federation.directory_runs.go_on(
         call.caller,
@@ -222,7 +222,7 @@ async def decline_directory_run(call: Call[None, None, DirectoryRunPath, Member]
     """Let a run that waits do nothing
 
     Only an owner can do this. The people stay, and you are not asked again about the same people. After the first plan, no run begins
-    before somebody starts one. You need a recent proof of who you are: of the second factor, if you have one.
+    before someone starts one. Requires a recent sign-in or reauthentication, with MFA if you have it enabled.
     """
     run = await postern.federation.directory_runs.leave(
         call.caller, UpstreamProviderId(call.path.provider_id), DirectoryRunId(call.path.run_id), call.actor
@@ -242,8 +242,8 @@ async def take_over_from_scim(call: Call[ConfirmedSettings, None, DirectoryRunPa
     """Take people over from SCIM
 
     The directory that lists a person ends them. Those in `taken_over` belong to the connection from now on, and what SCIM says of them is
-    refused: 409. Only an owner can do this, for the `take_over_digest` that they have seen, of a run of today that has read everybody. If
-    anything has changed since, the answer is 409. You need a recent proof of who you are: of the second factor, if you have one.
+    refused: 409. Only an owner can do this, for the `take_over_digest` that they have seen, of a run of today that has read everyone. If
+    anything has changed since, the response is 409. Requires a recent sign-in or reauthentication, with MFA if you have it enabled.
     """
     return DecidedPeople(await postern.federation.directory_runs.take_over(*_of(call), call.actor, seen=call.body.digest))
 
@@ -260,8 +260,8 @@ async def keep_privileged_people(call: Call[ConfirmedSettings, None, DirectoryRu
     """Keep people with more rights whom the directory names no more
 
     Those in `privileged` are your own members from now on: the directory does not end them, and no run names them again while they are
-    members. Only an owner can do this, for the `privileged_digest` that they have seen. You need a recent proof of who you are: of the
-    second factor, if you have one.
+    members. Only an owner can do this, for the `privileged_digest` that they have seen. Requires a recent sign-in or reauthentication, with
+    MFA if you have it enabled.
     """
     return DecidedPeople(await postern.federation.directory_runs.keep(*_of(call), call.actor, seen=call.body.digest))
 
@@ -278,7 +278,7 @@ async def end_privileged_people(call: Call[ConfirmedSettings, None, DirectoryRun
     """End people with more rights whom the directory names no more
 
     Those in `privileged` are members no more, as if a run had ended them. An owner stays: change the role first. Only an owner can do this,
-    for the `privileged_digest` that they have seen. You need a recent proof of who you are: of the second factor, if you have one.
+    for the `privileged_digest` that they have seen. Requires a recent sign-in or reauthentication, with MFA if you have it enabled.
     """
     return DecidedPeople(await postern.federation.directory_runs.end(*_of(call), call.actor, seen=call.body.digest))
 

@@ -30,7 +30,7 @@ class PresentedToken(ClientFields, frozen=True, kw_only=True):
     token: Annotated[Token, example("eyJhbGciOiJFUzI1NiJ9.eyJzdWIiOiI3YyJ9.c2ln")]
     """An access token or a refresh token."""
     token_type_hint: Annotated[str, msgspec.Meta(max_length=_LONGEST_HINT), example("access_token")] | None = None
-    """The kind of the token. Optional: we recognize both kinds."""
+    """The kind of the token. Optional: Postern recognizes both kinds."""
 
 
 class Confirmation(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,7 +44,7 @@ class Introspection(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     """The contents of a token (RFC 7662). Of a token that is not active, only `active`."""
 
     active: bool
-    """Whether the token is valid at this moment, and belongs to a service of your organization."""
+    """Whether the token is valid at this time, and belongs to a service of your organization."""
     token_use: Annotated[str, example("access")] | None = None
     """`access`, `refresh`, `resource` for an API's, `exchanged` for one by which a service acts there in the person's name, `client` for an
     application's own, or `impersonation`.
@@ -84,13 +84,13 @@ class Introspection(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     resource_id: Annotated[str, example("0199d3a0-0000-7000-8000-000000000007")] | None = None
     """The ID of the API that the token is for, if it is for one."""
     amr: Annotated[Sequence[str], example(["pwd"])] | None = None
-    """How the person proved who they are (RFC 8176)."""
+    """How the person verified who they are (RFC 8176)."""
     acr: Annotated[str, example("urn:postern:acr:one-factor")] | None = None
     """How strong that proof was."""
     auth_time: Annotated[int, example(1_780_000_000)] | None = None
-    """When the person proved it, in seconds since 1970."""
+    """When the person verified it, in seconds since 1970."""
     act: dict[str, Any] | None = None
-    """Who acts in the person's name, if anybody does (RFC 8693 section 4.1): the client of a service that exchanged a token, with the
+    """Who acts in the person's name, if anyone does (RFC 8693 section 4.1): the client of a service that exchanged a token, with the
     service through which the token came in a further `act`; or a platform owner.
     """
 
@@ -110,7 +110,7 @@ _REVOCATION: Final[Statement] = {**_DECLARED, "origins": Origins.CLIENTS_WITH_CR
 async def introspect_token(call: Call[PresentedToken], postern: Postern) -> Introspection:
     """Ask whether a token is valid
 
-    For servers that receive tokens of the services of their organization. The answer is up to date: it takes the end of a session into
+    For servers that receive tokens of the services of their organization. The response is up to date: it takes the end of a session into
     account at once. About a token for an API, only the service that stands for the API may ask, and the client that has the token. Public
     clients cannot ask.
     """
@@ -128,9 +128,8 @@ async def introspect_token(call: Call[PresentedToken], postern: Postern) -> Intr
 async def revoke_token(call: Call[PresentedToken], postern: Postern) -> EmptyObject:
     """Give a token back
 
-    If the token is one of the client's own, its session ends, with all tokens of the session, and with all that came of them. The answer is
-    the same for any other token.
-    `/oauth/revoke` is another name for this endpoint.
+    If the token is one of the client's own, its session ends, with all tokens of the session, and with all that came of them. The response
+    is the same for any other token. `/oauth/revoke` is another name for this endpoint.
     """
     return await _revoke(call, postern)
 

@@ -165,13 +165,13 @@ async def exchange_for_tokens(call: Call[TokenRequestBody], postern: Postern) ->
     """Exchange a code or a refresh token for tokens
 
     A code works once, within a minute, for the client and redirect URI that it was made for, and with the verifier of its challenge. A
-    refresh token works once, too: the answer has the next one. With `client_credentials`, an application gets a token of its own, which
+    refresh token works once, too: the response has the next one. With `client_credentials`, an application gets a token of its own, which
     other services of its organization can introspect. A device polls with its device code every few seconds until the person has decided.
-    `authorization_pending` tells the device to go on polling, and `slow_down` to wait 5 seconds longer between all further polls. `mobile`
-    and `desktop` services are public clients and send only their client ID; so do `web` services without a client secret or key. All others
-    authenticate. A build job or a cluster has signed tokens of its own: with `urn:ietf:params:oauth:grant-type:jwt-bearer`, it sends one as
-    `assertion`, beside the `client_id` of a service, and gets what `client_credentials` gives. With the ID of a management API key as
-    `client_id`, it gets a token with that key's rights for 15 minutes. The trusted issuers of the service or the key decide. With
+    `authorization_pending` tells the device to continue polling, and `slow_down` to wait 5 seconds longer between all further polls.
+    `mobile` and `desktop` services are public clients and send only their client ID; so do `web` services without a client secret or key.
+    All others authenticate. A build job or a cluster has signed tokens of its own: with `urn:ietf:params:oauth:grant-type:jwt-bearer`, it
+    sends one as `assertion`, beside the `client_id` of a service, and gets what `client_credentials` gives. With the ID of a management API
+    key as `client_id`, it gets a token with that key's rights for 15 minutes. The trusted issuers of the service or the key decide. With
     `resource`, the access token is for that API alone: the API is its audience, and it opens nothing here but userinfo. An exchange is for
     the service that stands for an API: it shows an access token that the API received, and gets one for another API that names the service.
     The new token says in `act` who acts, ends with the first one, and opens nothing here. With an identity assertion of a directory

@@ -87,7 +87,7 @@ async def set_provider_assertions(
 
     Then a confidential application of yours gets tokens for your APIs in the name of the provider's people, without asking them: the
     provider decides. Sessions that its assertions have opened end when you turn this off, and when the provider is turned off or deleted.
-    Only an owner can do this. You need a recent proof of who you are: of the second factor, if you have one.
+    Only an owner can do this. Requires a recent sign-in or reauthentication, with MFA if you have it enabled.
     """
     provider = UpstreamProviderId(call.path.provider_id)
     return record_of(

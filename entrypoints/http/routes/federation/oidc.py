@@ -61,7 +61,7 @@ class PersonClaims(msgspec.Struct, frozen=True, omit_defaults=True):
     email: Annotated[str, example("ada@example.org")] | None = None
     """The person's address. With the scope `email`."""
     email_verified: Annotated[bool, example(True)] | None = None
-    """Whether the person has proved that the address is theirs. With the scope `email`."""
+    """Whether the person has verified that the address is theirs. With the scope `email`."""
     organization: OrganizationClaims | None = None
     """The organization of the service. With the scope `organization`."""
     roles: Annotated[Sequence[str], example(["editor"])] | None = None

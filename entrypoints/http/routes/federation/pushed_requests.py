@@ -104,7 +104,7 @@ _FORM: Final = Form(limit=16 << 10, most_fields=50)
 async def push_authorization_request(call: Call[PushedAuthorizationRequest], postern: Postern) -> PushedAuthorizationResponse:
     """Deposit an authorization request
 
-    The request is checked as at `/oauth/authorize`, but before anybody sees a page, and the browser carries none of its parameters. The
+    The request is checked as at `/oauth/authorize`, but before anyone sees a page, and the browser carries none of its parameters. The
     client authenticates as at the token endpoint; a public client sends only its client ID.
     """
     fields = call.body

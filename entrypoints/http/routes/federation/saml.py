@@ -41,7 +41,7 @@ _Mapping = Annotated[Mapping[Word, Any], example({"email": "mail", "id": "uid"})
 
 
 class SamlConfigurationBody(msgspec.Struct, frozen=True, kw_only=True):
-    """The configuration by hand. Fields that you leave out stay as they are; null removes a value."""
+    """The configuration by hand. Omitted fields keep their values; null removes a value."""
 
     enabled: bool
     """Whether people can sign in by SAML."""
@@ -112,7 +112,7 @@ class SamlConfigurationRecord(msgspec.Struct, frozen=True, kw_only=True):
     require_signed_requests: Annotated[bool, example(False)]
     """Whether requests must be signed."""
     has_certificate: Annotated[bool, example(True)]
-    """Whether there is an active certificate. Without one, nobody can sign in."""
+    """Whether there is an active certificate. Without one, no one can sign in."""
     acs_endpoints: Sequence[SamlAcsEndpoint]
     """All addresses of the uploaded metadata. A request may name any of them."""
     request_certificates: Annotated[int, example(1)]
@@ -150,7 +150,7 @@ class SamlCertificates(SamlCertificateRecord, frozen=True, kw_only=True):
     next: SamlCertificateRecord | None
     """The certificate that follows the active one. The metadata already show it."""
     next_was_fetched: Annotated[bool, example(False)]
-    """Whether somebody has fetched the metadata since they show the next certificate."""
+    """Whether someone has fetched the metadata since they show the next certificate."""
 
 
 class SamlExchangeRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -162,7 +162,7 @@ class SamlExchangeRecord(msgspec.Struct, frozen=True, kw_only=True):
     binding: Annotated[str, example("redirect")]
     """`redirect` or `post`."""
     succeeded: Annotated[bool, example(False)]
-    """Whether we accepted the message, or, for an answer, whether it reports success."""
+    """Whether Postern accepted the message, or, for an answer, whether it reports success."""
     status: Annotated[str, example("NoPassive")]
     """For an answer: the last part of its SAML status."""
     reason: Annotated[str, example("it wants the answer at an address that is not configured")]
@@ -217,7 +217,7 @@ _exchange = shown(
 async def configure_saml(call: Call[SamlConfigurationBody, None, ServicePath, Member], postern: Postern) -> SamlResult:
     """Configure SAML by hand
 
-    The service becomes an identity provider for one service provider. Afterwards make a certificate: without one, nobody can sign in. If
+    The service becomes an identity provider for one service provider. Afterwards make a certificate: without one, no one can sign in. If
     the service provider has metadata, upload these first; then send only `enabled` and the attributes.
     """
     await postern.federation.saml.configure(call.caller, call.path.service_slug, _change(call.body), call.actor)
@@ -226,9 +226,9 @@ async def configure_saml(call: Call[SamlConfigurationBody, None, ServicePath, Me
 
 @endpoint.get(_SAML, caller=_VIEW, keys=True, tags=_TAGS)
 async def get_saml_configuration(call: Call[None, None, ServicePath, Member], postern: Postern) -> SamlConfigurationRecord:
-    """Get the SAML configuration of a service, as members set it or as we read it from metadata
+    """Get the SAML configuration of a service, as members set it or as Postern reads it from metadata
 
-    The answer has what the service provider needs to be known by, and what its assertions contain.
+    The response has what the service provider needs to be known by, and what its assertions contain.
     """
     standing = await postern.federation.saml.get(call.caller, call.path.service_slug)
     return _configuration(standing.configuration, has_certificate=standing.configured.active is not None)
@@ -238,7 +238,7 @@ async def get_saml_configuration(call: Call[None, None, ServicePath, Member], po
 async def disable_saml(call: Call[None, None, ServicePath, Member], postern: Postern) -> SamlResult:
     """Disable SAML, and delete its certificates with their keys
 
-    Nobody can sign in by SAML from the next request on. The rest of the configuration stays.
+    No one can sign in by SAML with the next request. The rest of the configuration stays.
     """
     await postern.federation.saml.disable(call.caller, call.path.service_slug, call.actor)
     return SamlResult(success=True, message="SAML is disabled, and its certificates are gone")
@@ -256,10 +256,10 @@ async def disable_saml(call: Call[None, None, ServicePath, Member], postern: Pos
 async def upload_saml_metadata(call: Call[bytes, None, ServicePath, Member], postern: Postern) -> SamlConfigurationRecord:
     """Configure SAML by the service provider's metadata
 
-    We read entity ID, assertion consumer services, single logout, name format and certificates from the document. If the document lists the
-    configured name format, that format stays. `enabled` and the attributes stay, too: send them to `POST …/saml` afterwards. The document
-    can turn `require_signed_requests` on, but not off: while it is on, metadata without a signing certificate are refused. The answer shows
-    the result. If the metadata have a key for encryption, assertions are encrypted.
+    Postern reads entity ID, assertion consumer services, single logout, name format and certificates from the document. If the document
+    lists the configured name format, that format stays. `enabled` and the attributes stay, too: send them to `POST …/saml` afterwards. The
+    document can turn `require_signed_requests` on, but not off: while it is on, metadata without a signing certificate are refused. The
+    answer shows the result. If the metadata have a key for encryption, assertions are encrypted.
     """
     service = call.path.service_slug
     filled = await postern.federation.saml.fill(call.caller, service, call.body, call.actor)
@@ -291,7 +291,7 @@ async def create_saml_certificate(call: Call[None, CertificateQuery, ServicePath
 async def get_saml_certificates(call: Call[None, None, ServicePath, Member], postern: Postern) -> SamlCertificates:
     """Get the active certificate, and the next one if there is one
 
-    `next_was_fetched` says whether somebody has fetched our metadata since there is a next certificate.
+    `next_was_fetched` says whether someone has fetched our metadata since there is a next certificate.
     """
     return _certificates(await postern.federation.saml.certificate(call.caller, call.path.service_slug))
 
@@ -310,7 +310,7 @@ async def activate_saml_certificate(call: Call[None, None, ServicePath, Member],
 async def list_saml_exchanges(call: Call[None, None, ServicePath, Member], postern: Postern) -> SamlExchanges:
     """List the last SAML messages, and the reasons of failures
 
-    You get the last fifty messages of the last seven days, with time and direction. A refused message has the reason, and the change that
+    Returns the last fifty messages of the last seven days, with time and direction. A refused message has the reason, and the change that
     helps.
     """
     return SamlExchanges([_exchange(one) for one in await postern.federation.saml.exchanges(call.caller, call.path.service_slug)])

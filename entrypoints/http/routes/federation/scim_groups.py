@@ -136,7 +136,7 @@ async def list_scim_groups(call: Call[None, ScimQuery, None, ScimHolder], poster
     """List groups
 
     The organization comes first, then the teams that your directory fills, if the owner has switched its groups to teams. A page with
-    members may be shorter than you asked for, if the groups are large: go on with the next `startIndex`.
+    members may be shorter than you asked for, if the groups are large: continue with the next `startIndex`.
     """
     return await _listed(call.caller, call.query, postern)
 
@@ -174,7 +174,7 @@ async def get_scim_group(
 ) -> Answer[ScimGroup] | Answer[bytes] | Answer[NoBody]:
     """Get the group
 
-    The answer has all members, unless you exclude them.
+    The response has all members, unless you exclude them.
     """
     want = call.query.wanted
     group, with_members = call.path.group_id, want.has(_MEMBERS)
@@ -195,8 +195,8 @@ async def replace_scim_group(
     """Replace a group
 
     For the organization: new members get the role `member`. Members who stay keep their roles. Owners, admins and other people with more
-    rights than a member stay even if you leave them out, and the answer shows them. A name that you send is ignored. For a team: name,
-    external ID and members are replaced, and people who are not active in the organization are left out.
+    rights than a member stay even if omitted, and the answer shows them. A name that you send is ignored. For a team: name, external ID and
+    members are replaced, and people who are not active in the organization are left out.
     """
     body, want = call.body, call.query.wanted
     require_schema(body.schemas, GROUP_SCHEMA)

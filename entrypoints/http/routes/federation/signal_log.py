@@ -40,11 +40,11 @@ class SignalDeliveriesQuery(msgspec.Struct, frozen=True, kw_only=True):
     after: UUID | None = None
     """The `next` of the page before."""
     limit: Annotated[int, msgspec.Meta(ge=1, le=LARGEST_PAGE_LIMIT)] = DEFAULT_PAGE_LIMIT
-    """The largest number of signals in the answer. A number above the maximum is refused."""
+    """The maximum number of signals to return. Values above the maximum are rejected."""
 
 
 class SignalDeliveryRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """One signal of a stream. It names nobody."""
+    """One signal of a stream. It names no one."""
 
     id: Id
     """`jti` of the signal: the receiver knows it by this."""
@@ -55,11 +55,11 @@ class SignalDeliveryRecord(msgspec.Struct, frozen=True, kw_only=True):
     if several sessions of a person ended at once, and the application got one signal.
     """
     response_status_code: Annotated[int, example(202)] | None
-    """The status of the last answer; null if there was none."""
+    """The status code of the last response; null if there was none."""
     attempt_count: Annotated[int, example(1)]
-    """How many attempts there were."""
+    """The number of attempts."""
     max_attempts: Annotated[int, example(SIGNAL_RULES.most_attempts)]
-    """How many attempts there are at most. A stream that is polled has none: its signals wait until they are acknowledged."""
+    """The maximum number of attempts. A stream that is polled has none: its signals wait until they are acknowledged."""
     next_retry_at: datetime | None
     """When the next attempt is due, or since when the signal waits to be polled; null if no attempt follows."""
     delivery_error: Annotated[str, example("timeout")] | None
@@ -110,7 +110,7 @@ async def list_signal_deliveries(call: Call[None, SignalDeliveriesQuery, SignalS
 async def verify_signal_stream(call: Call[None, None, SignalStreamPath, Member], postern: Postern) -> NoBody:
     """Send a verification to a stream
 
-    As if the application had asked for it at `/ssf/verification`: its receiver gets a signal that says nothing of anybody. Once in 10
+    As if the application had asked for it at `/ssf/verification`: its receiver gets a signal that says nothing of anyone. Once in 10
     seconds.
     """
     path = call.path

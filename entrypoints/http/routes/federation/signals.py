@@ -77,7 +77,7 @@ class SignalsRecord(msgspec.Struct, frozen=True, kw_only=True):
 async def get_signals(call: Call[None, None, ServicePath, Member], postern: Postern) -> SignalsRecord:
     """Get the shared signals of an application
 
-    Nobody but an owner turns them on. The application makes the streams itself, at `/ssf/streams`.
+    No one but an owner turns them on. The application makes the streams itself, at `/ssf/streams`.
     """
     return _shown(*await postern.federation.signals.get(call.caller, call.path.service_slug))
 

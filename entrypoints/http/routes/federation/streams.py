@@ -129,7 +129,7 @@ class StreamsQuery(msgspec.Struct, frozen=True):
     """The stream, if it is about one."""
 
     stream_id: UUID | None = None
-    """Its ID. Without it, the answer lists all streams of the application."""
+    """Its ID. Without it, the response lists all streams of the application."""
 
 
 class StreamStatusBody(msgspec.Struct, frozen=True, kw_only=True):
@@ -175,7 +175,7 @@ def get_ssf_configuration(_call: Call, postern: Postern) -> dict[str, Any]:
     """Get the addresses and features of shared signals
 
     This is the document of SSF 1.0, section 7. Receivers configure themselves by it. There are no endpoints for subjects: a stream is about
-    everybody who uses the application by their own act.
+    everyone who uses the application by their own act.
     """
     return dict(transmitter_metadata(postern.foundation.public_url))
 
@@ -196,7 +196,7 @@ async def create_stream(call: Call[NewStream, None, None, SignalCaller], postern
 async def get_streams(call: Call[None, StreamsQuery, None, SignalCaller], postern: Postern) -> _OneOrAll:
     """Get one stream of the application, or all of them
 
-    Without `stream_id`, the answer is a list, which may be empty.
+    Without `stream_id`, the response is a list, which may be empty.
     """
     if call.query.stream_id is None:
         return [_shown(one, call.caller, postern) for one in await postern.federation.signal_streams.list(call.caller)]
@@ -207,7 +207,7 @@ async def get_streams(call: Call[None, StreamsQuery, None, SignalCaller], poster
 async def change_stream(call: Call[StreamUpdate, None, None, SignalCaller], postern: Postern) -> StreamConfiguration:
     """Change a stream of signals
 
-    What you leave out stays as it is. A new address drops the authorization header, unless it has the same scheme, host and port, or a
+    Omitted fields keep their values. A new address drops the authorization header, unless it has the same scheme, host and port, or a
     header comes with it.
     """
     return await _changed(call, postern, replaces=False)
@@ -239,7 +239,7 @@ async def delete_stream(call: Call[None, StreamQuery, None, SignalCaller], poste
 async def get_stream_status(call: Call[None, StreamQuery, None, SignalCaller], postern: Postern) -> StreamStatusAnswer:
     """Get the status of a stream of signals
 
-    The answer has the status that the application has set, and its reason.
+    The response has the status that the application has set, and its reason.
     """
     return _status(await postern.federation.signal_streams.get(call.caller, SignalStreamId(call.query.stream_id)))
 

@@ -106,7 +106,7 @@ class ClientRegistration(msgspec.Struct, frozen=True, kw_only=True):
     organization and the API name in their `metadata_hosts`.
     """
     client_name: Annotated[_Word, example("Notebook")] | None = None
-    """The name that people read, behind the words that nobody has registered the program: one line, without markup and links."""
+    """The name that people read, behind the words that no one has registered the program: one line, without markup and links."""
     token_endpoint_auth_method: Annotated[_Word, example("none")] | None = None
     """`none`, also where it is left out: such a client has no secret, and uses PKCE."""
     grant_types: (
@@ -123,7 +123,7 @@ class RegisteredOpenClient(msgspec.Struct, frozen=True, kw_only=True):
     """The client as it is registered (RFC 7591 section 3.2.1)."""
 
     client_id: Annotated[str, example("open:4xw1fXqSYyRKkWm5oZ1Yi1siTm90ZWJvb2siLFsiaHR0cDovLzEyNy4wLjAuMS9jYWxsYmFjayJdXQ")]
-    """The client ID: what the client has said of itself, signed by us. We store nothing, and the same words get the same ID."""
+    """The client ID: what the client has said of itself, signed by us. Postern stores nothing, and the same words get the same ID."""
     client_id_issued_at: Annotated[int, example(1_780_000_000)]
     """Now, in seconds since 1970."""
     client_name: Annotated[str, example("Notebook")]
@@ -213,10 +213,9 @@ class DocumentRefusalList(msgspec.Struct, frozen=True):
 async def list_document_refusals(call: Call[None, None, ResourceServerPath, Member], postern: Postern) -> DocumentRefusalList:
     """List the last clients by document that an API did not let in, with the reasons
 
-    You get the last fifty of the last seven days: documents that the API or the organization does not let in, documents that are wrong, and
-    wrong requests of clients that nobody has allowed yet. Once a person has allowed such a client, it is a service of the organization, and
-    further refusals are among those of the service. Anybody can send
-    requests, so a refusal alone does not mean that something is wrong.
+    Returns the last fifty of the last seven days: documents that the API or the organization does not let in, documents that are wrong, and
+    wrong requests of clients that no one has allowed yet. Once a person has allowed such a client, it is a service of the organization, and
+    further refusals are among those of the service. Anyone can send requests, so a refusal alone does not mean that something is wrong.
     """
     listed = await postern.federation.authorization_refusals.list_of_api(call.caller, ResourceServerId(call.path.resource_id))
     return DocumentRefusalList([_record(one) for one in listed])

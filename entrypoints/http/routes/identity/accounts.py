@@ -51,9 +51,9 @@ class NewRegistration(msgspec.Struct, frozen=True):
     """A new account."""
 
     email: EmailText
-    """The address to sign in with. We mail it a link to confirm it."""
+    """The address to sign in with. Postern emails it a link to confirm it."""
     password: Password
-    """8 to 128 characters, and no common or stolen password."""
+    """8 to 128 characters, and no common or breached password."""
     org_slug: Annotated[Slug, example("acme")] | None = None
     """The organization whose branding the email gets."""
     service_slug: Annotated[Slug, example("billing")] | None = None
@@ -75,7 +75,7 @@ class MailedLink(msgspec.Struct, frozen=True):
     """The query of a mailed link."""
 
     token: Annotated[Token, example("b3f1a5c2-7d0e-4d1c-9a53-2f6c1f0f8e11")]
-    """The token in the mailed link. The token works once, within 24 hours."""
+    """The token in the magic link. The token works once, within 24 hours."""
 
 
 _ProfileText = Annotated[str, bounded({"minLength": 1, "maxLength": LONGEST_NAME})]
@@ -102,13 +102,13 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     family_name: Annotated[str, example("Lovelace")] | None
     """The last name."""
     username: _Username | None
-    """The user name, unique in this installation. It is for applications; nobody signs in with it."""
+    """The user name, unique in this installation. It is for applications; no one signs in with it."""
     zoneinfo: _Zone | None
     """The time zone, by its name in the IANA database."""
     language: _Language | None
     """The language of pages and emails; null for the browser's language."""
     picture_url: Annotated[str, example("https://sso.example.com/pictures/0a4f2f9e-8a4f-4d3a-9a3e-6f0f8f1d2c3b")] | None
-    """The address of the picture. Everybody who has it may see the picture. A new picture has a new address."""
+    """The address of the picture. Everyone who has it may see the picture. A new picture has a new address."""
     updated_at: datetime | None
     """When the profile was last changed."""
     pending_email: str | msgspec.UnsetType = msgspec.UNSET
@@ -116,7 +116,7 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ProfileChange(msgspec.Struct, frozen=True, kw_only=True):
-    """A change of the profile. Fields that you leave out stay as they are; null empties a field."""
+    """A change of the profile. Omitted fields keep their values; null empties a field."""
 
     email: EmailText | msgspec.UnsetType = msgspec.UNSET
     """The new address. To withdraw a change that is pending, send the current address."""
@@ -127,7 +127,7 @@ class ProfileChange(msgspec.Struct, frozen=True, kw_only=True):
     family_name: Annotated[_ProfileText, example("Lovelace")] | msgspec.UnsetType | None = msgspec.UNSET
     """The last name, in one line."""
     username: _Username | msgspec.UnsetType | None = msgspec.UNSET
-    """The user name. Each is issued once, for good: nobody gets a name that was ever in use, not even its last holder."""
+    """The user name. Each is issued once, for good: no one gets a name that was ever in use, not even its last holder."""
     zoneinfo: _Zone | msgspec.UnsetType | None = msgspec.UNSET
     """The time zone, by its name in the IANA database."""
     language: _Language | msgspec.UnsetType | None = msgspec.UNSET
@@ -155,12 +155,12 @@ class ProfileChange(msgspec.Struct, frozen=True, kw_only=True):
 async def register_account(call: Call[NewRegistration], postern: Postern) -> Message:
     """Register an account
 
-    We send an email with a link to a page. The page asks for the password and verifies the address. Nobody can sign in before that. An
-    account that is registered for a service becomes a user of this service at its first sign-in there.
+    Postern sends an email with a link to a page. The page asks for the password and verifies the address. No one can sign in before that.
+    An account that is registered for a service becomes a user of this service at its first sign-in there.
 
-    The installation, and the organization that you name, say who may register. Where nobody may, the answer is 403; for an address of a
+    The installation, and the organization that you name, say who may register. Where no one may, the response is 403; for an address of an
     email domain that may not, it is 400. Both are the same whether or not such an account exists. If terms that you accept are not those in
-    force, the answer is 409, and there is no account.
+    force, the response is 409, and there is no account.
     """
     body = call.body
     email = email_field(body.email, postern.foundation.email_syntax)
@@ -181,7 +181,7 @@ async def register_account(call: Call[NewRegistration], postern: Postern) -> Mes
 async def resend_verification(call: Call[AccountAddress], postern: Postern) -> Message:
     """Send the verification mail again
 
-    The answer is the same whether or not such an account exists.
+    The response is the same whether or not such an account exists.
     """
     email = email_field(call.body.email, postern.foundation.email_syntax)
     async with solvable(call, postern, PuzzlePurpose.VERIFICATION, email) as solved:
@@ -196,8 +196,8 @@ async def verify_email(call: Call[None, MailedLink], postern: Postern) -> Answer
     """Verify an address
 
     For applications that build links of their own, from the token of an email that verifies an address or a new address. The links in our
-    own emails lead to a page with a button instead, since programs that check mail open links. The answer is a page. HEAD checks the token
-    without using it up.
+    own emails lead to a page with a button instead, since programs that check mail open links. The response is a page. HEAD checks the
+    token without using it up.
     """
     sign_in = postern.foundation.links.sign_in
     try:
@@ -229,9 +229,9 @@ async def change_profile(call: Call[ProfileChange], postern: Postern) -> Profile
 
     All of the change takes effect, or nothing. A user name that is taken, or was ever, is 409.
 
-    For a new email address we mail a link to that address. The change takes effect when you open this link; until then the new address is
-    the `pending_email`. Send the current address to withdraw a pending change. You need a recent proof of who you are for this: of the
-    second factor, if you have one.
+    For a new email address Postern emails a link to that address. The change takes effect when you open this link; until then the new
+    address is the `pending_email`. Send the current address to withdraw a pending change. You need a recent sign-in or reauthentication for
+    this: of MFA, if you have one.
     """
     caller, body = call.caller, call.body
     wanted, username = body.of_profile(), caller.profile.username
@@ -285,11 +285,11 @@ class PasswordReset(msgspec.Struct, frozen=True):
     """The token from the email, and the new password."""
 
     token: Annotated[Token, example("b3f1a5c2-7d0e-4d1c-9a53-2f6c1f0f8e11")]
-    """The token in the mailed link. The token works once, within an hour."""
+    """The token in the magic link. The token works once, within an hour."""
     new_password: Password
     """The new password, 8 to 128 characters."""
     keep_keys: Annotated[Sequence[UUID], msgspec.Meta(max_length=MOST_KEPT)] | None = None
-    """The IDs of the person's keys for the APIs of applications that stay; all others end. Ids of other keys count for nothing. Left out or
+    """The IDs of the person's keys for the APIs of applications that stay; all others end. IDs of other keys count for nothing. Left out or
     null: the keys that the person made end, and those that applications made stay.
     """
     keep_ways: Annotated[
@@ -320,7 +320,7 @@ class PasswordChange(msgspec.Struct, frozen=True):
 async def request_password_reset(call: Call[AccountAddress], postern: Postern) -> Message:
     """Ask for an email with a link to choose a new password
 
-    The answer is the same whether or not such an account exists.
+    The response is the same whether or not such an account exists.
     """
     email = email_field(call.body.email, postern.foundation.email_syntax)
     async with solvable(call, postern, PuzzlePurpose.RESET, email) as solved:
@@ -336,8 +336,8 @@ async def request_password_reset(call: Call[AccountAddress], postern: Postern) -
 async def reset_password(call: Call[PasswordReset], postern: Postern) -> Message:
     """Choose a new password with the token from an email
 
-    The token works once. All sessions of the account end, and every device must pass the second factor again. Keys that the person has for
-    the APIs of applications end, unless `keep_keys` names them; an email tells which ones ended, and which ones go on. If the people of the
+    The token works once. All sessions of the account end, and every device must pass MFA again. Keys that the person has for the APIs of
+    applications end, unless `keep_keys` names them; an email tells which ones ended, and which ones continue. If the people of the
     address's domain sign in at a provider, the new password is refused. A locked account opens.
     """
     body = call.body
@@ -352,8 +352,8 @@ async def reset_password(call: Call[PasswordReset], postern: Postern) -> Message
 async def set_password(call: Call[FirstPassword], postern: Postern) -> Message:
     """Choose a first password
 
-    For accounts that have no password because their people sign in another way. Your other sessions end. You need a recent proof of who you
-    are: of the second factor, if you have one.
+    For accounts that have no password because their people sign in another way. Your other sessions end. Requires a recent sign-in or
+    reauthentication, with MFA if you have it enabled.
     """
     caller = call.caller
     await postern.identity.account_passwords.set(caller.user, caller.session, call.body.new_password, call.actor)
@@ -364,7 +364,7 @@ async def set_password(call: Call[FirstPassword], postern: Postern) -> Message:
 async def change_password(call: Call[PasswordChange], postern: Postern) -> Message:
     """Change your password
 
-    Your other sessions end, and every device must pass the second factor again. You can try a few times at once, then once a minute.
+    Your other sessions end, and every device must pass MFA again. You can try a few times at once, then once a minute.
     """
     caller = call.caller
     await postern.identity.account_passwords.change(
@@ -374,7 +374,7 @@ async def change_password(call: Call[PasswordChange], postern: Postern) -> Messa
 
 
 class RecentWay(msgspec.Struct, frozen=True):
-    """Something that was added to the account in the 30 days before the lock, and may be somebody else's."""
+    """Something that was added to the account in the 30 days before the lock, and may be someone else's."""
 
     kind: AddedKind
     """What it is."""
@@ -394,7 +394,7 @@ class LockEnded(msgspec.Struct, frozen=True):
     sessions: Annotated[int, example(3)]
     """How many sessions ended, those of applications among them."""
     devices: Annotated[int, example(1)]
-    """How many devices were not asked for the second factor, and are now."""
+    """How many devices were not asked for MFA, and are now."""
     consents: Annotated[int, example(2)]
     """How many applications may no longer act for the person."""
     keys: Annotated[Sequence[str], example(["Laptop (Wiki)"])]
@@ -405,11 +405,11 @@ class LockEnded(msgspec.Struct, frozen=True):
 
 @endpoint.post("/api/user/lock", caller=OWN_USER, limit=UNLIMITED, refuses=(BadRequest,), tags=("account",))
 async def lock_own_account(call: Call, postern: Postern) -> LockEnded:
-    """Lock your account, because somebody else may be in it
+    """Lock your account, because someone else may be in it
 
-    Everything ends that lets anybody in: your sessions, this one too, and those of applications, their consents, your keys for them,
-    trusted devices, mailed links, the password. You get an email with a link for a new password, which opens the account. There you say
-    which passkeys and connected accounts of the last 30 days are yours. The second factor stays.
+    Everything ends that lets anyone in: your sessions, this one too, and those of applications, their consents, your keys for them, trusted
+    devices, magic links, the password. You get an email with a link for a new password, which opens the account. There you say which
+    passkeys and connected accounts of the last 30 days are yours. The second factor stays.
     """
     return locked_record(await postern.identity.account_locks.lock_own(call.caller, call.actor))
 

@@ -45,7 +45,7 @@ class DeviceSummary(msgspec.Struct, frozen=True, kw_only=True):
     is_current: bool
     """True for the device that this request comes from."""
     trusted: bool
-    """True while the device may skip the second factor."""
+    """True while the device may skip MFA."""
     created_at: CreatedAt
     """When the device was first used."""
 
@@ -130,7 +130,7 @@ async def get_device(call: Call[None, None, DevicePath], postern: Postern) -> De
 async def rename_device(call: Call[DeviceName, None, DevicePath], postern: Postern) -> RenamedDevice:
     """Rename a device
 
-    The name is for you alone. Sessions and tokens of the device go on.
+    The name is for you alone. Sessions and tokens of the device continue.
     """
     device = await postern.identity.devices.rename(call.caller.user, DeviceId(call.path.device_id), call.body.name, call.actor)
     return RenamedDevice(device.id, device.name, device.agent.device_type, device.updated_at)
@@ -140,8 +140,8 @@ async def rename_device(call: Call[DeviceName, None, DevicePath], postern: Poste
 async def revoke_device(call: Call[None, None, DevicePath], postern: Postern) -> Message:
     """Revoke a device
 
-    The device's sessions and refresh tokens stop working with the next request. You may repeat this. To end the device that you are using,
-    sign out instead.
+    The device's sessions and refresh tokens stop working with the next request. The request can be repeated safely. To end the device that
+    you are using, sign out instead.
     """
     await postern.identity.devices.revoke(call.caller, DeviceId(call.path.device_id), call.actor)
     return Message("Device revoked")

@@ -26,7 +26,7 @@ from entrypoints.http.pages.authorization.interim_pages import address
 _TAGS: Final = ("account",)
 _COOKIE: Final = AnswerHeader(
     "Set-Cookie",
-    "This cookie shows that the browser that comes back is the one that left. The answer has no cookie if the request already had"
+    "This cookie shows that the browser that comes back is the one that left. The response has no cookie if the request already had"
     " one, or if the address is a page of ours.",
     "postern_flow=8fKq2ZrWm1LcVb6NsXe0HjUo5TgPaYd3QiRl7wBzMx4; Path=/; HttpOnly; SameSite=Lax",
     always=False,
@@ -87,7 +87,7 @@ async def link_identity(call: Call[None, None, IdentityPath], postern: Postern) 
 
     After the provider, the browser goes to the first redirect URI of the token's service; with a token for no service, to
     `/settings/connections` of the frontend. The query has `status=success` or `status=error`, `provider`, `action=link`, and for an error
-    `error`. We tell you by email.
+    `error`. Postern notifies you by email.
     """
     provider = call.path.provider
     by_person = may_leave_at_once(call.caller)

@@ -67,9 +67,9 @@ async def impersonate_user(call: Call[NewImpersonation, None, UserToImpersonate]
 
     The audit log keeps the reason and every request with these tokens. With `org_slug` the tokens are for this organization; with
     `service_slug` as well, for this service of the organization. While you impersonate, you cannot change the user's own affairs, such as
-    the password, the email address, the second factor or the devices. Neither can you create things that outlast the impersonation, such as
-    keys, secrets and invitations. The session ends as soon as either account is deactivated, you are no longer a platform owner, or the
-    session that you started from ends.
+    the password, the email address, MFA or the devices. Neither can you create things that outlast the impersonation, such as keys, secrets
+    and invitations. The session ends as soon as either account is deactivated, you are no longer a platform owner, or the session that you
+    started from ends.
     """
     asked = call.body
     begun = await postern.identity.impersonations.begin(

@@ -35,7 +35,7 @@ class MailBudgetException(msgspec.Struct, frozen=True, kw_only=True):
     budget: Annotated[BudgetScope, example("network")]
     """What the budget is of."""
     key: Annotated[str, msgspec.Meta(max_length=253), example("203.0.113.7")] = ""
-    """Which one: an address in the network, a email domain, or an organization's ID; empty for the installation."""
+    """Which one: an address in the network, an email domain, or an organization's ID; empty for the installation."""
     until: Annotated[datetime, msgspec.Meta(tz=True)]
     """When the exception ends, at most seven days from now."""
 
@@ -60,7 +60,7 @@ class MailBudgetCounts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MailBudgetRecord(MailBudgetCounts, frozen=True, kw_only=True):
-    """A budget that has held something back in the last day, or that somebody has lifted."""
+    """A budget that has held something back in the last day, or that someone has lifted."""
 
     id: Id
     budget: Annotated[BudgetScope, example("network")]
@@ -80,7 +80,7 @@ async def list_mail_budgets(_call: Call, postern: Postern) -> Sequence[MailBudge
     """List the budgets of emails that have held something back in the last day
 
     Strangers ask for emails when they register, or want a link or a code. Every request counts, whether or not the address has an account.
-    Those budgets are in the list, too, that somebody has lifted. You get the last hundred.
+    Those budgets are in the list, too, that someone has lifted. Returns the last hundred.
     """
     return [_record(one) for one in await postern.identity.mail_budgets.held_today()]
 
@@ -107,7 +107,7 @@ async def lift_mail_budget(call: Call[MailBudgetException], postern: Postern) ->
 async def restore_mail_budget(call: Call[None, None, MailBudgetPath], postern: Postern) -> NoBody:
     """End the exception of a budget of emails
 
-    The budget counts again from the next request on.
+    The budget counts again with the next request.
     """
     await postern.identity.mail_budgets.restore(call.path.budget_id, call.actor)
     return NO_BODY

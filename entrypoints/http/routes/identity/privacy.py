@@ -115,7 +115,7 @@ class ManagementKeyExport(msgspec.Struct, frozen=True, kw_only=True):
     name: Annotated[str, example("Nightly sync")]
     """The key's name."""
     prefix: Annotated[str, example("pto_a1b2c3")]
-    """The beginning of the key."""
+    """The prefix of the key."""
     created_at: CreatedAt
     expires_at: datetime
     """When the key expires."""
@@ -130,7 +130,7 @@ class UserKeyExport(msgspec.Struct, frozen=True, kw_only=True):
     name: Annotated[str, example("Laptop")]
     """The person's name for the key."""
     prefix: Annotated[str, example("acme_a1b2c3")]
-    """The beginning of the key."""
+    """The prefix of the key."""
     scopes: Annotated[Sequence[str], example(["orders:read"])]
     """The scopes that the key was given."""
     created_at: CreatedAt
@@ -245,7 +245,7 @@ class PersonThereExport(msgspec.Struct, frozen=True, kw_only=True):
     user_name: Annotated[str, example("ada@acme.example")] | None
     """The name that was sent."""
     id_there: Annotated[str, example("2819c223")] | None
-    """The ID there; null for somebody who is not there."""
+    """The ID there; null for someone who is not there."""
     is_active: Annotated[bool, example(True)]
     """Whether the person is active there."""
 
@@ -316,7 +316,7 @@ class PersonalDataExport(msgspec.Struct, frozen=True, kw_only=True):
     oauth_identities: Sequence[IdentityExport]
     """Accounts at external providers."""
     mfa_events: Sequence[ExportedMfaEvent]
-    """Events about the second factor, the newest first."""
+    """Events about MFA, the newest first."""
     management_keys: Sequence[ManagementKeyExport]
     """Management keys that the person made or adopted, the oldest first."""
     user_keys: Sequence[UserKeyExport]
@@ -373,9 +373,9 @@ class PrivacyReceipt(msgspec.Struct, frozen=True, kw_only=True):
 async def export_personal_data(call: Call[None, None, PersonPath, Caller], postern: Postern) -> Streamed[PersonalDataExport]:
     """Export a person's data
 
-    You may export your own data. A platform owner may export anybody's. An owner of an organization that the person belongs to gets the
-    same package, with the organization's own part alone: the membership, and the sign-ins to the organization and its services. Postern
-    records exports of other people's data.
+    You may export your own data. A platform owner may export anyone's. An owner of an organization that the person belongs to gets the same
+    package, with the organization's own part alone: the membership, and the sign-ins to the organization and its services. Postern records
+    exports of other people's data.
     """
     exported = await postern.identity.privacy.export(UserId(call.path.user_id), asker(call.caller), call.actor)
     return Streamed(parts_of_export(exported))
@@ -390,16 +390,16 @@ async def export_personal_data(call: Call[None, None, PersonPath, Caller], poste
     tags=_TAGS,
 )
 async def forget_person(call: Call[None, None, PersonPath, Caller], postern: Postern) -> PersonForgotten:
-    """Forget a person, for good
+    """Forget a person, permanently
 
     The account loses its address and every means to sign in. Logs keep the events, without the data that identifies the person. After this
-    answer nobody can use the account. A background job removes the rest; the receipt tells when it is done.
+    answer no one can use the account. A background job removes the rest; the receipt tells when it is done.
 
     A platform owner may do this. The owner of all organizations that the person belongs to may do this, too, on two conditions. First, the
     person signs in to no service of another organization. Second, the person joined each of these organizations by their own act, or the
-    account was created through one of them. Before a platform owner can be forgotten, somebody must demote them. If you own a suspended
-    organization, ask the owners of the platform first: only they may delete it, or open it again. You may repeat this. You need a recent
-    proof of who you are: of the second factor, if you have one.
+    account was created through one of them. Before a platform owner can be forgotten, someone must demote them. If you own a suspended
+    organization, ask the owners of the platform first: only they may delete it, or open it again. The request can be repeated safely.
+    Requires a recent sign-in or reauthentication, with MFA if you have it enabled.
     """
     request = await postern.identity.privacy.forget(UserId(call.path.user_id), asker(call.caller), call.actor)
     return PersonForgotten(True, "The person is forgotten. The account cannot be used any more", request.user, request.id)

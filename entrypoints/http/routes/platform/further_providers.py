@@ -90,8 +90,8 @@ class FurtherProviderSettings(msgspec.Struct, frozen=True, kw_only=True):
     client_id: _ClientId | msgspec.UnsetType = msgspec.UNSET
     """The ID of our client there."""
     active: _Flag | msgspec.UnsetType = msgspec.UNSET
-    """True makes it active, whether or not it was tested, and the log says so. Otherwise a new one is a draft, whatever `enabled` says:
-    nobody can sign in through it. False makes a draft again.
+    """True makes it active, whether or not it was tested, and the log says so. Otherwise a new one is a draft, whatever `enabled` says: no
+    one can sign in through it. False makes a draft again.
     """
     enabled: _Flag | msgspec.UnsetType = msgspec.UNSET
     """Whether people can sign in through it. A draft is off; one that becomes active is on, unless you say otherwise."""
@@ -146,7 +146,8 @@ class NewFurtherProvider(FurtherProviderSettings, frozen=True, kw_only=True):
     kind: FurtherKind | None = None
     """The protocol, where no preset says it."""
     client_secret: _ClientSecret
-    """The secret of our client there, or the private key in PEM that makes one. We store it encrypted, and no answer shows it."""
+    """The secret of our client there, or the private key in PEM that makes one. Postern stores it encrypted, and no response contains it.
+    """
 
 
 class FurtherProviderChange(FurtherProviderSettings, frozen=True, kw_only=True):
@@ -174,7 +175,7 @@ class FurtherProviderRecord(msgspec.Struct, frozen=True, kw_only=True):
     secret_set_at: datetime
     """When the secret was last set."""
     state: FurtherState
-    """`draft`: nobody can sign in through it, and nobody but platform owners knows of it. `active`: it counts while it is `enabled`."""
+    """`draft`: no one can sign in through it, and no one but platform owners knows of it. `active`: it counts while it is `enabled`."""
     enabled: _Flag
     """Whether people can sign in through it. Always false for a draft."""
     test: FurtherTest
@@ -192,7 +193,7 @@ class FurtherProviderRecord(msgspec.Struct, frozen=True, kw_only=True):
     organizations: _Organizations | None
     """The slugs of the organizations on whose pages it is offered; null everywhere."""
     issuer: _Issuer
-    """The provider's issuer. Empty for OAuth 2.0 where nobody has stated one."""
+    """The provider's issuer. Empty for OAuth 2.0 where no one has stated one."""
     authorization_url: _AuthorizationUrl
     """Of OAuth 2.0."""
     token_url: _TokenUrl
@@ -200,7 +201,7 @@ class FurtherProviderRecord(msgspec.Struct, frozen=True, kw_only=True):
     profile_url: _ProfileUrl
     """Of OAuth 2.0."""
     scopes: _Scopes
-    """The scopes that we ask for."""
+    """The scopes that Postern asks for."""
     subject: _Subject
     """Where the profile has the person's ID."""
     email: _Email
@@ -220,7 +221,7 @@ class FurtherProviderRecord(msgspec.Struct, frozen=True, kw_only=True):
     callback_url: Annotated[str, example("https://id.example.com/auth/discord/callback")]
     """The redirect URI to register there."""
     logo: Annotated[str, example("https://id.example.org/logos/9f86d081884c7d65")] | None
-    """The address at which we show the uploaded logo; null if there is none. Each logo has a new one."""
+    """The address at which Postern shows the uploaded logo; null if there is none. Each logo has a new one."""
     created_at: datetime
     """When it was added."""
     updated_at: datetime
@@ -275,10 +276,10 @@ async def create_further_provider(call: Call[NewFurtherProvider], postern: Poste
     """Add a further provider of the installation
 
     Any provider of OpenID Connect by its issuer, any of OAuth 2.0 by its addresses, or one of a preset. What such a provider says of an
-    address proves nothing: a new account is made after a mailed code, and an account that is there is connected by its owner alone. You
-    need a recent proof of who you are.
+    address proves nothing: a new account is made after a mailed code, and an account that is there is connected by its owner alone.
+    Requires a recent sign-in or reauthentication.
 
-    It is a draft until somebody has tested it in a browser and made it active, unless you send `active: true`.
+    It is a draft until someone has tested it in a browser and made it active, unless you send `active: true`.
     """
     body = call.body
     new = NewFurther(key=body.key, preset=body.preset, kind=body.kind, secret=body.client_secret, change=body.change())
@@ -300,9 +301,10 @@ async def get_further_provider(call: Call[None, None, FurtherProviderPath], post
 async def change_further_provider(call: Call[FurtherProviderChange, None, FurtherProviderPath], postern: Postern) -> FurtherProviderRecord:
     """Change a further provider of the installation
 
-    Its short name and its kind stay. People are known by the issuer, or by the address of the profile: with another one, everybody there
-    has to connect again. While people are connected, `subject` stays, and so does `profile_url` beside an issuer (409): IDs would mean
-    other people. An active provider stays active, and `test` says that what was tested has changed. You need a recent proof of who you are.
+    Its short name and its kind stay. People are known by the issuer, or by the address of the profile: with another one, everyone there has
+    to connect again. While people are connected, `subject` stays, and so does `profile_url` beside an issuer (409): IDs would mean other
+    people. An active provider stays active, and `test` says that what was tested has changed. Requires a recent sign-in or
+    reauthentication.
     """
     secret = None if call.body.client_secret is msgspec.UNSET else str(call.body.client_secret)
     after = await postern.platform.further_providers.change(call.path.key, call.body.change(secret), call.actor)
@@ -321,8 +323,8 @@ async def activate_further_provider(call: Call[ConfirmedSettings, None, FurtherP
     """Let people sign in through a further provider
 
     A draft becomes active, and is on. It must have been tested with the settings as they are now: the page of the provider leads to the
-    test. Send the `digest` that you have seen; if the settings have changed since, the answer is 409. You need a recent proof of who you
-    are.
+    test. Send the `digest` that you have seen; if the settings have changed since, the response is 409. Requires a recent sign-in or
+    reauthentication.
     """
     return await _shown(await postern.platform.further_providers.activate(call.path.key, call.body.digest, call.actor), postern)
 
@@ -331,7 +333,8 @@ async def activate_further_provider(call: Call[ConfirmedSettings, None, FurtherP
 async def delete_further_provider(call: Call[None, None, FurtherProviderPath], postern: Postern) -> NoBody:
     """Delete a further provider of the installation
 
-    Everybody is disconnected from it. Their accounts stay, and a mailed link leads back to them. You need a recent proof of who you are.
+    Everyone is disconnected from it. Their accounts stay, and a magic link leads back to them. Requires a recent sign-in or
+    reauthentication.
     """
     await postern.platform.further_providers.remove(call.path.key, call.actor)
     return NO_BODY
@@ -349,8 +352,8 @@ async def delete_further_provider(call: Call[None, None, FurtherProviderPath], p
 async def upload_further_logo(call: Call[bytes, None, FurtherProviderPath], postern: Postern) -> FurtherProviderRecord:
     """Upload the logo of a further provider
 
-    The body is the picture: PNG, JPEG or WebP, of at most 256 KiB and 2048 pixels on a side. We keep what is drawn, and drop metadata. It
-    stands on the provider's buttons. You need a recent proof of who you are.
+    The body is the image: PNG, JPEG or WebP, of at most 256 KiB and 2048 pixels on a side. Postern keeps the image and strips metadata. It
+    stands on the provider's buttons. Requires a recent sign-in or reauthentication.
     """
     declared = media_type_of(call.request.header(b"content-type") or b"").decode("ascii", "replace")
     after = await postern.platform.further_providers.put_logo(call.path.key, call.body, call.actor, declared=declared)
@@ -361,7 +364,7 @@ async def upload_further_logo(call: Call[bytes, None, FurtherProviderPath], post
 async def remove_further_logo(call: Call[None, None, FurtherProviderPath], postern: Postern) -> NoBody:
     """Remove the logo of a further provider
 
-    The answer is the same if there was none. Browsers that have shown the logo may keep it. You need a recent proof of who you are.
+    The response is the same if there was none. Browsers may have it cached. Requires a recent sign-in or reauthentication.
     """
     await postern.platform.further_providers.remove_logo(call.path.key, call.actor)
     return NO_BODY

@@ -214,7 +214,7 @@ class KeyRotation(msgspec.Struct, frozen=True):
 async def list_signing_keys(_call: Call, postern: Postern) -> SigningKeyList:
     """List the keys that sign tokens, and those that encrypt what is stored
 
-    Public facts alone: nobody can read a private key.
+    Public facts alone: no one can read a private key.
     """
     foundation = postern.foundation
     now = foundation.clock.now()
@@ -242,7 +242,7 @@ async def rotate_signing_keys(call: Call, postern: Postern) -> KeyRotation:
     """Rotate the keys that sign tokens
 
     The next keys sign from now on, and new next keys are published. Tokens that were signed before stay valid. Wait ten minutes between two
-    rotations, so that applications know the key that signs next. You need a recent proof of who you are.
+    rotations, so that applications know the key that signs next. Requires a recent sign-in or reauthentication.
     """
     return KeyRotation(
         [

@@ -53,7 +53,7 @@ class NewPlatformField(NewField, frozen=True, kw_only=True):
 
 
 class PlatformFieldPatch(FieldPatch, frozen=True, kw_only=True):
-    """A change of a field of the installation. What you leave out stays as it is."""
+    """A change of a field of the installation. Omitted fields keep their values."""
 
     scope: FieldScope | UnsetType | None = UNSET
     """The scope that tells the value to applications; null: none does."""

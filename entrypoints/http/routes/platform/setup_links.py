@@ -43,7 +43,7 @@ async def create_customer_link(call: Call[NewCustomerLink, None, GovernedPath], 
     """Make a setup link for a customer
 
     As the organization's own administrators do. An owner of the organization decides what becomes active. The link works while you are a
-    platform owner. You need a recent proof of who you are.
+    platform owner. Requires a recent sign-in or reauthentication.
     """
     body = call.body
     wanted = wanted_link(body.name, body.purposes, body.email, body.language, postern)
@@ -66,7 +66,7 @@ async def list_customer_links(call: Call[None, None, GovernedPath], postern: Pos
 async def get_customer_link(call: Call[None, None, CustomerLinkPath], postern: Postern) -> SetupLinkRecord:
     """Get a setup link that a platform owner made
 
-    The link itself is in no answer but the one that made it. The drafts are what the customer has entered with it.
+    The link itself is only in the response that created it. The drafts are what the customer has entered with it.
     """
     found = await postern.tenancy.setup_links.get_for_platform(OrganizationId(call.path.org_id), SetupLinkId(call.path.link_id))
     return setup_link_record(found, postern.foundation.clock.now(), postern)
@@ -76,7 +76,7 @@ async def get_customer_link(call: Call[None, None, CustomerLinkPath], postern: P
 async def revoke_customer_link(call: Call[None, None, CustomerLinkPath], postern: Postern) -> NoBody:
     """Revoke a setup link that a platform owner made
 
-    The link opens nothing from the next request on, and what was set up with it goes, unless it is active. This cannot be undone.
+    The link opens nothing with the next request, and what was set up with it goes, unless it is active. This cannot be undone.
     """
     path = call.path
     await postern.tenancy.setup_links.revoke_for_platform(call.caller, OrganizationId(path.org_id), SetupLinkId(path.link_id), call.actor)
@@ -87,7 +87,7 @@ async def revoke_customer_link(call: Call[None, None, CustomerLinkPath], postern
 async def release_customer_link(call: Call[None, None, CustomerLinkPath], postern: Postern) -> NoBody:
     """Take a setup link that a platform owner made from the browser that owns it
 
-    The next browser that presses the link's button owns it, and goes on where the other one stopped.
+    The next browser that presses the link's button owns it, and continues where the other one stopped.
     """
     path = call.path
     await postern.tenancy.setup_links.release_for_platform(call.caller, OrganizationId(path.org_id), SetupLinkId(path.link_id), call.actor)

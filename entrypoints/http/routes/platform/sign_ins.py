@@ -96,7 +96,7 @@ class PlatformOverview(msgspec.Struct, frozen=True, kw_only=True):
     total_users: Annotated[int, example(1204)]
     """The number of accounts that are not deactivated."""
     mfa_enabled_users: Annotated[int, example(640)]
-    """The number of these accounts that have a second factor."""
+    """The number of these accounts that have MFA."""
     total_organizations: Annotated[int, example(31)]
     """The number of organizations in any state."""
     organizations_by_status: Annotated[Mapping[str, int], example({"active": 29, "pending": 2})]
@@ -125,7 +125,7 @@ async def list_login_trends(call: Call[None, SpanQuery, OrganizationPath, Member
 async def get_failed_logins(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> FailedLogins:
     """Count the failed attempts to sign in on each of the last thirty days
 
-    Attempts of people who have been there, or are members by their own act. The log of sign-ins has each of them with its reason.
+    Attempts of people who have been there, or are confirmed members. The log of sign-ins has each of them with its reason.
     """
     found = await postern.platform.analytics.failures(call.caller.organization)
     return FailedLogins(found.since.isoformat(), [LoginTrend(one.day.isoformat(), one.logins) for one in found.days])
@@ -210,9 +210,9 @@ class SignInsQuery(msgspec.Struct, frozen=True, kw_only=True):
     success: bool | None = None
     """Only attempts that got in, or only those that did not."""
     since: Annotated[datetime, msgspec.Meta(tz=True)] | None = None
-    """Only attempts from this moment on. State the offset from UTC."""
+    """Only attempts at or after this time. Include the UTC offset."""
     until: Annotated[datetime, msgspec.Meta(tz=True)] | None = None
-    """Only attempts before this moment. State the offset from UTC."""
+    """Only attempts before this time. Include the UTC offset."""
     after: UUID | None = None
     """The `next` of the page before."""
     limit: Annotated[int, msgspec.Meta(ge=1, le=LARGEST_PAGE_LIMIT)] = DEFAULT_PAGE_LIMIT
@@ -268,10 +268,10 @@ class SignInList(msgspec.Struct, frozen=True):
 async def list_sign_ins(call: Call[None, SignInsQuery, OrganizationPath, Member], postern: Postern) -> SignInList:
     """List attempts to sign in to the organization and its services, the newest first
 
-    You get the attempts of members by their own act, and of people who have signed in to the service before. Wrong passwords of others are
-    not told to you. Visits that a service refuses have the `failure` `not_member` or `no_role`; those that a hook refuses have
+    Returns the attempts of confirmed members, and of people who have signed in to the service before. Wrong passwords of others are not
+    told to you. Visits that a service refuses have the `failure` `not_member` or `no_role`; those that a hook refuses have
     `refused_by_hook`, `hook_wants_factor` or `hook_silent`. Attempts stay as long as the installation keeps them. Filtered lists of one
-    organization are made one after the other; if too many requests wait, the answer is 503.
+    organization are made one after the other; if too many requests wait, the response is 503.
     """
     query = call.query
     user, email = (None, None) if query.person is None else person_wanted(query.person)

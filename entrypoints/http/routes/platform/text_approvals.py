@@ -42,7 +42,7 @@ class ComparedTextRecord(msgspec.Struct, frozen=True):
     key: Annotated[str, example("mail_invitation.subject")]
     """The key of the text."""
     ours: Annotated[str, example("Invitation to {organization}")]
-    """Our text; empty where we have none."""
+    """Our text; empty where Postern has none."""
     own: Annotated[str, example("Welcome to {organization}")]
     """The organization's text."""
 
@@ -70,7 +70,7 @@ class TextApproval(msgspec.Struct, frozen=True):
     """The texts that you have seen."""
 
     version: _Version
-    """The version of the texts that you have read. If the organization has others by now, the answer is 409."""
+    """The version of the texts that you have read. If the organization has others by now, the response is 409."""
 
 
 class TextRulesBody(msgspec.Struct, frozen=True, kw_only=True):
@@ -98,8 +98,8 @@ async def list_text_approvals(_call: Call, postern: Postern) -> Sequence[TextApp
 async def approve_texts(call: Call[TextApproval, None, GovernedPath], postern: Postern) -> NoBody:
     """Approve the own texts of an organization
 
-    The approval counts for exactly the texts of this version: from now on, emails by the installation's server carry them to everybody.
-    When the organization changes a text, its texts wait again.
+    The approval counts for exactly the texts of this version: from now on, emails by the installation's server carry them to everyone. When
+    the organization changes a text, its texts wait again.
     """
     await postern.platform.text_approvals.approve(call.caller, OrganizationId(call.path.org_id), call.body.version, call.actor)
     return NO_BODY

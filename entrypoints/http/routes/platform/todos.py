@@ -23,7 +23,7 @@ _TAGS: Final = ("organizations",)
 
 
 class TodoRecord(msgspec.Struct, frozen=True):
-    """Something that waits for a decision, or that will break if nobody decides."""
+    """Something that waits for a decision, or that will break if no one decides."""
 
     todo: Todo
     """What it is about."""
@@ -36,9 +36,9 @@ async def list_todos(call: Call[None, None, OrganizationPath, Member], postern: 
     """List what waits for a decision
 
     Requests to join, and what was set up with a link and waits for an owner. Certificates and keys that end within thirty days, connections
-    with such certificates, and certificates that wait for an owner. Webhooks, a email server and a SIEM that fail, and domains whose proof
-    is gone. Members without the second factor that the organization requires. Own texts beneath which a release has changed ours. The list
-    is empty when there is nothing to do.
+    with such certificates, and certificates that wait for an owner. Webhooks, an email server and a SIEM that fail, and domains whose proof
+    is gone. Members without MFA that the organization requires. Own texts beneath which a release has changed ours. The list is empty when
+    there is nothing to do.
     """
     return [TodoRecord(todo, count) for todo, count in (await postern.platform.todos.of(call.caller)).items()]
 
@@ -64,7 +64,7 @@ class ExpiryRecord(msgspec.Struct, frozen=True, kw_only=True):
     ends_at: datetime | None
     """When it ends or has ended; null for a domain whose proof was not found at the last look."""
     last_used_at: datetime | None
-    """When it was last used; null if never, or if nobody keeps that."""
+    """When it was last used; null if never, or if no one keeps that."""
     has_successor: bool
     """Whether the next certificate is there already."""
 

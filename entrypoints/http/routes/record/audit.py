@@ -63,9 +63,9 @@ class AuditLogQuery(Paging, frozen=True, kw_only=True):
     success: Success | None = None
     """Only actions that succeeded, or only actions that failed."""
     since: Annotated[datetime, msgspec.Meta(tz=True)] | None = None
-    """Only entries from this moment on. State the offset from UTC."""
+    """Only entries at or after this time. Include the UTC offset."""
     until: Annotated[datetime, msgspec.Meta(tz=True)] | None = None
-    """Only entries before this moment. State the offset from UTC."""
+    """Only entries before this time. Include the UTC offset."""
 
 
 class AuditActorKey(msgspec.Struct, frozen=True):
@@ -74,7 +74,7 @@ class AuditActorKey(msgspec.Struct, frozen=True):
     name: Annotated[str, example("Billing server")]
     """The key's name."""
     prefix: Annotated[str, example("sk_a1b2c3")]
-    """The beginning of the key."""
+    """The prefix of the key."""
 
 
 class AuditActor(msgspec.Struct, frozen=True, kw_only=True):
@@ -86,13 +86,13 @@ class AuditActor(msgspec.Struct, frozen=True, kw_only=True):
     name: PersonName | None = None
     is_platform_owner: IsPlatformOwner
     api_key: AuditActorKey | msgspec.UnsetType = msgspec.UNSET
-    """The API key; absent if somebody else acted."""
+    """The API key; absent if someone else acted."""
     management_key: AuditActorKey | msgspec.UnsetType = msgspec.UNSET
-    """The management API key; absent if somebody else acted."""
+    """The management API key; absent if someone else acted."""
     scim_token: AuditActorKey | msgspec.UnsetType = msgspec.UNSET
-    """The SCIM token of a directory; absent if somebody else acted."""
+    """The SCIM token of a directory; absent if someone else acted."""
     setup_link: AuditActorKey | msgspec.UnsetType = msgspec.UNSET
-    """The setup link; absent if somebody else acted."""
+    """The setup link; absent if someone else acted."""
 
 
 class AuditSubject(msgspec.Struct, frozen=True, kw_only=True):
@@ -119,7 +119,7 @@ class LoggedAnywhere(msgspec.Struct, frozen=True, kw_only=True):
     actor: AuditActor | None
     """The person, key, token or link that acted; null if the system acted by itself."""
     impersonator: AuditActor | None
-    """The platform owner who acted in the actor's name; null if nobody did."""
+    """The platform owner who acted in the actor's name; null if no one did."""
     action: Annotated[str, example("user.invited")]
     """The action."""
     target_type: Annotated[str, example("user")]

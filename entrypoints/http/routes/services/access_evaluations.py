@@ -152,7 +152,7 @@ class AccessEvaluations(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class AccessPage(msgspec.Struct, frozen=True, kw_only=True):
-    """The place where a search goes on."""
+    """The place where a search continues."""
 
     token: _Word = ""
     """The `next_token` of the answer before."""
@@ -168,7 +168,7 @@ class AccessSubjectSearch(msgspec.Struct, frozen=True, kw_only=True):
     resource: AccessResource
     """With what."""
     page: AccessPage = AccessPage()
-    """Where the search goes on."""
+    """Where the search continues."""
 
     def question(self) -> AccessQuestion:
         return AccessQuestion(
@@ -188,7 +188,7 @@ class AccessActionSearch(msgspec.Struct, frozen=True, kw_only=True):
     resource: AccessResource
     """With what."""
     page: AccessPage = AccessPage()
-    """All are on one page, so nothing goes on."""
+    """All are on one page, so nothing continues."""
 
     def question(self) -> AccessQuestion:
         return AccessQuestion(
@@ -208,11 +208,11 @@ class AccessResourceSearch(msgspec.Struct, frozen=True, kw_only=True):
     action: AccessAction | None = None
     """May do what."""
     page: AccessPage = AccessPage()
-    """Where the search goes on."""
+    """Where the search continues."""
 
 
 class NextAccessPage(msgspec.Struct, frozen=True):
-    """Whether a search goes on."""
+    """Whether a search continues."""
 
     next_token: Annotated[str, example("")]
     """The next request sends it as `page.token`. Empty on the last page."""
@@ -231,9 +231,9 @@ class FoundAccessSubjects(msgspec.Struct, frozen=True):
     """The users who have the permission."""
 
     page: NextAccessPage
-    """Where the search goes on. It stands first, for readers that begin before the end (section 8.3)."""
+    """Where the search continues. It stands first, for readers that begin before the end (section 8.3)."""
     results: Sequence[FoundAccessSubject]
-    """In the order of their IDs. A page may be empty although the search goes on."""
+    """In the order of their IDs. A page may be empty although the search continues."""
 
 
 class FoundAccessAction(msgspec.Struct, frozen=True):
@@ -297,7 +297,7 @@ async def check_access(call: Call[AccessEvaluationRequest, None, None, KeyHolder
     """Ask whether a user may do something, in the form of AuthZEN
 
     A user whom the service does not have, another resource and an unknown action are no errors: the decision is no. A question without a
-    subject, an action or a resource is refused, and so is one of these without its members. The answer is never older than the request.
+    subject, an action or a resource is refused, and so is one of these without its members. The response is never older than the request.
     """
     (decision,) = await postern.services.rights.evaluate(call.caller, [_question(call.body.subject, call.body.action, call.body.resource)])
     return _answer(decision)
@@ -343,7 +343,7 @@ async def search_access_actions(call: Call[AccessActionSearch, None, None, KeyHo
 async def search_access_resources(_call: Call[AccessResourceSearch, None, None, KeyHolder], _postern: Postern) -> Never:
     """Refuse a search for resources, in the form of AuthZEN
 
-    The service's own objects are not known here, so the answer is always 501.
+    The service's own objects are not known here, so the response is always 501.
     """
     raise NotImplementedHere("The service alone knows its objects: ask for the actions of a user instead")
 

@@ -60,24 +60,24 @@ class NewPlan(msgspec.Struct, frozen=True, kw_only=True):
     price_cents: Annotated[int, example(1900)]
     """The price in the smallest unit of the currency; 0 or more."""
     currency: Annotated[Currency, example("eur")]
-    """The currency's three letters (ISO 4217), in upper or lower case."""
+    """The currency's three letters (ISO 4217), case-insensitive."""
     features: Annotated[Sequence[Word], example(["export", "priority-support"])] = ()
     """The features of the plan, each 1 to 100 characters. Every access token for the service has all of them, so keep the list short."""
     billing_price_id: Annotated[PriceId, example("price_1PqR7s")] | None = None
-    """The ID of the price at the payment provider. Without it, nobody can buy the plan."""
+    """The ID of the price at the payment provider. Without it, no one can buy the plan."""
     key: PlanKey | None = None
     """1 to 50 of a-z, 0-9, - and _, unique in the service. The key never changes. Without it, the plan gets one made of its name."""
 
 
 class PlanPatch(msgspec.Struct, frozen=True, kw_only=True):
-    """A change of a plan. Fields that you leave out stay as they are."""
+    """A change of a plan. Omitted fields keep their values."""
 
     name: Annotated[Name, example("Team")] | msgspec.UnsetType = msgspec.UNSET
     """1 to 100 characters."""
     price_cents: Annotated[int, example(1900)] | msgspec.UnsetType = msgspec.UNSET
     """The price in the smallest unit of the currency; 0 or more."""
     currency: Annotated[Currency, example("eur")] | msgspec.UnsetType = msgspec.UNSET
-    """The currency's three letters (ISO 4217), in upper or lower case."""
+    """The currency's three letters (ISO 4217), case-insensitive."""
     features: Annotated[Sequence[Word], example(["export", "priority-support"])] | msgspec.UnsetType = msgspec.UNSET
     """The new list of features, which replaces the old list."""
     billing_price_id: Annotated[PriceId, example("price_1PqR7s")] | msgspec.UnsetType | None = msgspec.UNSET
@@ -100,7 +100,7 @@ class PlanRecord(msgspec.Struct, frozen=True, kw_only=True):
     features: Annotated[Sequence[str], example(["export", "priority-support"])]
     """The features of the plan."""
     billing_price_id: Annotated[str, example("price_1PqR7s")] | None
-    """The ID of the price at the payment provider. While it is null, nobody can buy the plan."""
+    """The ID of the price at the payment provider. While it is null, no one can buy the plan."""
     subscription_count: Annotated[int, example(12)]
     """The number of subscriptions to the plan that are active or past due."""
     created_at: CreatedAt

@@ -89,7 +89,7 @@ class ResourceScopeBody(msgspec.Struct, frozen=True):
     """A permission of the service that stands for the API: a person must hold it, or the token does not have the scope."""
     acr_values: Annotated[Sequence[Word], example([TWO_FACTORS])] = ()
     """The sign-in must reach one of these (RFC 9470), or the token does not have the scope. The only value is
-    `http://schemas.openid.net/pape/policies/2007/06/multi-factor`, which asks for a second factor. Empty for any sign-in.
+    `http://schemas.openid.net/pape/policies/2007/06/multi-factor`, which asks for MFA. Empty for any sign-in.
     """
     max_age: _MaxAge | None = None
     """How old the sign-in may be when an application asks for the scope, in seconds: 60 to 2592000. The API compares `auth_time` of the
@@ -130,8 +130,8 @@ class NewResourceServer(msgspec.Struct, frozen=True, kw_only=True):
     admitted_services: _Slugs = ()
     """The slugs of the named services. They count only if `admits` is `named`."""
     metadata_clients: MetadataClients = MetadataClients.OFF
-    """Whether clients that describe themselves in a document may ask: `off` for nobody's, `named` for those whose documents are at the
-    hosts of `metadata_hosts`, `any` for everybody's. The organization and the API must both let a client in.
+    """Whether clients that describe themselves in a document may ask: `off` for no one's, `named` for those whose documents are at the
+    hosts of `metadata_hosts`, `any` for everyone's. The organization and the API must both let a client in.
     """
     metadata_hosts: MetadataHosts = ()
     """The hosts of documents, such as `claude.ai`, each without the hosts below it. For documents they count only for `named`."""
@@ -146,7 +146,7 @@ class NewResourceServer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ResourceServerPatch(msgspec.Struct, frozen=True, kw_only=True):
-    """A change of a resource server. Fields that you leave out stay as they are; send at least one. A list replaces the old one."""
+    """A change of a resource server. Omitted fields keep their values; send at least one. A list replaces the old one."""
 
     name: _Name | msgspec.UnsetType = msgspec.UNSET
     """1 to 100 characters."""
@@ -163,8 +163,8 @@ class ResourceServerPatch(msgspec.Struct, frozen=True, kw_only=True):
     admitted_services: _Slugs | msgspec.UnsetType = msgspec.UNSET
     """The slugs of the named services. They count only if `admits` is `named`."""
     metadata_clients: MetadataClients | msgspec.UnsetType = msgspec.UNSET
-    """Whether clients that describe themselves in a document may ask: `off` for nobody's, `named` for those whose documents are at the
-    hosts of `metadata_hosts`, `any` for everybody's. The organization and the API must both let a client in.
+    """Whether clients that describe themselves in a document may ask: `off` for no one's, `named` for those whose documents are at the
+    hosts of `metadata_hosts`, `any` for everyone's. The organization and the API must both let a client in.
     """
     metadata_hosts: MetadataHosts | msgspec.UnsetType = msgspec.UNSET
     """The hosts of documents, such as `claude.ai`, each without the hosts below it. For documents they count only for `named`."""
@@ -185,7 +185,7 @@ class ResourceServerRecord(msgspec.Struct, frozen=True, kw_only=True):
     name: _Name
     """The name that people read before they allow an application something."""
     state: Annotated[ResourceState, example("waiting")]
-    """`waiting`: nobody has shown whose host it is, and no tokens are made. `settling`: the identifier was another organization's, and no
+    """`waiting`: no one has shown whose host it is, and no tokens are made. `settling`: the identifier was another organization's, and no
     tokens are made before `active_from`. `active`: tokens are made.
     """
     development: Annotated[bool, example(False)]
@@ -211,13 +211,13 @@ class ResourceServerRecord(msgspec.Struct, frozen=True, kw_only=True):
     exchanges: _Slugs
     """The slugs of the services that may exchange tokens for one for this API, sorted."""
     verified_at: datetime | None
-    """When the organization proved the host; null if it has not."""
+    """When the organization verified the host; null if it has not."""
     checked_at: datetime | None
-    """When we last looked for the proof."""
+    """When Postern last looked for the proof."""
     approval_asked_at: datetime | None
     """When the organization asked the owners of the platform for an approval; null if it does not wait for one."""
     approved_at: datetime | None
-    """When an owner of the platform approved the host in place of a proof; null if nobody did."""
+    """When an owner of the platform approved the host in place of a proof; null if no one did."""
     active_from: datetime | None
     """When the last token of the organization that had the identifier before is over; null if no other organization had it."""
     txt_name: Annotated[str, example("_postern-verification.api.acme.example")] | None
@@ -225,7 +225,7 @@ class ResourceServerRecord(msgspec.Struct, frozen=True, kw_only=True):
     txt_value: VerificationToken | None
     """The value of the TXT record."""
     file_url: Annotated[str, example("https://api.acme.example/.well-known/postern-verification.txt")] | None
-    """The address of the file that proves the host as well. `http` works, too. We do not follow redirects."""
+    """The address of the file that proves the host as well. `http` works, too. Postern does not follow redirects."""
     file_content: VerificationToken | None
     """The content of the file."""
     created_at: CreatedAt
@@ -254,11 +254,11 @@ async def list_resource_servers(call: Call[None, None, OrganizationPath, Member]
 async def create_resource_server(call: Call[NewResourceServer, None, OrganizationPath, Member], postern: Postern) -> ResourceServerRecord:
     """Register an API as the audience of tokens
 
-    One issuer serves all organizations, so no tokens are made before the organization has proved the host: publish the record or the file
-    from the answer, then verify the host. If the organization has proved the same host for something else, tokens are made at once. For a
+    One issuer serves all organizations, so no tokens are made before the organization has verified the host: publish the record or the file
+    from the answer, then verify the host. If the organization has verified the same host for something else, tokens are made at once. For a
     host that has no name in DNS, ask the owners of the platform for an approval. A claim that waits keeps no other organization from the
-    identifier. An identifier that tokens were made for is never given to another organization, except to one that proves the host when
-    the earlier one had an approval alone.
+    identifier. An identifier that tokens were made for is never given to another organization, except to one that proves the host when the
+    earlier one had an approval alone.
     """
     body = call.body
     server = await postern.services.resource_servers.create(call.caller, body.identifier, _settings(body), call.actor)
@@ -290,9 +290,9 @@ async def change_resource_server(
 async def verify_resource_server(call: Call[None, None, ResourceServerPath, Member], postern: Postern) -> DomainVerification:
     """Look for the proof that an organization owns the host of an API
 
-    Once we find the proof, tokens are made for the API, and approvals that other organizations have on the host end. Leave the proof
-    published: we look for it every week. When the proof is missing, the owners get an email; after two further days without the proof, no
-    more tokens are made.
+    Once Postern finds the proof, tokens are made for the API, and approvals that other organizations have on the host end. Leave the proof
+    published: Postern looks for it every week. When the proof is missing, the owners get an email; after two further days without the
+    proof, no more tokens are made.
     """
     outcome = await postern.services.resource_servers.verify(call.caller, _id(call.path), call.actor)
     return DomainVerification(outcome.verified, outcome.message)

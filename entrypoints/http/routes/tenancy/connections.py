@@ -55,7 +55,7 @@ class ConnectionCheckRecord(msgspec.Struct, frozen=True, kw_only=True):
     came: Annotated[str, example("https://other.example.org")]
     """What the answer said, unless that tells about a person."""
     expected: Annotated[str, example("https://id.example.org/saml/sp/0199d3a0-0000-7000-8000-000000000009")]
-    """What we expected."""
+    """What Postern expected."""
     mend: Annotated[str, example("Set our entity id as the audience in the directory.")]
     """The change that fixes the request."""
 
@@ -86,13 +86,13 @@ class ConnectionExchangeRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The ID of our request that the answer names."""
     created_at: CreatedAt
     times: Annotated[int, example(1)]
-    """How often it came. What anybody may send is counted in one entry of its kind."""
+    """How often it came. What anyone may send is counted in one entry of its kind."""
     last_at: datetime | None
     """When something counted last came; null for what stands for itself."""
 
 
 class ConnectionExchanges(msgspec.Struct, frozen=True):
-    """The last fifty exchanges of the last seven days, and beside them one entry of each kind for what came from anybody."""
+    """The last fifty exchanges of the last seven days, and beside them one entry of each kind for what came from anyone."""
 
     exchanges: Sequence[ConnectionExchangeRecord]
     """Newest first."""
@@ -100,7 +100,7 @@ class ConnectionExchanges(msgspec.Struct, frozen=True):
 
 class DirectoryMetadataQuery(msgspec.Struct, frozen=True):
     url: Annotated[Line, example("https://login.acme.example/saml/metadata")] = ""
-    """The address of the metadata, over https, in place of a document. We remember the address."""
+    """The address of the metadata, over https, in place of a document. Postern remembers the address."""
 
 
 _Certificate = Annotated[
@@ -127,7 +127,7 @@ class ConfirmedSettings(msgspec.Struct, frozen=True, kw_only=True):
         bounded({"minLength": 64, "maxLength": 64}),
         example("9f2c4d4c86a1d0c5f2a0b3b8a3d7e9f1c2b3a4958677869504132231f0e1d2c3"),
     ]
-    """The `digest` beside the settings that you have seen. If they are others by now, the answer is 409."""
+    """The `digest` beside the settings that you have seen. If they are others by now, the response is 409."""
 
 
 class ReplacedProvider(msgspec.Struct, frozen=True, kw_only=True):
@@ -154,9 +154,9 @@ class DirectoryPath(msgspec.Struct, frozen=True):
 async def test_upstream_provider(call: Call[None, None, UpstreamProviderPath, Member], postern: Postern) -> ConnectionTestStart:
     """Test an upstream provider with its settings as they are now
 
-    Open `url` in a browser and sign in at the provider. The test signs nobody in here. It ends on a page with each check, its result, and
-    the change that helps. If all checks pass, an owner can activate the provider, as long as its settings stay as they are. You need a
-    recent proof of who you are: of the second factor, if you have one.
+    Open `url` in a browser and sign in at the provider. The test signs no one in here. It ends on a page with each check, its result, and
+    the change that helps. If all checks pass, an owner can activate the provider, as long as its settings stay as they are. Requires a
+    recent sign-in or reauthentication, with MFA if you have it enabled.
     """
     started = await postern.tenancy.connection_tests.start(call.caller, UpstreamProviderId(call.path.provider_id))
     return ConnectionTestStart(id=started.id, url=started.url)
@@ -175,9 +175,9 @@ async def activate_upstream_provider(
 ) -> UpstreamProviderRecord:
     """Let people sign in through an upstream provider
 
-    Only an owner can do this, for the settings whose `digest` they send: if they have changed since, the answer is 409. A provider of SAML
-    must have been tested with the settings as they are now. What somebody sets up with a setup link must have been handed over. You need a
-    recent proof of who you are: of the second factor, if you have one.
+    Only an owner can do this, for the settings whose `digest` they send: if they have changed since, the response is 409. A provider of
+    SAML must have been tested with the settings as they are now. What someone sets up with a setup link must have been handed over.
+    Requires a recent sign-in or reauthentication, with MFA if you have it enabled.
     """
     activated = await postern.tenancy.connections.activate(
         call.caller, UpstreamProviderId(call.path.provider_id), call.actor, seen=call.body.digest
@@ -192,8 +192,8 @@ async def succeed_upstream_provider(
     """Name an upstream provider the successor of another one
 
     A provider vouches for the addresses of your people. Another provider's first word about such an address takes the account over: what
-    the person has set up there ends. The word of a successor does not. The former provider may be deleted. Only an owner can do this. You
-    need a recent proof of who you are: of the second factor, if you have one.
+    the person has set up there ends. The word of a successor does not. The former provider may be deleted. Only an owner can do this.
+    Requires a recent sign-in or reauthentication, with MFA if you have it enabled.
     """
     provider, former = UpstreamProviderId(call.path.provider_id), UpstreamProviderId(call.body.provider_id)
     return record_of(postern, await postern.tenancy.connections.succeed(call.caller, provider, former, call.actor))
@@ -224,8 +224,8 @@ async def upload_upstream_provider_metadata(
 ) -> UpstreamProviderRecord:
     """Fill the settings of a provider of SAML from its metadata
 
-    Send the document, or name its address as `url`. We read entity ID, addresses and certificates. A change makes the provider a draft
-    again. You need a recent proof of who you are: of the second factor, if you have one.
+    Send the document, or name its address as `url`. Postern reads entity ID, addresses and certificates. A change makes the provider a
+    draft again. Requires a recent sign-in or reauthentication, with MFA if you have it enabled.
     """
     filled = await postern.tenancy.connections.fill(
         call.caller, UpstreamProviderId(call.path.provider_id), call.actor, document=call.body, address=call.query.url
@@ -247,9 +247,9 @@ async def change_connection_certificate(
 ) -> UpstreamProviderRecord:
     """Accept another certificate of a provider of SAML, or change ours
 
-    A certificate of the provider counts at once if an owner sends it; from anybody else, it makes the provider a draft again. Our own key
-    pair changes in two steps: the next one is in our metadata until it signs. You need a recent proof of who you are: of the second factor,
-    if you have one.
+    A certificate of the provider counts at once if an owner sends it; from anyone else, it makes the provider a draft again. Our own key
+    pair changes in two steps: the next one is in our metadata until it signs. Requires a recent sign-in or reauthentication, with MFA if
+    you have it enabled.
     """
     connections, provider, body = postern.tenancy.connections, UpstreamProviderId(call.path.provider_id), call.body
     if body.certificate:
@@ -308,8 +308,8 @@ async def approve_connection_certificate(
     """Approve a new certificate of an upstream provider
 
     The certificate came with the provider's metadata, but not in a way that shows that it is the provider's. Compare its fingerprint with
-    the one that the provider's administrator tells you over another way. It counts from then on, beside the known ones. You need a recent
-    proof of who you are: of the second factor, if you have one.
+    the one that the provider's administrator tells you over another way. It counts from then on, beside the known ones. Requires a recent
+    sign-in or reauthentication, with MFA if you have it enabled.
     """
     path = call.path
     approved = await postern.tenancy.connection_refreshes.approve(
@@ -331,8 +331,8 @@ async def decline_connection_certificate(
 ) -> UpstreamProviderRecord:
     """Decline a new certificate of an upstream provider
 
-    Nobody is asked about it again while the metadata contain it. You need a recent proof of who you are: of the second factor, if you have
-    one.
+    No one is asked about it again while the metadata contain it. Requires a recent sign-in or reauthentication, with MFA if you have it
+    enabled.
     """
     path = call.path
     declined = await postern.tenancy.connection_refreshes.decline(
@@ -354,7 +354,7 @@ async def delete_former_certificate(call: Call[None, None, UpstreamProviderPath,
     """Delete our former key pair at an upstream provider
 
     After our key pair has changed, the former one still opens what the provider encrypts for it. Delete it when the provider has read our
-    metadata again. You need a recent proof of who you are: of the second factor, if you have one.
+    metadata again. Requires a recent sign-in or reauthentication, with MFA if you have it enabled.
     """
     dropped = await postern.tenancy.connections.drop_former(call.caller, UpstreamProviderId(call.path.provider_id), call.actor)
     return record_of(postern, dropped)

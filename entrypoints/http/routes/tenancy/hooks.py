@@ -42,18 +42,18 @@ class HookBody(msgspec.Struct, frozen=True, kw_only=True):
     address: _Address
     """The address that questions are sent to: an `https` URL."""
     silence: _Silence
-    """What happens to a sign-in when no answer comes, or one that nobody understands: `go_on` or `refuse`."""
+    """What happens to a sign-in when no answer comes, or one that no one understands: `go_on` or `refuse`."""
     seconds: _Seconds = DEFAULT_SECONDS
     """How long the answer may take: 1 to 5 seconds."""
     digest: Annotated[str, msgspec.Meta(max_length=64), example(_DIGEST)] | None = None
-    """The `digest` of the settings that you have seen; null while there is no hook. If they are others by now, the answer is 409."""
+    """The `digest` of the settings that you have seen; null while there is no hook. If they are others by now, the response is 409."""
 
 
 class SeenReport(msgspec.Struct, frozen=True, kw_only=True):
     """What the owner says yes to."""
 
     digest: Annotated[str, msgspec.Meta(max_length=129), example(_SEEN)]
-    """The `digest` of the report: of the settings, and of what the report shows. If either is another by now, the answer is 409."""
+    """The `digest` of the report: of the settings, and of what the report shows. If either is another by now, the response is 409."""
 
 
 class HookReportRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,7 +66,7 @@ class HookReportRecord(msgspec.Struct, frozen=True, kw_only=True):
     refused: Annotated[int, example(3)]
     """How often it said no."""
     factors: Annotated[int, example(5)]
-    """How often it asked for a second factor or a passkey."""
+    """How often it asked for MFA or a passkey."""
     mean_milliseconds: Annotated[int, example(48)]
     """How long an answer took on average."""
     slowest_milliseconds: Annotated[int, example(310)]
@@ -120,7 +120,7 @@ class HookSecretRecord(HookRecord, frozen=True, kw_only=True):
     """The hook, with its secret if it has a new one."""
 
     secret: Annotated[str | None, SHOWN_ONCE, example("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo=")]
-    """The secret that signs the questions. No other answer shows it. Null if the hook keeps the one that it has."""
+    """The secret that signs the questions. It is shown only once. Null if the hook keeps the one that it has."""
 
 
 class HookExchangeRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -147,7 +147,7 @@ class HookExchangeRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HookTrialRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """What the hook has said to a question about nobody."""
+    """What the hook has said to a question about no one."""
 
     success: Annotated[bool, example(True)]
     """Whether an answer came that counts."""
@@ -177,9 +177,9 @@ async def set_sign_in_hook(call: Call[HookBody, None, OrganizationPath, Member],
     """Have an address asked before each sign-in to your organization, or change it
 
     Only an owner can do this. A new hook, and one that has changed, stands in report-only mode: it is asked, what it says is recorded, and
-    nothing follows before an owner lets it count. Answers of before the change count no more. The answer has a `secret` if the hook is new:
-    verify `webhook-signature` with it, after Standard Webhooks. The hook hears of members by an act of their own, and of people who have
-    allowed the application themselves, and of each what the application may see.
+    nothing follows before an owner lets it count. Answers of before the change count no more. The response has a `secret` if the hook is
+    new: verify `webhook-signature` with it, after Standard Webhooks. The hook hears of members by an act of their own, and of people who
+    have allowed the application themselves, and of each what the application may see.
     """
     return _with_secret(await postern.tenancy.hooks.put(call.caller, _draft(call.body), call.actor, seen=call.body.digest))
 
@@ -188,7 +188,7 @@ async def set_sign_in_hook(call: Call[HookBody, None, OrganizationPath, Member],
 async def remove_sign_in_hook(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> NoBody:
     """Delete the hook of an organization
 
-    Only an owner can do this. Nobody is asked any more, and what the hook has said counts no more.
+    Only an owner can do this. No one is asked any more, and what the hook has said counts no more.
     """
     await postern.tenancy.hooks.delete(call.caller, call.actor)
     return NO_BODY
@@ -218,7 +218,7 @@ async def activate_sign_in_hook(call: Call[SeenReport, None, OrganizationPath, M
     """Let the hook of an organization count
 
     Only an owner can do this, after 100 questions or an hour in report-only mode, for the settings and the report whose `digest` they send:
-    if either is another by now, the answer is 409. From then on a sign-in without its answer does not come in, and an open session is led
+    if either is another by now, the response is 409. From then on a sign-in without its answer does not come in, and an open session is led
     to a sign-in. Owners get in whatever it says.
     """
     return _record(await postern.tenancy.hooks.let_count(call.caller, call.actor, seen=call.body.digest))
@@ -228,7 +228,7 @@ async def activate_sign_in_hook(call: Call[SeenReport, None, OrganizationPath, M
 async def disable_sign_in_hook(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> HookRecord:
     """Put the hook of an organization in report-only mode
 
-    Only an owner can do this. The hook is asked, and nothing it says counts, nor anything it has said. May be repeated.
+    Only an owner can do this. The hook is asked, and nothing it says counts, nor anything it has said. The request can be repeated safely.
     """
     return _record(await postern.tenancy.hooks.put_in_shadow(call.caller, call.actor))
 
@@ -246,7 +246,7 @@ async def test_sign_in_hook(call: Call[None, None, OrganizationPath, Member], po
 async def list_sign_in_hook_exchanges(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> Sequence[HookExchangeRecord]:
     """List what the hook of an organization was asked and what it answered, the newest first
 
-    These are the last fifty, of a week at most. Each text in them is replaced by its length, so they name nobody.
+    These are the last fifty, of a week at most. Each text in them is replaced by its length, so they name no one.
     """
     return [_exchange(one) for one in await postern.tenancy.hooks.exchanges(call.caller.organization)]
 
@@ -273,7 +273,7 @@ async def get_installation_sign_in_hook(_call: Call, postern: Postern) -> HookRe
 async def set_installation_sign_in_hook(call: Call[HookBody], postern: Postern) -> HookSecretRecord:
     """Have an address asked before each sign-in to any organization, or change it
 
-    A new hook, and one that has changed, stands in report-only mode, as an organization's does. The answer has a `secret` if the hook is
+    A new hook, and one that has changed, stands in report-only mode, as an organization's does. The response has a `secret` if the hook is
     new.
     """
     return _with_secret(await postern.tenancy.hooks.put(call.presented, _draft(call.body), call.actor, seen=call.body.digest))
@@ -291,7 +291,7 @@ async def set_installation_sign_in_hook(call: Call[HookBody], postern: Postern) 
 async def remove_installation_sign_in_hook(call: Call, postern: Postern) -> NoBody:
     """Delete the hook of the installation
 
-    Nobody is asked any more, and what the hook has said counts no more.
+    No one is asked any more, and what the hook has said counts no more.
     """
     await postern.tenancy.hooks.delete(call.presented, call.actor)
     return NO_BODY
@@ -326,7 +326,7 @@ async def activate_installation_sign_in_hook(call: Call[SeenReport], postern: Po
     """Let the hook of the installation count
 
     After 100 questions or an hour in report-only mode, for the settings and the report whose `digest` you send: if either is another by
-    now, the answer is 409.
+    now, the response is 409.
     """
     return _record(await postern.tenancy.hooks.let_count(call.caller, call.actor, seen=call.body.digest))
 
@@ -342,7 +342,7 @@ async def activate_installation_sign_in_hook(call: Call[SeenReport], postern: Po
 async def disable_installation_sign_in_hook(call: Call, postern: Postern) -> HookRecord:
     """Put the hook of the installation in report-only mode
 
-    The hook is asked, and nothing it says counts, nor anything it has said. May be repeated.
+    The hook is asked, and nothing it says counts, nor anything it has said. The request can be repeated safely.
     """
     return _record(await postern.tenancy.hooks.put_in_shadow(call.caller, call.actor))
 
@@ -367,7 +367,7 @@ async def test_installation_sign_in_hook(call: Call, postern: Postern) -> HookTr
 async def list_installation_sign_in_hook_exchanges(_call: Call, postern: Postern) -> Sequence[HookExchangeRecord]:
     """List what the hook of the installation was asked and what it answered, the newest first
 
-    These are the last fifty, of a week at most. Each text in them is replaced by its length, so they name nobody.
+    These are the last fifty, of a week at most. Each text in them is replaced by its length, so they name no one.
     """
     return [_exchange(one) for one in await postern.tenancy.hooks.exchanges(None)]
 

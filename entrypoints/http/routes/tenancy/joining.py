@@ -110,7 +110,7 @@ class InvitingKeyRecord(msgspec.Struct, frozen=True):
     name: Annotated[str | None, example("Nightly sync")]
     """The key's name; null if the key has ended."""
     prefix: Annotated[str | None, example("pto_a1b2c3")]
-    """The beginning of the key; null if the key has ended."""
+    """The prefix of the key; null if the key has ended."""
 
 
 class InvitationSummary(msgspec.Struct, frozen=True):
@@ -125,14 +125,14 @@ class InvitationSummary(msgspec.Struct, frozen=True):
 
 
 class IssuedInvitation(msgspec.Struct, frozen=True):
-    """The new invitation. This is the only answer with its token."""
+    """The new invitation. This is the only response with its token."""
 
     invitation: InvitationRecord
     """The invitation."""
     inviter: InviterRecord
     """The user who sent the invitation."""
     token: Annotated[str, SHOWN_ONCE, example("b3f1a5c2-7d0e-4d1c-9a53-2f6c1f0f8e11")]
-    """The token in the mailed link. No other answer shows it."""
+    """The token in the magic link. It is shown only once."""
 
 
 class InvitingOrganization(msgspec.Struct, frozen=True):
@@ -164,29 +164,29 @@ class InvitationReply(msgspec.Struct, frozen=True):
     """The token of the invitation."""
 
     token: Annotated[Token, example("b3f1a5c2-7d0e-4d1c-9a53-2f6c1f0f8e11")]
-    """The token from the mailed link, or from the list of your own invitations."""
+    """The token from the magic link, or from the list of your own invitations."""
 
 
 class InvitationAcceptance(InvitationReply, frozen=True, kw_only=True):
     """The token of the invitation, and what the invited person is called."""
 
     name: Annotated[str, msgspec.Meta(max_length=2 * LONGEST_NAME, examples=["Ada Lovelace"])] = ""
-    """The name of the invited person. It is kept if Postern's own email server sent the token, if nobody has used the account yet, and if
+    """The name of the invited person. It is kept if Postern's own email server sent the token, if no one has used the account yet, and if
     the account has no name. Otherwise it is left out.
     """
 
 
 class InvitationLink(msgspec.Struct, frozen=True):
     token: Annotated[Word, example("b3f1a5c2-7d0e-4d1c-9a53-2f6c1f0f8e11")]
-    """The token in the mailed link."""
+    """The token in the magic link."""
 
 
 @endpoint.post(_OF_ORGANIZATION, caller=_MANAGERS_IN_PERSON, keys=True, limit=UNLIMITED, refuses=(BadRequest, RateLimited), tags=_TAGS)
 async def create_invitation(call: Call[NewInvitation, None, OrganizationPath, Member], postern: Postern) -> IssuedInvitation:
-    """Invite somebody by email
+    """Invite someone by email
 
     The invitation is valid for a week. To invite into a role other than `member`, you need the right to manage roles and all rights of the
-    offered role, and the right to manage services if roles of services are assigned to the role. Nobody can be invited as `owner`: transfer
+    offered role, and the right to manage services if roles of services are assigned to the role. No one can be invited as `owner`: transfer
     the ownership instead. The answer does not say whether the address has an account.
     """
     email = email_field(call.body.email, postern.foundation.email_syntax)
@@ -230,7 +230,7 @@ async def accept_invitation_on_behalf(call: Call[None, None, OrganizationInvitat
 async def list_own_invitations(call: Call, postern: Postern) -> Sequence[OwnInvitationRecord]:
     """List the invitations to your own address
 
-    You get the invitations that you can still answer, a hundred at most, the newest first. Your address must be verified.
+    Returns the invitations that you can still answer, a hundred at most, the newest first. Your address must be verified.
     """
     return [
         OwnInvitationRecord(
@@ -250,8 +250,8 @@ async def list_own_invitations(call: Call, postern: Postern) -> Sequence[OwnInvi
 async def accept_invitation(call: Call[InvitationAcceptance], postern: Postern) -> EmptyObject:
     """Accept an invitation
 
-    The invited address becomes a member of the organization. If the address has no account yet, we create one and mail a link to choose a
-    password.
+    The invited address becomes a member of the organization. If the address has no account yet, Postern creates one and mail a link to
+    choose a password.
     """
     await postern.tenancy.invitations.accept(call.body.token, call.actor, name=call.body.name)
     return EMPTY_OBJECT
@@ -261,7 +261,7 @@ async def accept_invitation(call: Call[InvitationAcceptance], postern: Postern) 
 async def decline_invitation(call: Call[InvitationReply], postern: Postern) -> EmptyObject:
     """Decline an invitation
 
-    The token is enough: nobody needs an account for it. The invitation is `rejected` from then on. An invitation that has expired can be
+    The token is enough: no one needs an account for it. The invitation is `rejected` from then on. An invitation that has expired can be
     declined, too.
     """
     await postern.tenancy.invitations.decline(call.body.token, call.actor)
@@ -272,7 +272,7 @@ async def decline_invitation(call: Call[InvitationReply], postern: Postern) -> E
 def open_invitation(call: Call[None, InvitationLink], postern: Postern) -> Answer[NoBody]:
     """Open the link of an invitation mail
 
-    The answer redirects to the page with the same path at the frontend.
+    The response redirects to the page with the same path at the frontend.
     """
     place = f"{postern.foundation.links.frontend_url}/invitations/accept?token={quote(call.query.token, safe='')}"
     return Answer(NO_BODY, 301, ((b"location", place.encode()),))
@@ -330,9 +330,9 @@ class JoinRequestRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The state of the request."""
     created_at: CreatedAt
     decided_at: datetime | None
-    """When somebody answered the request, or the person became a member in another way; null while the request is pending."""
+    """When someone answered the request, or the person became a member in another way; null while the request is pending."""
     decided_by: UUID | None
-    """The user who answered; null if nobody did, or if the account was deleted."""
+    """The user who answered; null if no one did, or if the account was deleted."""
 
 
 @endpoint.get(_REQUESTS, caller=_MANAGERS, keys=True, tags=_JOIN_REQUEST_TAGS)
@@ -373,8 +373,8 @@ async def approve_join_request(call: Call[None, None, JoinRequestPath, Member], 
 async def decline_join_request(call: Call[None, None, JoinRequestPath, Member], postern: Postern) -> EmptyObject:
     """Decline a request to become a member
 
-    We do not tell the person. The person cannot ask again, not even with another account that gets the address. You can still invite the
-    person.
+    Postern does not tell the person. The person cannot ask again, not even with another account that gets the address. You can still invite
+    the person.
     """
     await postern.tenancy.join_requests.decline(call.caller, JoinRequestId(call.path.request_id), call.actor)
     return EMPTY_OBJECT

@@ -33,7 +33,7 @@ _HostText = Annotated[str, bounded({"minLength": 1, "maxLength": 253}, examples=
 
 
 class SmtpBody(msgspec.Struct, frozen=True, kw_only=True):
-    """A email server, and the sender of the emails that go through it."""
+    """An email server, and the sender of the emails that go through it."""
 
     host: _HostText
     """The name or the address of the server."""
@@ -42,7 +42,7 @@ class SmtpBody(msgspec.Struct, frozen=True, kw_only=True):
     username: _Username
     """The name to sign in with."""
     password: _Password
-    """The password to sign in with. We store the password encrypted, and no answer shows it."""
+    """The password to sign in with. Postern stores the password encrypted, and no response contains it."""
     from_email: EmailText
     """The address that the emails come from."""
     from_name: _FromName | None = None
@@ -53,7 +53,7 @@ class SmtpRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The email server of an organization, without its password. If none is set, only `configured` is present."""
 
     configured: Annotated[bool, example(True)]
-    """Whether a email server is set."""
+    """Whether an email server is set."""
     host: _Host | msgspec.UnsetType = msgspec.UNSET
     """The name or the address of the server."""
     port: _Port | msgspec.UnsetType = msgspec.UNSET

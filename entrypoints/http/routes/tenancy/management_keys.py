@@ -61,11 +61,11 @@ class ManagementKeyRecord(msgspec.Struct, frozen=True, kw_only=True):
     name: Annotated[str, example("Nightly sync")]
     """The key's name."""
     prefix: Annotated[str, example("pto_a1b2c3")]
-    """The beginning of the key: enough to tell it from the others."""
+    """The prefix of the key, to tell it apart."""
     capabilities: Annotated[Sequence[str], example(["org.members.view", "services.manage"])]
     """What the key may do, as long as its maker may do it too, or once an owner has adopted the key."""
     last_used_at: datetime | None
-    """When the key was last used, to the minute; null if it never was."""
+    """When the key was last used, with a precision of one minute; null if it never was."""
     expires_at: datetime
     """When the key expires."""
     created_at: CreatedAt
@@ -78,7 +78,7 @@ class ManagementKeyRecord(msgspec.Struct, frozen=True, kw_only=True):
     adopted_at: datetime | None
     """When an owner adopted the key; null if the key still depends on its maker."""
     adopted_by: UUID | None
-    """The owner who adopted the key; null if nobody did."""
+    """The owner who adopted the key; null if no one did."""
     former_secret_until: datetime | None
     """Until when the secret from before the adoption still works; null if it works no more."""
 
@@ -87,19 +87,19 @@ class AdoptedManagementKey(ManagementKeyRecord, frozen=True, kw_only=True):
     """The adopted management API key. Only the answer to the adoption itself has the new key."""
 
     key: Annotated[str | None, SHOWN_ONCE, example("pto_d4e5f6_Zk8vQ1nR5tYw3XcB7mLp0HsD")]
-    """The new key, to send as a Bearer token. No other answer shows it; null if you had adopted the key before."""
+    """The new key, to send as a Bearer token. It is shown only once; null if you had adopted the key before."""
 
 
 class CreatedManagementKey(msgspec.Struct, frozen=True, kw_only=True):
-    """The new management API key. This is the only answer with the key itself."""
+    """The new management API key. This is the only response with the key itself."""
 
     id: Id
     name: Annotated[str, example("Nightly sync")]
     """The key's name."""
     prefix: Annotated[str, example("pto_a1b2c3")]
-    """The beginning of the key: enough to tell it from the others."""
+    """The prefix of the key, to tell it apart."""
     key: Annotated[str, SHOWN_ONCE, example("pto_a1b2c3_Zk8vQ1nR5tYw3XcB7mLp0HsD")]
-    """The key, to send as a Bearer token. No other answer shows it."""
+    """The key, to send as a Bearer token. It is shown only once."""
     capabilities: Annotated[Sequence[str], example(["org.members.view", "services.manage"])]
     """What the key may do."""
     expires_at: datetime
@@ -126,7 +126,7 @@ class MadeApiKey(msgspec.Struct, frozen=True, kw_only=True):
     name: Annotated[str, example("Billing server")]
     """The API key's name."""
     prefix: Annotated[str, example("sk_a1b2c3")]
-    """The beginning of the API key."""
+    """The prefix of the API key."""
 
 
 class MadeClientSecret(msgspec.Struct, frozen=True, kw_only=True):
@@ -136,7 +136,7 @@ class MadeClientSecret(msgspec.Struct, frozen=True, kw_only=True):
     service_slug: Annotated[str, example("billing")]
     """The slug of the service."""
     prefix: Annotated[str, example("cs_d4e5f6")]
-    """The beginning of the client secret."""
+    """The prefix of the client secret."""
 
 
 class SentInvitation(msgspec.Struct, frozen=True, kw_only=True):
@@ -147,7 +147,7 @@ class SentInvitation(msgspec.Struct, frozen=True, kw_only=True):
     """The invited address; null unless you may manage members."""
     role: SlugOfRole
     accepted: bool
-    """Whether it was accepted: it has made somebody a member, who stays when the key ends. The others are void then."""
+    """Whether it was accepted: it has made someone a member, who stays when the key ends. The others are void then."""
     created_at: CreatedAt
 
 
@@ -177,7 +177,7 @@ class EndedManagementKey(msgspec.Struct, frozen=True, kw_only=True):
     made: ManagementKeyCreations
     """What the key made that lasted until now."""
     ended_made: bool
-    """Whether all of it ended with the key. If not, it goes on working until you delete it."""
+    """Whether all of it ended with the key. If not, it continues working until you delete it."""
 
 
 @endpoint.post(
@@ -192,8 +192,9 @@ class EndedManagementKey(msgspec.Struct, frozen=True, kw_only=True):
 async def create_management_key(call: Call[NewManagementKey, None, OrganizationPath, Member], postern: Postern) -> CreatedManagementKey:
     """Create a management API key
 
-    For a program that manages the organization, and sends the key as a Bearer token. The key is shown only once: we keep just a digest of
-    it. It never does more than you may do at that moment, until an owner adopts it. You need a recent proof of who you are.
+    For a program that manages the organization, and sends the key as a Bearer token. The key is shown only once: Postern stores only a
+    digest of it. It never does more than you may do at that moment, until an owner adopts it. Requires a recent sign-in or
+    reauthentication.
     """
     body = call.body
     made = await postern.tenancy.management_keys.create(
@@ -206,7 +207,7 @@ async def create_management_key(call: Call[NewManagementKey, None, OrganizationP
 async def list_management_keys(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> ManagementKeyList:
     """List the management API keys of an organization, the newest first
 
-    The keys themselves are not shown: nobody can look them up. An expired key stays listed for thirty days.
+    The keys themselves are never shown. An expired key stays listed for thirty days.
     """
     keys = await postern.tenancy.management_keys.list(call.caller.organization)
     return ManagementKeyList([management_key_record(key) for key in keys], len(keys))
@@ -216,7 +217,7 @@ async def list_management_keys(call: Call[None, None, OrganizationPath, Member],
 async def get_management_key(call: Call[None, None, ManagementKeyPath, Member], postern: Postern) -> ManagementKeyDetail:
     """Get a management API key, and the API keys, client secrets and invitations that it made
 
-    The key itself is in no answer but the one that made it.
+    The key itself is only in the response that created it.
     """
     key, made = await postern.tenancy.management_keys.get(call.caller.organization, ManagementKeyId(call.path.key_id))
     return ManagementKeyDetail(management_key=management_key_record(key), made=_things(made, call.caller))
@@ -226,9 +227,9 @@ async def get_management_key(call: Call[None, None, ManagementKeyPath, Member], 
 async def end_management_key(call: Call[None, EndedKeyQuery, ManagementKeyPath, Member], postern: Postern) -> EndedManagementKey:
     """End a management API key
 
-    The key is refused from the next request on, and nobody can accept the invitations that it sent. This cannot be undone. The answer lists
-    the API keys and client secrets that the key made. They go on working, unless you ask with `end_made` that they end too. It also lists
-    the invitations. People who became members by one stay members.
+    The key is refused with the next request, and no one can accept the invitations that it sent. This cannot be undone. The response lists
+    the API keys and client secrets that the key made. They continue working, unless you ask with `end_made` that they end too. It also
+    lists the invitations. People who became members by one stay members.
     """
     end_made = call.query.end_made
     made = await postern.services.made_by_keys.end(call.caller, ManagementKeyId(call.path.key_id), call.actor, end_made=end_made)
@@ -240,8 +241,9 @@ async def adopt_management_key(call: Call[None, None, ManagementKeyPath, Member]
     """Adopt a management API key
 
     From now on the key no longer depends on its maker: it keeps its capabilities until it expires or ends, even after the maker has left or
-    lost rights. The answer has a new key. The former one works for 24 hours, if the person who made it, or adopted it before you, is still
-    a member, and as long as they are; otherwise it ends at once. Only an owner can do this. You need a recent proof of who you are.
+    lost rights. The response has a new key. The former one works for 24 hours, if the person who made it, or adopted it before you, is
+    still a member, and as long as they are; otherwise it ends at once. Only an owner can do this. Requires a recent sign-in or
+    reauthentication.
     """
     key, text = await postern.tenancy.management_keys.adopt(call.caller, ManagementKeyId(call.path.key_id), call.actor)
     return adopted_management_key(key, text)

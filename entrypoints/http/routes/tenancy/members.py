@@ -76,7 +76,7 @@ class MembershipSummary(msgspec.Struct, frozen=True):
 
 
 class MemberAccount(msgspec.Struct, frozen=True):
-    """The person's account. An organization sees the name of people whose membership is their own."""
+    """The person's account. An organization sees the name of confirmed members."""
 
     id: Id
     email: EmailAddress
@@ -105,7 +105,7 @@ class MemberDetailRecord(msgspec.Struct, frozen=True, kw_only=True):
     own_since: datetime | None
     """When the person made or confirmed the membership; null while the organization has only listed them."""
     mfa_enabled: Annotated[bool, example(True)] | None
-    """Whether the person has a second factor; null for people whom the organization has only listed."""
+    """Whether the person has MFA; null for people whom the organization has only listed."""
     has_devices: Annotated[bool, example(True)] | None
     """Whether the person has signed in on devices; null for people whom the organization has only listed."""
     active_sessions: Annotated[int, example(2)]
@@ -228,7 +228,7 @@ async def list_members(call: Call[None, MembersQuery, OrganizationPath, Member],
     """List the members of the organization, the longest-standing first
 
     `total` counts all members, or only the members in the role that you ask for or whom you search for; counting these stops at 10 000.
-    Searches within an organization run one after the other; if too many are waiting, the answer is 503.
+    Searches within an organization run one after the other; if too many are waiting, the response is 503.
     """
     query = call.query
     found = await postern.tenancy.members.list(call.caller, page_of(query), query.role, query.search)
@@ -269,7 +269,7 @@ async def get_member(call: Call[None, None, MemberPath, Member], postern: Poster
 async def change_member_role(call: Call[RoleChange, None, MemberPath, Member], postern: Postern) -> MemberChanged:
     """Give a member another role
 
-    The new role takes effect with the member's next request. You cannot change your own role. To make somebody the `owner`, transfer the
+    The new role takes effect with the member's next request. You cannot change your own role. To make someone the `owner`, transfer the
     ownership.
     """
     changed = await postern.tenancy.members.change_role(call.caller, UserId(call.path.user_id), call.body.role, call.actor)
@@ -283,7 +283,7 @@ async def remove_member(call: Call[None, None, MemberPath, Member], postern: Pos
     """Remove a member
 
     From the next request on, the member's access and refresh tokens for the organization no longer work. Sessions elsewhere continue. You
-    cannot remove yourself, the owner, or anybody who has rights that you do not have.
+    cannot remove yourself, the owner, or anyone who has rights that you do not have.
     """
     await postern.tenancy.members.remove(call.caller, UserId(call.path.user_id), call.actor)
     return Message("The member is removed")
@@ -298,12 +298,12 @@ async def remove_member(call: Call[None, None, MemberPath, Member], postern: Pos
     tags=_TAGS,
 )
 async def disable_mfa_of_member(call: Call[StatedReason, StatedReason, MemberPath, Member], postern: Postern) -> MfaForceDisabled:
-    """Remove the second factor of a member who lost it
+    """Remove MFA of a member who lost it
 
     Only for accounts that your organization created, by an invitation or a directory, and that nothing else uses: for all others, ask the
-    owners of the platform. The reason is required, in the body or in the query; the audit log keeps it. We tell the member by email. From
-    now on the member signs in without a second factor. You may repeat this. You need a recent proof of who you are: of the second factor,
-    if you have one.
+    owners of the platform. The reason is required, in the body or in the query; the audit log keeps it. Postern notifies the member by
+    email. From now on the member signs in without MFA. The request can be repeated safely. Requires a recent sign-in or reauthentication,
+    with MFA if you have it enabled.
     """
     reason = call.body.reason if call.body.reason is not None else call.query.reason
     disabled = await postern.tenancy.member_factors.disable(call.caller, UserId(call.path.user_id), reason or "", call.actor)
@@ -323,8 +323,8 @@ async def transfer_ownership(call: Call[OwnershipTransfer, None, OrganizationPat
     """Make another member the owner
 
     You become an admin, and the new owner gets an email. The new owner confirms the ownership by the first thing that only an owner may do.
-    Until then they may decline it, which makes you the owner again, and the emails for owners go to you, too. You need a recent proof of
-    who you are: of the second factor, if you have one.
+    Until then they may decline it, which makes you the owner again, and the emails for owners go to you, too. Requires a recent sign-in or
+    reauthentication, with MFA if you have it enabled.
     """
     new = UserId(call.body.new_owner_user_id)
     await postern.tenancy.members.transfer_ownership(call.caller, new, call.actor)
@@ -355,8 +355,7 @@ async def select_organization(call: Call[None, None, OrganizationPath], postern:
     """Get tokens for an organization
 
     This opens a session in the organization, beside the session of your token, which may be for the platform or for another organization.
-    The new session ends when that session ends. The organization's sign-in rules may ask for a second factor or a more recent sign-in
-    first.
+    The new session ends when that session ends. The organization's sign-in rules may ask for MFA or a more recent sign-in first.
     """
     selected = await postern.tenancy.members.select(call.caller, call.path.org_slug, call.actor)
     account = selected.account

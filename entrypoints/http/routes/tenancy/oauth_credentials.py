@@ -39,7 +39,7 @@ class OAuthCredentialsBody(msgspec.Struct, frozen=True):
     client_id: _ClientId
     """The client's ID."""
     client_secret: _ClientSecret
-    """The client's secret. We store the secret encrypted, and no answer shows it."""
+    """The client's secret. Postern stores the secret encrypted, and no response contains it."""
 
 
 class OAuthCredentialsRecord(msgspec.Struct, frozen=True):

@@ -60,7 +60,7 @@ class RiskConditionsBody(msgspec.Struct, frozen=True, kw_only=True):
     countries: _Countries = ()
     """The address is in one of these countries, by the two letters of ISO 3166."""
     except_countries: _Countries = ()
-    """The address is in none of these countries, or nobody knows where it is."""
+    """The address is in none of these countries, or no one knows where it is."""
     networks: _Networks = ()
     """The address is in one of these networks."""
     except_networks: _Networks = ()
@@ -99,14 +99,14 @@ class RiskPolicyBody(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RiskExceptionBody(msgspec.Struct, frozen=True, kw_only=True):
-    """Somebody whom no rule meets, until an end."""
+    """Someone whom no rule meets, until an end."""
 
     kind: ExceptionKind
     """What `value` is."""
     value: Annotated[str, msgspec.Meta(min_length=1, max_length=60, examples=["192.0.2.0/24"])]
     """The ID of a person or of a team, or a network."""
     ends_at: Annotated[datetime, msgspec.Meta(tz=True)]
-    """When the exception ends. State the offset from UTC."""
+    """When the exception ends. Include the UTC offset."""
 
 
 class RiskPoliciesBody(msgspec.Struct, frozen=True, kw_only=True):
@@ -236,7 +236,7 @@ class RiskEventList(msgspec.Struct, frozen=True):
 async def get_risk_policies(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> RiskPoliciesRecord:
     """Get the risk policies of an organization
 
-    They say what is done when somebody signs in to it, or to one of its services, under certain circumstances.
+    They say what is done when someone signs in to it, or to one of its services, under certain circumstances.
     """
     return _record(await postern.tenancy.risk_policies.get(call.caller.organization))
 
@@ -255,8 +255,8 @@ async def set_risk_policies(call: Call[RiskPoliciesBody, None, OrganizationPath,
     """Set the risk policies of an organization
 
     All rules and exceptions are replaced. A new rule, and one whose conditions or action you change, stands in report-only mode first: save
-    it without `counts`, look at the report, and save it with `counts`. Rules apply from the next sign-in on. You need a recent proof of who
-    you are.
+    it without `counts`, look at the report, and save it with `counts`. Rules apply from the next sign-in on. Requires a recent sign-in or
+    reauthentication.
     """
     policies, exceptions = _rules_of(call.body)
     return _record(await postern.tenancy.risk_policies.change(call.caller, policies, exceptions, call.actor))
@@ -270,7 +270,7 @@ async def get_risk_report(call: Call[None, None, OrganizationPath, Member], post
 
     The sign-ins to the organization and its services in the last thirty days are judged by the rules as they are now, whether they count or
     not; those that a rule refused are among them. Of people whom the organization merely lists, it judges by what it has seen of them
-    itself. A sign-in that goes on from a session is not judged but counted apart: rules judge a session when it begins.
+    itself. A sign-in that continues from a session is not judged but counted apart: rules judge a session when it begins.
     """
     return _report(await postern.tenancy.risk_policies.report(call.caller, call.actor.address))
 
@@ -309,7 +309,7 @@ async def set_installation_risk_policies(call: Call[RiskPoliciesBody], postern: 
     All rules and exceptions are replaced, and a new or changed rule stands in report-only mode first, as those of an organization do. These
     rules name no services, and exceptions no teams; the roles are `platform_owner` and `none`. A refused person gets in nowhere. A platform
     owner whom one refuses gets a link by email, which puts the rules that refuse back in report-only mode; `postern risk-rules shadow`
-    does, too. You need a recent proof of who you are.
+    does, too. Requires a recent sign-in or reauthentication.
     """
     policies, exceptions = _rules_of(call.body)
     return _record(await postern.tenancy.risk_policies.change_for_installation(policies, exceptions, call.actor))
@@ -320,7 +320,7 @@ async def get_installation_risk_report(call: Call, postern: Postern) -> RiskRepo
     """See whom the risk policies of the installation would have met
 
     All sign-ins of the last thirty days are judged by the rules as they are now, whether they count or not, with those that a rule refused;
-    the newest 200 000, if there are more. One that goes on from a session is not judged but counted apart: rules judge a session when it
+    the newest 200 000, if there are more. One that continues from a session is not judged but counted apart: rules judge a session when it
     begins.
     """
     return _report(await postern.tenancy.risk_policies.report_for_installation(call.caller, call.actor.address))

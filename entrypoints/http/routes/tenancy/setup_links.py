@@ -62,7 +62,7 @@ class NewCustomerLink(msgspec.Struct, frozen=True, kw_only=True):
     purposes: _Purposes
     """What the link sets up. It opens nothing else."""
     email: EmailText | None = None
-    """The address that we mail the link to. If you leave it out, hand the link on yourself."""
+    """The address that Postern emails the link to. If you leave it out, hand the link on yourself."""
     language: Annotated[Language, example("en")] | None = None
     """The language of the email."""
 
@@ -75,7 +75,7 @@ class NewSetupLink(msgspec.Struct, frozen=True, kw_only=True):
     purposes: _Purposes
     """What the link sets up. It opens nothing else, and does nothing that you may not do."""
     email: EmailText | None = None
-    """The address that we mail the link to. If you leave it out, hand the link on yourself."""
+    """The address that Postern emails the link to. If you leave it out, hand the link on yourself."""
     language: Annotated[Language, example("en")] | None = None
     """The language of the email."""
     activates: Annotated[bool, example(False)] = False
@@ -101,7 +101,7 @@ class SetupDraftRecord(msgspec.Struct, frozen=True, kw_only=True):
     endpoint_url: Annotated[str, example("https://siem.example.org/services/collector")] | None
     """The whole address of a receiver; null for anything else."""
     token_prefix: Annotated[str, example("scim_a1b2c3")] | None
-    """The beginning of the token of a directory by SCIM; null for anything else."""
+    """The prefix of the token of a directory by SCIM; null for anything else."""
     tested_at: datetime | None
     """When it was last tested; null if it never was."""
     waiting_since: datetime | None
@@ -118,7 +118,7 @@ class SetupLinkRecord(msgspec.Struct, frozen=True, kw_only=True):
     name: _LinkName
     """The link's name."""
     prefix: Annotated[str, example("pts_a1b2c3")]
-    """The beginning of the token: enough to tell the link from the others."""
+    """The prefix of the token, to tell links apart."""
     purposes: Sequence[SetupPurpose]
     """What the link sets up."""
     activates: Annotated[bool, example(False)]
@@ -128,14 +128,14 @@ class SetupLinkRecord(msgspec.Struct, frozen=True, kw_only=True):
     state: SetupLinkState
     """Whether the link is unused, in use, finished, expired or revoked."""
     mailed_to: Annotated[str, example("grace@example.org")] | None
-    """The address that we mailed the link to; null if we did not."""
+    """The address that Postern emailed the link to; null if Postern did not."""
     expires_at: datetime
     """When the link expires: seven days after it was made."""
     created_at: CreatedAt
     created_by: UUID
     """The user who made the link."""
     used_by: Annotated[str, example("Grace Hopper")] | None
-    """The name that was typed in the browser that owns the link; null if none does. Nobody has checked it."""
+    """The name that was typed in the browser that owns the link; null if none does. No one has checked it."""
     used_at: datetime | None
     """Since when the browser owns the link; null if none does."""
     used_from: Annotated[str, example("198.51.100.7")] | None
@@ -157,7 +157,7 @@ class SetupLinkList(msgspec.Struct, frozen=True):
 
 
 class CreatedSetupLink(msgspec.Struct, frozen=True, kw_only=True):
-    """The new setup link. This is the only answer with the link itself."""
+    """The new setup link. This is the only response with the link itself."""
 
     id: Id
     name: _LinkName
@@ -169,7 +169,7 @@ class CreatedSetupLink(msgspec.Struct, frozen=True, kw_only=True):
     activates: Annotated[bool, example(False)]
     """Whether what is set up becomes active by itself."""
     mailed_to: Annotated[str, example("grace@example.org")] | None
-    """The address that we mail the link to; null if we do not."""
+    """The address that Postern emails the link to; null if Postern does not."""
     expires_at: datetime
     """When the link expires."""
     created_at: CreatedAt
@@ -179,9 +179,10 @@ class CreatedSetupLink(msgspec.Struct, frozen=True, kw_only=True):
 async def create_setup_link(call: Call[NewSetupLink, None, OrganizationPath, Member], postern: Postern) -> CreatedSetupLink:
     """Make a setup link
 
-    For somebody without an account, such as a customer's administrator: with the link they set up email domains, a connection to their
+    For someone without an account, such as a customer's administrator: with the link they set up email domains, a connection to their
     directory, SCIM or a SIEM of this organization, and nothing else. The link is shown only once, and is good for seven days. The first
-    browser that presses its button owns it. It never does more than you may do at that moment. You need a recent proof of who you are.
+    browser that presses its button owns it. It never does more than you may do at that moment. Requires a recent sign-in or
+    reauthentication.
     """
     body = call.body
     wanted = wanted_link(body.name, body.purposes, body.email, body.language, postern)
@@ -204,7 +205,7 @@ async def list_setup_links(call: Call[None, None, OrganizationPath, Member], pos
 async def get_setup_link(call: Call[None, None, SetupLinkPath, Member], postern: Postern) -> SetupLinkRecord:
     """Get a setup link, with what was set up with it
 
-    The link itself is in no answer but the one that made it. The drafts are what the customer has entered with it.
+    The link itself is only in the response that created it. The drafts are what the customer has entered with it.
     """
     found = await postern.tenancy.setup_links.get(call.caller.organization, SetupLinkId(call.path.link_id))
     return setup_link_record(found, postern.foundation.clock.now(), postern)
@@ -214,7 +215,7 @@ async def get_setup_link(call: Call[None, None, SetupLinkPath, Member], postern:
 async def revoke_setup_link(call: Call[None, None, SetupLinkPath, Member], postern: Postern) -> NoBody:
     """Revoke a setup link
 
-    The link opens nothing from the next request on, and what was set up with it goes, unless it is active. This cannot be undone.
+    The link opens nothing with the next request, and what was set up with it goes, unless it is active. This cannot be undone.
     """
     await postern.tenancy.setup_links.revoke(call.caller, SetupLinkId(call.path.link_id), call.actor)
     return NO_BODY
@@ -224,7 +225,7 @@ async def revoke_setup_link(call: Call[None, None, SetupLinkPath, Member], poste
 async def release_setup_link(call: Call[None, None, SetupLinkPath, Member], postern: Postern) -> NoBody:
     """Take a setup link from the browser that owns it
 
-    The next browser that presses the link's button owns it, and goes on where the other one stopped.
+    The next browser that presses the link's button owns it, and continues where the other one stopped.
     """
     await postern.tenancy.setup_links.release(call.caller, SetupLinkId(call.path.link_id), call.actor)
     return NO_BODY
@@ -241,8 +242,8 @@ async def release_setup_link(call: Call[None, None, SetupLinkPath, Member], post
 async def activate_setup_draft(call: Call[ConfirmedSettings, None, SetupDraftPath, Member], postern: Postern) -> SetupDraftRecord:
     """Make active what was set up with a link
 
-    It must have passed its test, and have been handed over as it is now. Send its `digest`: if the settings have changed since, the answer
-    is 409. The link has no hold on it from then on. Only an owner can do this, with a recent proof of who they are.
+    It must have passed its test, and have been handed over as it is now. Send its `digest`: if the settings have changed since, the
+    response is 409. The link has no hold on it from then on. Only an owner can do this after recent reauthentication.
     """
     link, draft = SetupLinkId(call.path.link_id), SetupDraftId(call.path.draft_id)
     await postern.tenancy.setup_drafts.activate(call.caller, link, draft, call.actor, seen=call.body.digest)

@@ -49,14 +49,14 @@ class TextsQuery(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TextsPatch(msgspec.Struct, frozen=True, kw_only=True):
-    """A change of own texts of one language. Texts that you leave out stay as they are."""
+    """A change of own texts of one language. Omitted texts are unchanged."""
 
     language: _LanguageCode
     """The language of the texts."""
     texts: Annotated[Mapping[Word, _Own | None], example({"sign_in.title": "Willkommen bei Acme", "register.title": None})]
     """By key, the own text; null takes ours back."""
     version: _Version | msgspec.UnsetType | None = msgspec.UNSET
-    """The version that you have read, or null if there was none, so that the change is refused if somebody has made another meanwhile.
+    """The version that you have read, or null if there was none, so that the change is refused if someone has made another meanwhile.
     Without it, the change counts whatever others have changed.
     """
 
@@ -98,7 +98,7 @@ class OpenTextRecord(msgspec.Struct, frozen=True, kw_only=True):
     links: `[words](https://…)`.
     """
     ours: Annotated[str, example("Sign in")]
-    """Our text, with its placeholders; empty for footer and notice, where we have none."""
+    """Our text, with its placeholders; empty for footer and notice, where Postern has none."""
     own: _Own | None
     """The own text; null while ours is shown."""
     placeholders: Annotated[Sequence[str], example(["service"])]
@@ -149,7 +149,7 @@ class TextsRecord(msgspec.Struct, frozen=True, kw_only=True):
     counts: Sequence[OwnCountRecord]
     """How many own texts there are, of all places and languages that have some."""
     outdated: Sequence[StoredTextRecord]
-    """Own texts, of all languages, beneath which ours have changed. They go on to be shown. Send one again to say that it fits."""
+    """Own texts, of all languages, beneath which ours have changed. They continue to be shown. Send one again to say that it fits."""
     gone: Sequence[StoredTextRecord]
     """Own texts that are shown nowhere, because this release has no such text any more, or does not speak the language. Null takes them
     away.
@@ -179,7 +179,7 @@ async def change_texts(call: Call[TextsPatch, None, OrganizationPath, Member], p
     """Change texts of an organization
 
     All texts of the change count, or none: a refusal says of each what is wrong. Placeholders stand in braces. Links lead to https
-    addresses of domains that the organization has proved, or that the operator lists.
+    addresses of domains that the organization has verified, or that the operator lists.
     """
     return TextsVersion(version=await postern.tenancy.own_texts.change(call.caller, change_of_texts(call.body), call.actor))
 
@@ -347,7 +347,7 @@ def preview_of(wanted: TextPreviewQuery, reader: Caller, branding: Branding, pos
 async def test_organization_mail(call: Call[OwnMail, None, OwnMailPath, Member], postern: Postern) -> MailSent:
     """Send yourself an email of an organization
 
-    It goes to your own verified address and to nobody else, through the server that sends the organization's emails. Its values are yours,
+    It goes to your own verified address and to no one else, through the server that sends the organization's emails. Its values are yours,
     and its link leads nowhere in particular.
     """
     return MailSent(to=await postern.tenancy.mail_previews.send(call.caller, call.path.mail, call.body.language))

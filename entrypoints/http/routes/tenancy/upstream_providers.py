@@ -130,7 +130,7 @@ _Mapped = Annotated[Mapping[Word, Word], example({"https://idp.example.org/depar
 
 class NewUpstreamProvider(msgspec.Struct, frozen=True, kw_only=True):
     """A provider of yours. One of OpenID Connect needs `issuer`, `client_id` and `client_secret`, and is active at once if an owner makes
-    it. One of SAML or LDAP, or one that anybody else makes, begins as a draft. The settings of SAML and LDAP can come later, those of SAML
+    it. One of SAML or LDAP, or one that anyone else makes, begins as a draft. The settings of SAML and LDAP can come later, those of SAML
     from its metadata.
     """
 
@@ -139,11 +139,11 @@ class NewUpstreamProvider(msgspec.Struct, frozen=True, kw_only=True):
     kind: _Kind = ProviderKind.OIDC
     """`oidc` (OpenID Connect), `saml` or `ldap`."""
     issuer: _Issuer | msgspec.UnsetType = msgspec.UNSET
-    """The provider's issuer, exactly as in its ID tokens. We read its metadata from there. For SAML: the provider's entity ID."""
+    """The provider's issuer, exactly as in its ID tokens. Postern reads its metadata from there. For SAML: the provider's entity ID."""
     client_id: _ClientId | msgspec.UnsetType = msgspec.UNSET
     """The ID of your client at the provider. Not for SAML."""
     client_secret: _ClientSecret | msgspec.UnsetType = msgspec.UNSET
-    """The secret of that client. We store the secret encrypted, and no answer shows it. Not for SAML."""
+    """The secret of that client. Postern stores the secret encrypted, and no response contains it. Not for SAML."""
     scopes: _Scopes = ()
     """Further scopes to ask for, beside `openid email profile`. Not for SAML."""
     enabled: _Enabled = True
@@ -153,8 +153,8 @@ class NewUpstreamProvider(msgspec.Struct, frozen=True, kw_only=True):
     attributes: at most 50. The fields need `provider` in `written_by`. Wrong values are ignored.
     """
     second_factor_values: _Factors = ()
-    """The provider's words for a second factor that counts for your organization's own rule: values of `amr` and `acr` of its ID tokens, or
-    of `AuthnContextClassRef` and Microsoft's `authnmethodsreferences`, such as `mfa`; at most 20. Empty, as at first: none counts. Not for
+    """The provider's words for MFA that counts for your organization's own rule: values of `amr` and `acr` of its ID tokens, or of
+    `AuthnContextClassRef` and Microsoft's `authnmethodsreferences`, such as `mfa`; at most 20. Empty, as at first: none counts. Not for
     LDAP.
     """
     sso_url: _SsoUrl | msgspec.UnsetType = msgspec.UNSET
@@ -192,8 +192,8 @@ class NewUpstreamProvider(msgspec.Struct, frozen=True, kw_only=True):
     bind_dn: _BindDn | msgspec.UnsetType = msgspec.UNSET
     """For LDAP: the account that looks people up. It needs no right but to read them."""
     bind_password: _BindPassword | msgspec.UnsetType = msgspec.UNSET
-    """For LDAP: its password. We store it encrypted, and no answer shows it. It goes when hosts, TLS, authorities or `bind_dn` change,
-    unless the same request gives it again.
+    """For LDAP: its password. Postern stores it encrypted, and no response contains it. It goes when hosts, TLS, authorities or `bind_dn`
+    change, unless the same request gives it again.
     """
     base_dn: _BaseDn | msgspec.UnsetType = msgspec.UNSET
     """For LDAP: where people are; empty for the directory's own naming context."""
@@ -216,8 +216,8 @@ class NewUpstreamProvider(msgspec.Struct, frozen=True, kw_only=True):
     groups_attribute: _GroupsAttribute | msgspec.UnsetType = msgspec.UNSET
     """For LDAP: where people's groups are; empty for none. A test shows them."""
     lockout_threshold: _LockoutThreshold | msgspec.UnsetType = msgspec.UNSET
-    """For LDAP: after how many wrong passwords the directory locks somebody, 5 at first. We stop two before, also before the number that a
-    test has read.
+    """For LDAP: after how many wrong passwords the directory locks someone, 5 at first. Postern stops two before, also before the number
+    that a test has read.
     """
     lockout_minutes: _LockoutMinutes | msgspec.UnsetType = msgspec.UNSET
     """For LDAP: for how long the directory counts wrong passwords, 30 at first."""
@@ -230,8 +230,8 @@ class NewUpstreamProvider(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class UpstreamProviderPatch(msgspec.Struct, frozen=True, kw_only=True):
-    """A change of a provider. Fields that you leave out stay as they are. The issuer cannot change, since it identifies people: for another
-    issuer, create another provider. Only the draft of a provider of SAML that never was active can still get another one.
+    """A change of a provider. Omitted fields keep their values. The issuer cannot change, since it identifies people: for another issuer,
+    create another provider. Only the draft of a provider of SAML that never was active can still get another one.
     """
 
     name: _ProviderName | msgspec.UnsetType = msgspec.UNSET
@@ -249,8 +249,8 @@ class UpstreamProviderPatch(msgspec.Struct, frozen=True, kw_only=True):
     profile_mapping: _Mapped | msgspec.UnsetType = msgspec.UNSET
     """The keys of fields of your organization, by the claims that go into them. The mapping replaces the old one."""
     second_factor_values: _Factors | msgspec.UnsetType = msgspec.UNSET
-    """The provider's words for a second factor that counts for your organization's own rule. The list replaces the old one; empty: none
-    counts any more. Only an owner adds to it without making a draft.
+    """The provider's words for MFA that counts for your organization's own rule. The list replaces the old one; empty: none counts any
+    more. Only an owner adds to it without making a draft.
     """
     sso_url: _SsoUrl | msgspec.UnsetType = msgspec.UNSET
     """For SAML: the provider's address for sign-ins."""
@@ -287,8 +287,8 @@ class UpstreamProviderPatch(msgspec.Struct, frozen=True, kw_only=True):
     bind_dn: _BindDn | msgspec.UnsetType = msgspec.UNSET
     """For LDAP: the account that looks people up. It needs no right but to read them."""
     bind_password: _BindPassword | msgspec.UnsetType = msgspec.UNSET
-    """For LDAP: its password. We store it encrypted, and no answer shows it. It goes when hosts, TLS, authorities or `bind_dn` change,
-    unless the same request gives it again.
+    """For LDAP: its password. Postern stores it encrypted, and no response contains it. It goes when hosts, TLS, authorities or `bind_dn`
+    change, unless the same request gives it again.
     """
     base_dn: _BaseDn | msgspec.UnsetType = msgspec.UNSET
     """For LDAP: where people are; empty for the directory's own naming context."""
@@ -311,8 +311,8 @@ class UpstreamProviderPatch(msgspec.Struct, frozen=True, kw_only=True):
     groups_attribute: _GroupsAttribute | msgspec.UnsetType = msgspec.UNSET
     """For LDAP: where people's groups are; empty for none. A test shows them."""
     lockout_threshold: _LockoutThreshold | msgspec.UnsetType = msgspec.UNSET
-    """For LDAP: after how many wrong passwords the directory locks somebody, 5 at first. We stop two before, also before the number that a
-    test has read.
+    """For LDAP: after how many wrong passwords the directory locks someone, 5 at first. Postern stops two before, also before the number
+    that a test has read.
     """
     lockout_minutes: _LockoutMinutes | msgspec.UnsetType = msgspec.UNSET
     """For LDAP: for how long the directory counts wrong passwords, 30 at first."""
@@ -377,7 +377,7 @@ class SamlProviderRecord(msgspec.Struct, frozen=True, kw_only=True):
     waiting_certificates: Sequence[ProviderCertificateRecord]
     """New certificates from the metadata. They do not count before an owner approves them."""
     metadata_url: _MetadataUrl
-    """The address at which the provider publishes its metadata. We read them every day."""
+    """The address at which the provider publishes its metadata. Postern reads them every day."""
     metadata_valid_until: datetime | None
     """The end that the metadata name for themselves."""
     preset: _Preset | None
@@ -414,23 +414,23 @@ class LdapProviderRecord(msgspec.Struct, frozen=True, kw_only=True):
     sign_in_attributes: _SignInAttributes
     """The attributes that people may type."""
     identity_attribute: _IdentityAttribute
-    """By what a person is known for good."""
+    """By what a person is known permanently."""
     address_attribute: _AddressAttribute
     """Where addresses are."""
     groups_attribute: _GroupsAttribute
     """Where groups are."""
     lockout_threshold: _LockoutThreshold
-    """After how many wrong passwords the directory locks somebody, as it was typed."""
+    """After how many wrong passwords the directory locks someone, as it was typed."""
     lockout_minutes: _LockoutMinutes
     """For how long the directory counts, as it was typed."""
     accepts_lockouts: _AcceptsLockouts
-    """Whether somebody has said yes to a threshold of 1 or 2."""
+    """Whether someone has said yes to a threshold of 1 or 2."""
     keeps_in_step: _KeepsInStep
     """Whether people and groups come and go with the directory."""
     step_minutes: _StepMinutes
     """Every how many minutes it is read then."""
     read_threshold: Annotated[int, example(10)] | None
-    """The threshold that the last successful test has read; 0 if the directory locks nobody, null if it could not be read."""
+    """The threshold that the last successful test has read; 0 if the directory locks no one, null if it could not be read."""
 
 
 class UpstreamProviderRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -450,10 +450,10 @@ class UpstreamProviderRecord(msgspec.Struct, frozen=True, kw_only=True):
     tested_at: datetime | None
     """When a test last succeeded."""
     metadata_read_at: datetime | None
-    """When we last read the provider's metadata, which we do every day; null if there is no address of them."""
+    """When Postern last read the provider's metadata, which Postern does every day; null if there is no address of them."""
     metadata_fault: Annotated[str, example("status")]
     """Why the metadata could not be read at the last look: `unreachable`, `refused`, `status`, `too_long`, `not_metadata`, `other_entity`,
-    `ended`, `too_many` or `issuer`; empty if they could. Sign-ins go on with what is known.
+    `ended`, `too_many` or `issuer`; empty if they could. Sign-ins continue with what is known.
     """
     metadata_failing_since: datetime | None
     """Since when they cannot be read."""
@@ -472,9 +472,7 @@ class UpstreamProviderRecord(msgspec.Struct, frozen=True, kw_only=True):
     profile_mapping: _Mapped
     """The keys of fields of your organization, by the claims that go into them at each sign-in."""
     second_factor_values: _Factors
-    """The provider's words for a second factor that counts for your organization's own rule, in sessions that it has opened; empty if none
-    counts.
-    """
+    """The provider's words for MFA that counts for your organization's own rule, in sessions that it has opened; empty if none counts."""
     saml: SamlProviderRecord | None
     """What a provider of SAML has besides; null for any other kind."""
     ldap: LdapProviderRecord | None
@@ -591,11 +589,11 @@ async def create_upstream_provider(
 ) -> UpstreamProviderRecord:
     """Let people sign in through a provider of your organization
 
-    The provider can be any that supports OpenID Connect over https, SAML, or LDAP over TLS. Nobody can sign in through a provider before an
-    owner has said yes to its settings: one of OpenID Connect that an owner makes is active at once, one that anybody else makes, also with
-    a management API key, waits for an owner, and one of SAML or LDAP waits for a test and an owner. Its statements about an address count
-    only in a domain that your organization has proved, and never for platform owners. Allow `callback_url` for your client at the provider.
-    An organization has at most 20 providers. You need a recent proof of who you are: of the second factor, if you have one.
+    The provider can be any that supports OpenID Connect over https, SAML, or LDAP over TLS. No one can sign in through a provider before an
+    owner has said yes to its settings: one of OpenID Connect that an owner makes is active at once, one that anyone else makes, also with a
+    management API key, waits for an owner, and one of SAML or LDAP waits for a test and an owner. Its statements about an address count
+    only in a domain that your organization has verified, and never for platform owners. Allow `callback_url` for your client at the
+    provider. An organization has at most 20 providers. Requires a recent sign-in or reauthentication, with MFA if you have it enabled.
     """
     body, providers = call.body, postern.tenancy.upstream_providers
     settings, description = _new_settings(body), _new_description(body)
@@ -660,10 +658,10 @@ async def change_upstream_provider(
 ) -> UpstreamProviderRecord:
     """Change an upstream provider of your organization
 
-    If you change what was tested, the provider becomes a draft again, and nobody can sign in through it until it is tested and activated
+    If you change what was tested, the provider becomes a draft again, and no one can sign in through it until it is tested and activated
     once more. A provider of OpenID Connect that is active stays so if an owner changes it, or if `client_id` stays. Once the provider is
-    disabled, nobody can sign in through it, not even people who are at the provider at this moment. Sessions continue. You need a recent
-    proof of who you are: of the second factor, if you have one.
+    disabled, no one can sign in through it, not even people who are at the provider at this time. Sessions continue. Requires a recent
+    sign-in or reauthentication, with MFA if you have it enabled.
     """
     body = call.body
     changed = await postern.tenancy.upstream_providers.change(
@@ -685,8 +683,8 @@ async def change_upstream_provider(
 async def delete_upstream_provider(call: Call[None, None, UpstreamProviderPath, Member], postern: Postern) -> NoBody:
     """Delete an upstream provider of your organization
 
-    The identities that people have connected at this provider are deleted, too. You need a recent proof of who you are: of the second
-    factor, if you have one.
+    The identities that people have connected at this provider are deleted, too. Requires a recent sign-in or reauthentication, with MFA if
+    you have it enabled.
     """
     await postern.tenancy.upstream_providers.delete(call.caller, UpstreamProviderId(call.path.provider_id), call.actor)
     return NO_BODY

@@ -79,9 +79,9 @@ class ProvisioningBody(msgspec.Struct, frozen=True, kw_only=True):
     mapping: _Mapping | None = None
     """What fills each attribute. Without it, that of before stays; a new connection sends address, given name, family name and name."""
     attributes_left_out: _LeftOut = ()
-    """Attributes of the mapping that are written no more, because somebody keeps them there."""
+    """Attributes of the mapping that are written no more, because someone keeps them there."""
     team_ids: _Teams | None = None
-    """Only people of these teams are sent; null: everybody whom the application admits."""
+    """Only people of these teams are sent; null: everyone whom the application admits."""
 
 
 class PresetRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -103,19 +103,19 @@ class ProvisioningRecord(msgspec.Struct, frozen=True, kw_only=True):
     base_url: _BaseUrl | None
     """The address of its SCIM server."""
     has_token: Annotated[bool, example(True)]
-    """Whether there is a token for this address. Postern shows it to nobody."""
+    """Whether there is a token for this address. Postern shows it to no one."""
     mapping: _Mapping
     """What fills each attribute."""
     attributes_left_out: _LeftOut
     """Attributes of the mapping that are not written."""
     team_ids: _Teams | None
-    """Only people of these teams are sent; null: everybody whom the application admits."""
+    """Only people of these teams are sent; null: everyone whom the application admits."""
     state: Annotated[ProvisioningState, example("active")] | None
-    """`draft`, `active`, `stopped`, or `ending` while everybody is ended there; null while there is no connection."""
+    """`draft`, `active`, `stopped`, or `ending` while everyone is ended there; null while there is no connection."""
     stopped_why: Annotated[str, example("failing")] | None
     """Why it is stopped, in one word."""
     failing_since: datetime | None
-    """Since when the system takes nobody; null when it does."""
+    """Since when the system takes no one; null when it does."""
     active_there: Annotated[int, example(180)]
     """The number of people who are active there."""
     digest: Annotated[str, example(_DIGEST)] | None
@@ -137,7 +137,7 @@ class SentAttribute(msgspec.Struct, frozen=True, kw_only=True):
     attribute: _Attribute
     """The attribute of SCIM."""
     value: Annotated[Any, example("ada@acme.example")]
-    """The value as of now."""
+    """The value now."""
     source: Annotated[str, example("account")]
     """What it is made of."""
 
@@ -213,8 +213,8 @@ async def set_provisioning(call: Call[ProvisioningBody, None, ServicePath, Membe
 async def activate_provisioning(call: Call[ConfirmedSettings, None, ServicePath, Member], postern: Postern) -> ProvisioningRecord:
     """Make the connection outwards of an application active
 
-    Only an owner can do this, for the settings whose `digest` they send: if they have changed since, the answer is 409. The first run with
-    these settings is a plan, which sends nothing before an owner lets it go on.
+    Only an owner can do this, for the settings whose `digest` they send: if they have changed since, the response is 409. The first run
+    with these settings is a plan, which sends nothing before an owner lets it continue.
     """
     await postern.federation.provisioning.activate(call.caller, call.path.service_slug, call.actor, seen=call.body.digest)
     return _shown(*await postern.federation.provisioning.get(call.caller, call.path.service_slug))
@@ -252,7 +252,7 @@ async def remove_provisioning(call: Call[None, None, ServicePath, Member], poste
     tags=_TAGS,
 )
 async def end_provisioning(call: Call[None, None, ServicePath, Member], postern: Postern) -> ProvisioningRecord:
-    """End everybody in the system of an application, and delete the connection
+    """End everyone in the system of an application, and delete the connection
 
     Only an owner can do this, by settings that an owner has made active. The connection goes when all of its people are inactive there.
     """
@@ -264,8 +264,8 @@ async def end_provisioning(call: Call[None, None, ServicePath, Member], postern:
 async def preview_provisioning(call: Call[None, None, MemberTherePath, Member], postern: Postern) -> PreviewThereRecord:
     """See what would be sent of a person, and why something would not
 
-    The preview is made by the code that sends, with the settings as they are now. Nothing is sent. The answer is 404 for people who are no
-    members of your organization.
+    The preview is made by the code that sends, with the settings as they are now. Nothing is sent. The response is 404 for people who are
+    no members of your organization.
     """
     found = await postern.federation.provisioning.preview(call.caller, call.path.service_slug, UserId(call.path.user_id))
     return PreviewThereRecord(

@@ -56,7 +56,7 @@ class ProvisioningRunRecord(msgspec.Struct, frozen=True, kw_only=True):
 
     id: Id
     kind: Annotated[ProvisioningRunKind, example("whole")]
-    """`plan` looks at everybody and does nothing; `whole` looks at everybody; `changes` looks at those whom something has changed."""
+    """`plan` looks at everyone and does nothing; `whole` looks at everyone; `changes` looks at those whom something has changed."""
     state: Annotated[ProvisioningRunState, example("waiting")]
     """`running`, `done`, `failed`, `waiting` for an owner, `agreed` by an owner and carried out by another run, `left` by an owner, or
     `over`, when a newer run has taken its place.
@@ -80,7 +80,7 @@ class ProvisioningRunRecord(msgspec.Struct, frozen=True, kw_only=True):
     unchanged: Annotated[int, example(180)]
     """The number of people of whom nothing was sent."""
     held_back: Annotated[int, example(40)]
-    """The number of people whom it would end if an owner let it go on."""
+    """The number of people whom it would end if an owner let it continue."""
     adoptable: Annotated[int, example(18)]
     """The number of people of a plan whose account there has another `externalId`, and whose email address counts for your organization.
     They are among those left out. An owner can let them take the accounts over.
@@ -90,7 +90,7 @@ class ProvisioningRunRecord(msgspec.Struct, frozen=True, kw_only=True):
     why: Annotated[str, example("timeout")] | None
     """Why it failed, in one word."""
     digest: Annotated[str, example(_DIGEST)] | None
-    """The digest of people and what happens to them, for a run that waits. An owner who lets it go on sends it back."""
+    """The digest of people and what happens to them, for a run that waits. An owner who lets it continue sends it back."""
 
 
 class ProvisioningRunPersonRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -101,9 +101,9 @@ class ProvisioningRunPersonRecord(msgspec.Struct, frozen=True, kw_only=True):
     why: Annotated[str, example("address_not_proved")] | None
     """Why, in one word: ours, or the `scimType` of the other system."""
     user: Annotated[UUID, example("018f3c5a-7b1e-7c3d-9f4a-2b6c8d0e1f23")] | None
-    """The person's ID; null for somebody who was deleted here."""
+    """The person's ID; null for someone who was deleted here."""
     named: Annotated[str, example("ada@acme.example")] | None
-    """The address of a member; of anybody else, the name that was sent."""
+    """The address of a member; of anyone else, the name that was sent."""
     attributes: Annotated[Sequence[str], example(["displayName"])]
     """The attributes that were written; in a plan, all that would be written or removed."""
     former_external_id: Annotated[str, example("00u1a2b3c4")] | None
@@ -130,7 +130,7 @@ class ProvisioningPeopleQuery(msgspec.Struct, frozen=True, kw_only=True):
     after: Annotated[str, msgspec.Meta(pattern="^[0-9]{1,9}$", max_length=9), example("100")] | None = None
     """The `next` of the page before."""
     limit: _Limit = DEFAULT_PAGE_LIMIT
-    """The largest number of people in the answer. A number above the maximum is refused."""
+    """The maximum number of people to return. Values above the maximum are rejected."""
 
 
 class ProvisioningRunPeople(msgspec.Struct, frozen=True):
@@ -150,7 +150,7 @@ class PeopleThereQuery(msgspec.Struct, frozen=True, kw_only=True):
     after: UUID | None = None
     """The `next` of the page before."""
     limit: _Limit = DEFAULT_PAGE_LIMIT
-    """The largest number of people in the answer. A number above the maximum is refused."""
+    """The maximum number of people to return. Values above the maximum are rejected."""
 
 
 class PersonThereRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -159,9 +159,9 @@ class PersonThereRecord(msgspec.Struct, frozen=True, kw_only=True):
     user: Annotated[UUID, example("018f3c5a-7b1e-7c3d-9f4a-2b6c8d0e1f23")]
     """The person's ID."""
     named: Annotated[str, example("ada@acme.example")] | None
-    """The address of a member; of anybody else, the name that was sent."""
+    """The address of a member; of anyone else, the name that was sent."""
     far_id: Annotated[str, example("2819c223")] | None
-    """The ID there; null for somebody who is not there."""
+    """The ID there; null for someone who is not there."""
     place: Annotated[PlaceThere, example("sent")]
     """`sent`, `left_out` by us, `refused` by the other system, `to_end` or `to_delete` if that has failed so far."""
     is_active: Annotated[bool, example(True)]
@@ -218,7 +218,7 @@ class FarExchangeRecord(msgspec.Struct, frozen=True, kw_only=True):
     path: Annotated[str, example("/Users")]
     """The form of the address, without IDs and values."""
     status: Annotated[int, example(409)] | None
-    """The status of the answer; null if there was none."""
+    """The status code of the response; null if there was none."""
     scim_type: Annotated[str, example("uniqueness")] | None
     """The type of the error in the words of SCIM."""
     said: Annotated[str, example("… is taken")]
@@ -238,9 +238,9 @@ async def list_provisioning_runs(call: Call[None, None, ServicePath, Member], po
 
 @endpoint.post(_RUNS, caller=_IN_PERSON, limit=CREDENTIALS, refuses=(Conflict,), verb="provisioning-run create", tags=_TAGS)
 async def create_provisioning_run(call: Call[None, None, ServicePath, Member], postern: Postern) -> StartedProvisioning:
-    """Look at everybody again, and send what differs
+    """Look at everyone again, and send what differs
 
-    The run begins within a minute. It is a plan as long as no owner has let the first one go on.
+    The run begins within a minute. It is a plan as long as no owner has let the first one continue.
     """
     await postern.federation.provisioning_runs.start(call.caller, call.path.service_slug, call.actor)
     return StartedProvisioning(started=True)
@@ -261,7 +261,7 @@ async def list_provisioning_run_people(
 ) -> ProvisioningRunPeople:
     """List the people whom a run names
 
-    A plan names everybody whom it would make, match or end. A run names those with whom it has done something.
+    A plan names everyone whom it would make, match or end. A run names those with whom it has done something.
     """
     query = call.query
     what = None if query.what is None else query.what.value
@@ -283,9 +283,9 @@ async def approve_provisioning_run(call: Call[AgreedRun, None, ProvisioningRunPa
     """Let a run that waits do what it would do
 
     Only an owner can do this, for the `digest` of the run that they have seen. If the run is more than a day old, or the connection has
-    other settings by now, be it in a draft, the answer is 409. Another run carries it out within a minute. Whom that run would end besides
-    stops it again. With `adopt`, exactly the accounts that the plan names with a `former_external_id` are taken over.
-    You need a recent proof of who you are: of the second factor, if you have one.
+    other settings by now, be it in a draft, the response is 409. Another run carries it out within a minute. Whom that run would end
+    besides stops it again. With `adopt`, exactly the accounts that the plan names with a `former_external_id` are taken over. Requires a
+    recent sign-in or reauthentication, with MFA if you have it enabled.
     """
     runs, body = postern.federation.provisioning_runs, call.body
     return _run(await runs.go_on(*_of(call), call.actor, seen=body.digest, adopts=body.adopt))
@@ -304,7 +304,7 @@ async def decline_provisioning_run(call: Call[None, None, ProvisioningRunPath, M
     """Let a run do nothing
 
     Only an owner can do this. The people stay active there, and you are not asked again about the same people. After the first plan, no run
-    begins before somebody starts one. You need a recent proof of who you are: of the second factor, if you have one.
+    begins before someone starts one. Requires a recent sign-in or reauthentication, with MFA if you have it enabled.
     """
     return _run(await postern.federation.provisioning_runs.leave(*_of(call), call.actor))
 
@@ -326,7 +326,7 @@ async def list_people_there(call: Call[None, PeopleThereQuery, ServicePath, Memb
 async def list_systems_of_person(call: Call[None, None, SystemsOfPersonPath, Member], postern: Postern) -> Sequence[PersonsSystemRecord]:
     """List the systems to which a person is sent, and how they stand there
 
-    The answer is 404 for people whom no connection of your organization has met.
+    The response is 404 for people whom no connection of your organization has met.
     """
     runs = postern.federation.provisioning_runs
     return [_system(one) for one in await runs.of_person(call.caller, UserId(call.path.user_id))]
