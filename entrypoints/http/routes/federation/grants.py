@@ -100,7 +100,7 @@ class TokenRequestBody(ClientFields, frozen=True, kw_only=True):
     device_code: Token | None = None
     """The code of the device flow (RFC 8628)."""
     auth_req_id: Annotated[Token, example("1c266114-a1be-4252-8ad1-04986c5b9ac1")] | None = None
-    """With `urn:openid:params:grant-type:ciba`: the name of a request from afar, which `POST /oauth/bc-authorize` gave."""
+    """With `urn:openid:params:grant-type:ciba`: the ID of a backchannel authentication request, from `POST /oauth/bc-authorize`."""
     assertion: Annotated[Token, example("eyJhbGciOiJSUzI1NiIsImtpZCI6ImEifQ.eyJzdWIiOiJyZXBvIn0.c2ln")] | None = None
     """With `urn:ietf:params:oauth:grant-type:jwt-bearer`: the signed token of a trusted issuer (RFC 7523), in place of a secret, or the
     identity assertion (ID-JAG) of a person's directory, beside the client's credentials.

@@ -97,7 +97,7 @@ class ScimUserBody(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     user_name: EmailText
     """The email address that the person signs in with."""
     external_id: Annotated[ScimText, example("00u1ab2cd3")] | None = None
-    """The directory's ID of the person. Postern keeps it, but do not use it."""
+    """The directory's ID of the person. Postern stores it, but does not use it."""
     name: ScimName | None = None
     """The parts of the person's name."""
     display_name: Annotated[ScimText, example("Ada Lovelace")] | None = None

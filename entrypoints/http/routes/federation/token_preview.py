@@ -95,8 +95,8 @@ class PreviewedSignIn(msgspec.Struct, frozen=True, kw_only=True):
     because: Annotated[str, example("The service lets in members, and the person is one")]
     """The same in words."""
     outside_unknown: Annotated[bool, example(False)]
-    """Whether your organization has merely listed the person. Then something outside your organization may keep the person out, such as a
-    lock of the account, MFA, or terms and rules of the installation, and your organization does not learn whether it does.
+    """Whether the person is an unconfirmed member. Then other rules can still block the sign-in, such as a lock of the account, MFA, or
+    terms and rules of the installation. Your organization does not see whether they do.
     """
 
 
@@ -129,11 +129,10 @@ class TokenPreviewRecord(msgspec.Struct, frozen=True, kw_only=True):
     verb="service preview-tokens",
 )
 async def preview_tokens(call: Call[None, PreviewQuery, ServicePath, Member], postern: Postern) -> TokenPreviewRecord:
-    """See what a service would learn of a person, and why
+    """Preview what a service would learn about a person, and why
 
-    The preview is made by the code that makes tokens: each claim with its value and source, each missing claim with the reason. No one is
-    signed in and nothing is issued. Of people whom your organization has merely listed, the preview does not say whether the account is
-    deactivated or lacks MFA.
+    The preview uses the code that issues tokens: each claim with its value and source, each missing claim with the reason. No one is signed
+    in and nothing is issued. For unconfirmed members, the preview does not say whether the account is deactivated or lacks MFA.
 
     You also need the capability `end_users.view`. The response is 404 for people who are neither members of your organization nor users of
     the service.
@@ -198,11 +197,10 @@ class ServiceVerdicts(msgspec.Struct, frozen=True):
     tags=("end-users",),
 )
 async def list_sign_in_verdicts(call: Call[None, None, VerdictsPath, Member], postern: Postern) -> ServiceVerdicts:
-    """See to which services a person may sign in, and why
+    """Check which services a person can sign in to, and why
 
-    No one is signed in. Of people whom your organization has merely listed, the answer does not say whether the account is deactivated or
-    lacks MFA. A member may have to do with every service, and others with the services that they use. You also need the capability
-    `end_users.view`.
+    No one is signed in. For unconfirmed members, the response does not say whether the account is deactivated or lacks MFA. The list has
+    every service for a member, and the services that they use for anyone else. You also need the capability `end_users.view`.
     """
     previews, user = postern.federation.token_previews, UserId(call.path.user_id)
     found = await previews.verdicts(call.caller, user)

@@ -289,8 +289,8 @@ class PasswordReset(msgspec.Struct, frozen=True):
     new_password: Password
     """The new password, 8 to 128 characters."""
     keep_keys: Annotated[Sequence[UUID], msgspec.Meta(max_length=MOST_KEPT)] | None = None
-    """The IDs of the person's keys for the APIs of applications that stay; all others end. IDs of other keys count for nothing. Left out or
-    null: the keys that the person made end, and those that applications made stay.
+    """The IDs of the person's user API keys that stay valid; all others are revoked. IDs of other keys are ignored. Omitted or null: keys
+    that the person created are revoked, and keys that applications created stay valid.
     """
     keep_ways: Annotated[
         Sequence[Word], msgspec.Meta(max_length=MOST_RECENT), example(["passkey:019a2b3c-0000-7000-8000-000000000001"])

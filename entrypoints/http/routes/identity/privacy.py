@@ -245,9 +245,9 @@ class PersonThereExport(msgspec.Struct, frozen=True, kw_only=True):
     user_name: Annotated[str, example("ada@acme.example")] | None
     """The name that was sent."""
     id_there: Annotated[str, example("2819c223")] | None
-    """The ID there; null for someone who is not there."""
+    """The ID in the target system; null if the user does not exist there."""
     is_active: Annotated[bool, example(True)]
-    """Whether the person is active there."""
+    """Whether the user is active in the target system."""
 
 
 class ServiceRoleExport(msgspec.Struct, frozen=True):
@@ -328,7 +328,7 @@ class PersonalDataExport(msgspec.Struct, frozen=True, kw_only=True):
     terms: Sequence[TermsExport]
     """Terms that the person has accepted, the oldest first."""
     blocked_clients: Sequence[BlockedClientExport]
-    """Applications that may no longer ask the person from afar, the oldest first; none in an export for an organization."""
+    """Applications that the person has blocked from backchannel authentication, the oldest first; none in an export for an organization."""
     devices: Sequence[DeviceExport]
     """Devices from which the person has signed in; none in an export for an organization."""
     profile: OwnProfileExport | None

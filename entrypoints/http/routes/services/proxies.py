@@ -56,7 +56,7 @@ class ProxyBody(msgspec.Struct, frozen=True, kw_only=True):
     `roles` or `permissions`. Each answer has `Remote-User`, `Remote-Email`, `Remote-Name` and `Remote-Groups`, too.
     """
     idle_minutes: _Idle | None = None
-    """A session without use for so many minutes ends for the application: 5 to 43200. Null: it ends with the browser's session."""
+    """The idle timeout in minutes: 5 to 43200. Null: the session ends with the browser's session."""
 
 
 class ProxyRecord(ProxyBody, frozen=True, kw_only=True):
@@ -78,7 +78,7 @@ class ProxyPatch(msgspec.Struct, frozen=True, kw_only=True):
     headers: _Headers | msgspec.UnsetType = msgspec.UNSET
     """What the application is told in which header."""
     idle_minutes: _Idle | msgspec.UnsetType | None = msgspec.UNSET
-    """The minutes without use after which a session ends; null for no such end."""
+    """The idle timeout in minutes; null for none."""
 
 
 class ProxyPreviewQuery(msgspec.Struct, frozen=True):

@@ -105,7 +105,7 @@ class BrandingRecord(msgspec.Struct, frozen=True, kw_only=True):
     dark_logo: _Shown | None
     """The address at which Postern shows the logo for dark pages; null if the logo stands there, too."""
     favicon: _Shown | None
-    """The address at which Postern shows the sign in browsers' tabs; null for ours."""
+    """The URL of the favicon; null for Postern's."""
     background: _Shown | None
     """The address at which Postern shows the picture behind the cards of pages; null if there is none."""
     pale_uses: Sequence[PaleUse]
@@ -203,7 +203,7 @@ async def remove_dark_logo(call: Call[None, None, OrganizationPath, Member], pos
     tags=_TAGS,
 )
 async def upload_favicon(call: Call[bytes, None, OrganizationPath, Member], postern: Postern) -> BrandingRecord:
-    """Upload the sign that browsers show in the tab of a page
+    """Upload the favicon
 
     PNG or WebP, as wide as it is high, of at most 32 KiB and 512 pixels on a side.
     """
@@ -212,9 +212,9 @@ async def upload_favicon(call: Call[bytes, None, OrganizationPath, Member], post
 
 @endpoint.delete(_FAVICON, caller=_MANAGERS, keys=True, status=204, limit=CREDENTIALS, tags=_TAGS)
 async def remove_favicon(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> NoBody:
-    """Remove the sign in browsers' tabs
+    """Remove the favicon
 
-    The response is the same if there was none. Browsers may have it cached.
+    Succeeds even if there was none. Browsers may have it cached.
     """
     await postern.tenancy.branding.remove_picture(call.caller, LookPicture.FAVICON, call.actor)
     return NO_BODY

@@ -120,7 +120,7 @@ class ConnectionCertificateBody(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ConfirmedSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """What the owner says yes to."""
+    """What the owner approves."""
 
     digest: Annotated[
         str,

@@ -103,11 +103,11 @@ class MemberDetailRecord(msgspec.Struct, frozen=True, kw_only=True):
     came_by: MembershipOrigin
     """How the person became a member. `added` until the person has come themselves."""
     own_since: datetime | None
-    """When the person made or confirmed the membership; null while the organization has only listed them."""
+    """When the person created or confirmed the membership; null while it is unconfirmed."""
     mfa_enabled: Annotated[bool, example(True)] | None
-    """Whether the person has MFA; null for people whom the organization has only listed."""
+    """Whether the person has MFA enabled; null for unconfirmed members."""
     has_devices: Annotated[bool, example(True)] | None
-    """Whether the person has signed in on devices; null for people whom the organization has only listed."""
+    """Whether the person has signed in on devices; null for unconfirmed members."""
     active_sessions: Annotated[int, example(2)]
     """How many sessions the person has in the organization and in its services."""
     teams: Annotated[Sequence[str], example(["support"])]

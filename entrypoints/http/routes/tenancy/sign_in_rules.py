@@ -109,23 +109,23 @@ class SignInRulesPatch(msgspec.Struct, frozen=True, kw_only=True):
     forbid it, and they are asked again when you allow it again.
     """
     afar_requests: Annotated[AfarRule, example("on")] | msgspec.UnsetType = msgspec.UNSET
-    """Whether the organization's agents and confidential applications may ask its own members for a yes while these are elsewhere (OpenID
-    CIBA, `POST /oauth/bc-authorize`). Requests that wait end when you turn it off.
+    """Whether the organization's agents and confidential applications may request approval from confirmed members on another device (OpenID
+    CIBA, `POST /oauth/bc-authorize`). Pending requests are canceled when you turn it off.
     """
     shortest_password: _PasswordLength | msgspec.UnsetType | None = msgspec.UNSET
     """How many characters the next password of a member must have; null for what the installation asks for. The strictest of the
     organizations counts that a person belongs to by their own act.
     """
     breached_at_sign_in: Annotated[BreachRule, example("change")] | msgspec.UnsetType | None = msgspec.UNSET
-    """What a sign-in does whose password was right and stands in a list of stolen ones: `tell` lets the person in and emails them, `change`
-    lets no one in and emails a link to choose another password; null for what the installation does. The strictest of the installation and
-    of the organizations counts that a person belongs to by their own act.
+    """What happens at a sign-in with a correct but breached password: `tell` allows it and notifies the person by email, `change` denies it
+    and emails a link to choose another password; null for the setting of the installation. The strictest setting of the installation and of
+    all organizations in which the person is a confirmed member applies.
     """
     registration_policy: Annotated[RegistrationPolicy, example("except_domains")] | msgspec.UnsetType = msgspec.UNSET
-    """Whom the organization's pages give an account, as far as the installation's do: `anybody`; `except_domains` for all but addresses of
-    throw-away email domains and of `registration_domains`, with the domains below them; `domains` for addresses of `registration_domains`,
-    without the domains below them; `invitation` for those who are invited; `closed` for those alone who open the link of an invitation. Who
-    may sign in with an account is the `sign_in_policy` of each service.
+    """Who can register on the organization's pages, within the limits of the installation: `anybody`; `except_domains` for all but
+    disposable email domains and `registration_domains`, with their subdomains; `domains` for email addresses of `registration_domains`,
+    without their subdomains; `invitation` for invited people; `closed` only for people who open the link of an invitation. Who can sign in
+    is the `sign_in_policy` of each service.
     """
     registration_domains: _Domains | msgspec.UnsetType = msgspec.UNSET
     """The domains of `registration_policy`. The list replaces the old one."""
@@ -179,7 +179,7 @@ class SignInRulesRecord(msgspec.Struct, frozen=True, kw_only=True):
     agents: Annotated[AgentRule, example("allowed")]
     """Whether agents may act for people at the organization's APIs."""
     afar_requests: Annotated[AfarRule, example("off")]
-    """Whether its agents and confidential applications may ask its own members for a yes while these are elsewhere."""
+    """Whether agents and confidential applications may request approval from confirmed members on another device (CIBA)."""
     shortest_password: Annotated[int, example(12)] | None
     """How many characters the next password of a member must have; null for what the installation asks for."""
     breached_at_sign_in: Annotated[BreachRule, example("tell")] | None
