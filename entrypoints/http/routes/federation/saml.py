@@ -226,7 +226,7 @@ async def configure_saml(call: Call[SamlConfigurationBody, None, ServicePath, Me
 
 @endpoint.get(_SAML, caller=_VIEW, keys=True, tags=_TAGS)
 async def get_saml_configuration(call: Call[None, None, ServicePath, Member], postern: Postern) -> SamlConfigurationRecord:
-    """Get the SAML configuration of a service, as members set it or as Postern reads it from metadata
+    """Get the SAML configuration of a service
 
     The response has what the service provider needs to be known by, and what its assertions contain.
     """
