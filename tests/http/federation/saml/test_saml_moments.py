@@ -259,8 +259,8 @@ async def test_operators_are_told_of_a_certificate_that_has_ended_for_a_month(pr
         return float(end) > 0, await saml_certificates(provider.postern)
 
     for days, is_measured, verdict, word in (
-        (61, False, Verdict.OK, "none that is in use ends within 21 days"),
-        (30, True, Verdict.OK, "none that is in use ends within 21 days"),
+        (61, False, Verdict.OK, "none that is in use expires within 21 days"),
+        (30, True, Verdict.OK, "none that is in use expires within 21 days"),
         (10, True, Verdict.SOON, "app of acme ends 20"),
         (-1, True, Verdict.FAIL, "app of acme ended 20"),
         (-29, True, Verdict.FAIL, "app of acme ended 20"),
