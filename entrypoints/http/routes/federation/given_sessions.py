@@ -108,11 +108,11 @@ _REVOCATION: Final[Statement] = {**_DECLARED, "origins": Origins.CLIENTS_WITH_CR
 
 @endpoint.post(INTROSPECTION_ENDPOINT, **_DECLARED)
 async def introspect_token(call: Call[PresentedToken], postern: Postern) -> Introspection:
-    """Ask whether a token is valid
+    """Introspect a token
 
-    For servers that receive tokens of the services of their organization. The response is up to date: it takes the end of a session into
-    account at once. About a token for an API, only the service that stands for the API may ask, and the client that has the token. Public
-    clients cannot ask.
+    For servers that receive tokens of the services of their organization. The response is current: it reflects the end of a session at
+    once. For a token of an API, only the service that represents the API and the client that has the token can call this. Public clients
+    cannot call it.
     """
     shown = await of_token(await needed_credentials(call, postern), _token(call.body), call.request, postern)
     try:
@@ -126,19 +126,19 @@ async def introspect_token(call: Call[PresentedToken], postern: Postern) -> Intr
 
 @endpoint.post(REVOCATION_ENDPOINT, **_REVOCATION)
 async def revoke_token(call: Call[PresentedToken], postern: Postern) -> EmptyObject:
-    """Give a token back
+    """Revoke a token
 
-    If the token is one of the client's own, its session ends, with all tokens of the session, and with all that came of them. The response
-    is the same for any other token. `/oauth/revoke` is another name for this endpoint.
+    If the token belongs to the client, its session is revoked, with all tokens of the session, and all tokens derived from them. The
+    response is the same for any other token. `/oauth/revoke` is another path of this endpoint.
     """
     return await _revoke(call, postern)
 
 
 @endpoint.post(REVOCATION_ALIAS, **_REVOCATION)
 async def revoke_oauth_token(call: Call[PresentedToken], postern: Postern) -> EmptyObject:
-    """Give a token back, under the name that many clients expect
+    """Revoke a token at the path that many clients expect
 
-    `/auth/revoke` describes this endpoint. Both are the same in all respects.
+    `/auth/revoke` describes this endpoint. Both behave the same.
     """
     return await _revoke(call, postern)
 

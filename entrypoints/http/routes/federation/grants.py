@@ -185,9 +185,9 @@ async def exchange_for_tokens(call: Call[TokenRequestBody], postern: Postern) ->
 
 @endpoint.post(TOKEN_ALIAS, **_DECLARED)
 async def exchange_for_oauth_tokens(call: Call[TokenRequestBody], postern: Postern) -> Answer[TokenResponse]:
-    """Exchange a code or a refresh token for tokens, under the name that many clients expect
+    """Exchange a code or a refresh token for tokens, at the path that many clients expect
 
-    `/auth/token` describes this endpoint. Both are the same in all respects.
+    `/auth/token` describes this endpoint. Both behave the same.
     """
     return await _exchange(call, postern)
 

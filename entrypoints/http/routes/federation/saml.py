@@ -174,7 +174,7 @@ class SamlExchangeRecord(msgspec.Struct, frozen=True, kw_only=True):
     in_response_to: Annotated[str, example("")]
     """The ID of the message that this one answers."""
     certificate_id: Annotated[str, example("")] | None
-    """The ID of our certificate that signed the message."""
+    """The ID of Postern's certificate that signed the message."""
     created_at: CreatedAt
 
 
@@ -291,7 +291,7 @@ async def create_saml_certificate(call: Call[None, CertificateQuery, ServicePath
 async def get_saml_certificates(call: Call[None, None, ServicePath, Member], postern: Postern) -> SamlCertificates:
     """Get the active certificate, and the next one if there is one
 
-    `next_was_fetched` says whether someone has fetched our metadata since there is a next certificate.
+    `next_was_fetched` tells whether Postern's metadata was fetched since the next certificate was added.
     """
     return _certificates(await postern.federation.saml.certificate(call.caller, call.path.service_slug))
 
@@ -328,8 +328,7 @@ async def list_saml_exchanges(call: Call[None, None, ServicePath, Member], poste
 async def get_saml_metadata(call: Call[None, MetadataQuery, ServicePath], postern: Postern) -> bytes:
     """Get the identity provider's metadata, for the service provider
 
-    The service provider reads our addresses and certificates in it. The request needs no credentials, so that the service provider can
-    repeat it.
+    The metadata contains Postern's URLs and certificates. The request needs no credentials, so that the service provider can repeat it.
     """
     return await postern.federation.saml.metadata(ServiceName(call.path.org_slug, call.path.service_slug), signed=call.query.signed)
 

@@ -152,7 +152,7 @@ class ScimExchangesQuery(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ScimExchangeRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """One request of a directory, and our answer."""
+    """A SCIM request of a directory, and the response."""
 
     id: Id
     occurred_at: datetime

@@ -81,8 +81,8 @@ class SignalDeliveryList(msgspec.Struct, frozen=True):
 async def list_signal_deliveries(call: Call[None, SignalDeliveriesQuery, SignalStreamPath, Member], postern: Postern) -> SignalDeliveryList:
     """List the signals of a stream, the newest first
 
-    What waits longer than 7 days, and what stands behind the newest 10 000, is given up. Signals are kept for 30 days, unless the operator
-    of this installation chose another time.
+    A signal is dropped after 7 days, or if more than 10 000 newer ones wait. Signals are kept for 30 days, unless the operator of this
+    installation chose another time.
     """
     query, path = call.query, call.path
     found = await postern.federation.signal_log.list(
@@ -108,10 +108,9 @@ async def list_signal_deliveries(call: Call[None, SignalDeliveriesQuery, SignalS
     tags=_TAGS,
 )
 async def verify_signal_stream(call: Call[None, None, SignalStreamPath, Member], postern: Postern) -> NoBody:
-    """Send a verification to a stream
+    """Send a verification event to a stream
 
-    As if the application had asked for it at `/ssf/verification`: its receiver gets a signal that says nothing of anyone. Once in 10
-    seconds.
+    As if the application had requested it at `/ssf/verification`: the receiver gets an event without a subject. Once in 10 seconds.
     """
     path = call.path
     await postern.federation.signal_log.verify(call.caller, path.service_slug, SignalStreamId(path.stream_id), call.actor)

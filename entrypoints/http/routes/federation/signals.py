@@ -61,7 +61,7 @@ class SignalStreamRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SignalsRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """The signals of an application."""
+    """The shared signals settings of an application."""
 
     is_active: Annotated[bool, example(True)]
     """Whether an owner has turned signals on."""
@@ -77,7 +77,7 @@ class SignalsRecord(msgspec.Struct, frozen=True, kw_only=True):
 async def get_signals(call: Call[None, None, ServicePath, Member], postern: Postern) -> SignalsRecord:
     """Get the shared signals of an application
 
-    No one but an owner turns them on. The application makes the streams itself, at `/ssf/streams`.
+    Only owners turn them on. The application creates the streams itself, at `/ssf/streams`.
     """
     return _shown(*await postern.federation.signals.get(call.caller, call.path.service_slug))
 
@@ -92,10 +92,10 @@ async def get_signals(call: Call[None, None, ServicePath, Member], postern: Post
     tags=_TAGS,
 )
 async def set_signals(call: Call[SignalsBody, None, ServicePath, Member], postern: Postern) -> SignalsRecord:
-    """Turn on the shared signals of an application, or change them
+    """Turn on or change the shared signals of an application
 
-    From then on the application may make streams, and hears of people who use it by their own act. It never hears of people who are only
-    listed. An event that goes is told no more, and streams to a host that goes end.
+    From then on the application can create streams, and gets events about confirmed members and people who signed in to it. It never gets
+    events about unconfirmed members. Removed events are no longer sent, and streams to a removed host are deleted.
     """
     body = call.body
     done = await postern.federation.signals.turn_on(call.caller, call.path.service_slug, body.events, body.hosts, call.actor)
@@ -106,7 +106,7 @@ async def set_signals(call: Call[SignalsBody, None, ServicePath, Member], poster
 async def remove_signals(call: Call[None, None, ServicePath, Member], postern: Postern) -> NoBody:
     """Turn off the shared signals of an application
 
-    All its streams end, with what waits for them.
+    All its streams and pending events are deleted.
     """
     await postern.federation.signals.turn_off(call.caller, call.path.service_slug, call.actor)
     return NO_BODY

@@ -55,7 +55,7 @@ class StreamDelivery(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     method: Annotated[Word, example("urn:ietf:rfc:8935")]
     """`urn:ietf:rfc:8935`: they are pushed. `urn:ietf:rfc:8936`: the application polls."""
     endpoint: Annotated[_Text, example("https://billing.example.org/signals")] | None = None
-    """Where they are pushed to: on a host that an owner has named. For a stream that is polled, leave it out: we give it an address."""
+    """The push URL, on a host that an owner has allowed. Omit it for a stream that is polled: Postern assigns the URL."""
     authorization_header: Annotated[_Text, example("Bearer 8f3a")] | None = None
     """The header `Authorization` of each push. No answer has it. It is bound to scheme, host and port of the address."""
 
@@ -133,7 +133,7 @@ class StreamsQuery(msgspec.Struct, frozen=True):
 
 
 class StreamStatusBody(msgspec.Struct, frozen=True, kw_only=True):
-    """How a stream stands."""
+    """The status of a stream."""
 
     stream_id: UUID
     """The stream."""
@@ -144,7 +144,7 @@ class StreamStatusBody(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StreamStatusAnswer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """How a stream stands."""
+    """The status of a stream."""
 
     stream_id: Annotated[str, example(_STREAM)]
     """The stream."""

@@ -153,12 +153,12 @@ class RegisteredOpenClient(msgspec.Struct, frozen=True, kw_only=True):
     tags=("oauth",),
 )
 async def register_open_client(call: Call[ClientRegistration], postern: Postern) -> RegisteredOpenClient:
-    """Register a program on a person's own device (RFC 7591)
+    """Register a client dynamically (RFC 7591)
 
-    For programs that meet this installation for the first time, such as MCP clients. It is off until the operator turns it on
-    (`POSTERN_OPEN_REGISTRATION`); then the metadata has it as `registration_endpoint`. The client ID opens nothing by itself: a request
-    needs `resource`, and both the API and its organization must say `registered_clients: on`. There is no way to read or change a
-    registration (RFC 7592): register again.
+    For clients that connect to this installation for the first time, such as MCP clients. It is off until the operator turns it on
+    (`POSTERN_OPEN_REGISTRATION`); then the metadata has it as `registration_endpoint`. The client ID grants nothing by itself: a request
+    needs `resource`, and both the API and its organization must say `registered_clients: on`. A registration cannot be read or changed (RFC
+    7592): register again.
     """
     call.request.count_here(REGISTRATIONS)
     body = call.body
@@ -211,11 +211,12 @@ class DocumentRefusalList(msgspec.Struct, frozen=True):
     tags=("resource-servers",),
 )
 async def list_document_refusals(call: Call[None, None, ResourceServerPath, Member], postern: Postern) -> DocumentRefusalList:
-    """List the last clients by document that an API did not let in, with the reasons
+    """List the recent rejected requests of unregistered clients, with the reasons
 
-    Returns the last fifty of the last seven days: documents that the API or the organization does not let in, documents that are wrong, and
-    wrong requests of clients that no one has allowed yet. Once a person has allowed such a client, it is a service of the organization, and
-    further refusals are among those of the service. Anyone can send requests, so a refusal alone does not mean that something is wrong.
+    Returns the last fifty of the last seven days: client ID metadata documents that the API or the organization does not allow, invalid
+    documents, and invalid requests of clients without consent. Once a person has consented to such a client, it is a service of the
+    organization, and its later errors are listed with the service. Anyone can send requests, so a rejected request alone does not mean that
+    something is wrong.
     """
     listed = await postern.federation.authorization_refusals.list_of_api(call.caller, ResourceServerId(call.path.resource_id))
     return DocumentRefusalList([_record(one) for one in listed])

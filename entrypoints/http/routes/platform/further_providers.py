@@ -88,7 +88,7 @@ class FurtherProviderSettings(msgspec.Struct, frozen=True, kw_only=True):
     name: _Name | msgspec.UnsetType = msgspec.UNSET
     """The name that pages show."""
     client_id: _ClientId | msgspec.UnsetType = msgspec.UNSET
-    """The ID of our client there."""
+    """The client ID at the provider."""
     active: _Flag | msgspec.UnsetType = msgspec.UNSET
     """True makes it active, whether or not it was tested, and the log says so. Otherwise a new one is a draft, whatever `enabled` says: no
     one can sign in through it. False makes a draft again.
@@ -146,19 +146,18 @@ class NewFurtherProvider(FurtherProviderSettings, frozen=True, kw_only=True):
     kind: FurtherKind | None = None
     """The protocol, where no preset says it."""
     client_secret: _ClientSecret
-    """The secret of our client there, or the private key in PEM that makes one. Postern stores it encrypted, and no response contains it.
-    """
+    """The client secret, or the private key in PEM that generates it. Postern stores it encrypted, and no response contains it."""
 
 
 class FurtherProviderChange(FurtherProviderSettings, frozen=True, kw_only=True):
     """A change. With another issuer or token address, the secret has to be given again."""
 
     client_secret: _ClientSecret | msgspec.UnsetType = msgspec.UNSET
-    """The secret of our client there, or the private key in PEM that makes one."""
+    """The client secret, or the private key in PEM that generates it."""
 
 
 class FurtherProviderRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """A further provider of the installation, without the secret of our client there."""
+    """A custom provider of the installation, without the client secret."""
 
     key: _Key
     """The short name in `/auth/{provider}`."""
@@ -169,7 +168,7 @@ class FurtherProviderRecord(msgspec.Struct, frozen=True, kw_only=True):
     kind: FurtherKind
     """The protocol."""
     client_id: _ClientId
-    """The ID of our client there."""
+    """The client ID at the provider."""
     secret_kind: ClientSecretKind
     """What the secret is."""
     secret_set_at: datetime
@@ -245,9 +244,9 @@ class ProviderPresetRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 @endpoint.get(_PROVIDERS, caller=PLATFORM_OWNER, tags=_TAGS)
 async def list_further_providers(_call: Call, postern: Postern) -> Sequence[FurtherProviderRecord]:
-    """List the further providers of the installation
+    """List the custom providers of the installation
 
-    They stand in the order of their buttons. The three that the settings name are not among them.
+    In the order of their buttons. The three providers in the settings are not included.
     """
     found = await postern.platform.further_providers.list()
     people = await postern.platform.further_providers.people(found)
@@ -288,7 +287,7 @@ async def create_further_provider(call: Call[NewFurtherProvider], postern: Poste
 
 @endpoint.get(_ONE, caller=PLATFORM_OWNER, refuses=(NotFound,), tags=_TAGS)
 async def get_further_provider(call: Call[None, None, FurtherProviderPath], postern: Postern) -> FurtherProviderRecord:
-    """Get a further provider of the installation, without the secret
+    """Get a custom provider of the installation, without the secret
 
     Register its `callback_url` there as the redirect URI.
     """
@@ -320,18 +319,17 @@ async def change_further_provider(call: Call[FurtherProviderChange, None, Furthe
     tags=_TAGS,
 )
 async def activate_further_provider(call: Call[ConfirmedSettings, None, FurtherProviderPath], postern: Postern) -> FurtherProviderRecord:
-    """Let people sign in through a further provider
+    """Activate a custom provider
 
-    A draft becomes active, and is on. It must have been tested with the settings as they are now: the page of the provider leads to the
-    test. Send the `digest` that you have seen; if the settings have changed since, the response is 409. Requires a recent sign-in or
-    reauthentication.
+    A draft becomes active and enabled. It must have been tested with its current settings: the page of the provider leads to the test. Send
+    the `digest` that you have seen; if the settings have changed since, the response is 409. Requires a recent sign-in or reauthentication.
     """
     return await _shown(await postern.platform.further_providers.activate(call.path.key, call.body.digest, call.actor), postern)
 
 
 @endpoint.delete(_ONE, caller=PLATFORM_OWNER, limit=CREDENTIALS, step_up=StepUp.ACCOUNT, status=204, refuses=(NotFound,), tags=_TAGS)
 async def delete_further_provider(call: Call[None, None, FurtherProviderPath], postern: Postern) -> NoBody:
-    """Delete a further provider of the installation
+    """Delete a custom provider of the installation
 
     Everyone is disconnected from it. Their accounts stay, and a magic link leads back to them. Requires a recent sign-in or
     reauthentication.
@@ -350,10 +348,10 @@ async def delete_further_provider(call: Call[None, None, FurtherProviderPath], p
     tags=_TAGS,
 )
 async def upload_further_logo(call: Call[bytes, None, FurtherProviderPath], postern: Postern) -> FurtherProviderRecord:
-    """Upload the logo of a further provider
+    """Upload the logo of a custom provider
 
     The body is the image: PNG, JPEG or WebP, of at most 256 KiB and 2048 pixels on a side. Postern keeps the image and strips metadata. It
-    stands on the provider's buttons. Requires a recent sign-in or reauthentication.
+    is shown on the provider's buttons. Requires a recent sign-in or reauthentication.
     """
     declared = media_type_of(call.request.header(b"content-type") or b"").decode("ascii", "replace")
     after = await postern.platform.further_providers.put_logo(call.path.key, call.body, call.actor, declared=declared)

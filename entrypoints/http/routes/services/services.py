@@ -138,11 +138,13 @@ class NewServiceBody(msgspec.Struct, frozen=True, kw_only=True):
     profile: SecurityProfile = SecurityProfile.STANDARD
     """The security profile that the application and Postern hold each other to: `fapi2` for the FAPI 2.0 Security Profile."""
     session_lifetime_hours: _SessionHours | None = None
-    """How many hours after the sign-in a session of the service ends; null for what the organization says. The shorter of both counts."""
+    """The session lifetime in hours; null for the organization's. The shorter of both applies."""
     session_idle_minutes: _IdleMinutes | None = None
-    """How many minutes without a use end a session of the service; null for what the organization says. The shorter of both counts."""
+    """The idle timeout in minutes; null for the organization's. The shorter of both applies."""
     most_sessions: _MostSessions | None = None
-    """How many sign-ins of one person may be open in the service at once; null for any number. The next one ends the oldest."""
+    """The maximum number of concurrent sessions of one person in the service; null for no limit. The next sign-in revokes the oldest
+    session.
+    """
     dpop_bound_access_tokens: bool = False
     """Whether the application gets only tokens that are bound to a key (DPoP, RFC 9449): each of its requests for tokens needs a proof."""
     metadata: Metadata = msgspec.field(default_factory=dict)
@@ -209,11 +211,13 @@ class ServicePatch(msgspec.Struct, frozen=True, kw_only=True):
     and pushed requests that are under way end with a change.
     """
     session_lifetime_hours: _SessionHours | msgspec.UnsetType | None = msgspec.UNSET
-    """How many hours after the sign-in a session of the service ends; null for what the organization says. The shorter of both counts."""
+    """The session lifetime in hours; null for the organization's. The shorter of both applies."""
     session_idle_minutes: _IdleMinutes | msgspec.UnsetType | None = msgspec.UNSET
-    """How many minutes without a use end a session of the service; null for what the organization says. The shorter of both counts."""
+    """The idle timeout in minutes; null for the organization's. The shorter of both applies."""
     most_sessions: _MostSessions | msgspec.UnsetType | None = msgspec.UNSET
-    """How many sign-ins of one person may be open in the service at once; null for any number. The next one ends the oldest."""
+    """The maximum number of concurrent sessions of one person in the service; null for no limit. The next sign-in revokes the oldest
+    session.
+    """
     dpop_bound_access_tokens: Annotated[bool, example(True)] | msgspec.UnsetType = msgspec.UNSET
     """Whether the application gets only tokens that are bound to a key (DPoP, RFC 9449). Tokens that it has already stay as they are."""
     metadata: Metadata | msgspec.UnsetType = msgspec.UNSET
@@ -272,11 +276,13 @@ class ServiceRecord(msgspec.Struct, frozen=True, kw_only=True):
     profile: Annotated[SecurityProfile, example("standard")]
     """The security profile that the application and Postern hold each other to: `standard`, or `fapi2`."""
     session_lifetime_hours: Annotated[int, example(12)] | None
-    """How many hours after the sign-in a session of the service ends; null for what the organization says. The shorter of both counts."""
+    """The session lifetime in hours; null for the organization's. The shorter of both applies."""
     session_idle_minutes: Annotated[int, example(60)] | None
-    """How many minutes without a use end a session of the service; null for what the organization says. The shorter of both counts."""
+    """The idle timeout in minutes; null for the organization's. The shorter of both applies."""
     most_sessions: Annotated[int, example(3)] | None
-    """How many sign-ins of one person may be open in the service at once; null for any number. The next one ends the oldest."""
+    """The maximum number of concurrent sessions of one person in the service; null for no limit. The next sign-in revokes the oldest
+    session.
+    """
     dpop_bound_access_tokens: bool
     """Whether the application gets only tokens that are bound to a key (DPoP, RFC 9449)."""
     logo: Annotated[str, example("/logos/9f86d081884c7d65")] | None

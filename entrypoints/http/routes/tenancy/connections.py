@@ -111,12 +111,12 @@ _Certificate = Annotated[
 
 
 class ConnectionCertificateBody(msgspec.Struct, frozen=True, kw_only=True):
-    """A certificate of the provider; without one, a key pair of ours."""
+    """A certificate of the provider; without one, a key pair of Postern."""
 
     certificate: _Certificate = ""
     """A certificate of the provider to accept besides the known ones, in PEM or in base64."""
     activate: Annotated[bool, example(False)] = False
-    """Without a certificate: false makes our next key pair, and true lets it sign from now on, in place of the present one."""
+    """Without a certificate: false creates Postern's next key pair, and true makes it sign from now on, in place of the present one."""
 
 
 class ConfirmedSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -245,11 +245,11 @@ async def upload_upstream_provider_metadata(
 async def change_connection_certificate(
     call: Call[ConnectionCertificateBody, None, UpstreamProviderPath, Member], postern: Postern
 ) -> UpstreamProviderRecord:
-    """Accept another certificate of a provider of SAML, or change ours
+    """Add a certificate of a SAML provider, or rotate Postern's
 
-    A certificate of the provider counts at once if an owner sends it; from anyone else, it makes the provider a draft again. Our own key
-    pair changes in two steps: the next one is in our metadata until it signs. Requires a recent sign-in or reauthentication, with MFA if
-    you have it enabled.
+    A certificate of the provider is valid at once if an owner sends it; from anyone else, it makes the provider a draft again. Postern's
+    own key pair changes in two steps: the next one is in its metadata until it signs. Requires a recent sign-in or reauthentication, with
+    MFA if you have it enabled.
     """
     connections, provider, body = postern.tenancy.connections, UpstreamProviderId(call.path.provider_id), call.body
     if body.certificate:
@@ -268,9 +268,9 @@ async def change_connection_certificate(
     tags=("saml",),
 )
 async def get_connection_metadata(call: Call[None, None, DirectoryPath], postern: Postern) -> bytes:
-    """Get our metadata for an organization's directory
+    """Get Postern's SAML metadata for an identity provider
 
-    For the directory, as a service provider. While our key pair changes, the metadata contain both certificates.
+    For the identity provider; Postern is the service provider. During a key rotation, the metadata contains both certificates.
     """
     return await postern.tenancy.connections.metadata(UpstreamProviderId(call.path.connection_id))
 
@@ -351,9 +351,9 @@ async def decline_connection_certificate(
     verb="upstream-provider drop-certificate",
 )
 async def delete_former_certificate(call: Call[None, None, UpstreamProviderPath, Member], postern: Postern) -> UpstreamProviderRecord:
-    """Delete our former key pair at an upstream provider
+    """Delete Postern's former key pair at an upstream provider
 
-    After our key pair has changed, the former one still opens what the provider encrypts for it. Delete it when the provider has read our
+    After a rotation, the former key pair still decrypts what the provider encrypts for it. Delete it when the provider has read Postern's
     metadata again. Requires a recent sign-in or reauthentication, with MFA if you have it enabled.
     """
     dropped = await postern.tenancy.connections.drop_former(call.caller, UpstreamProviderId(call.path.provider_id), call.actor)

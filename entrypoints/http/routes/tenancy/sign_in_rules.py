@@ -59,16 +59,14 @@ class SignInRulesPatch(msgspec.Struct, frozen=True, kw_only=True):
     device_trust_days: _TrustDays | msgspec.UnsetType = msgspec.UNSET
     """The number of days on which a member's device may skip MFA; 0 for none. The strictest of a person's organizations decides."""
     session_lifetime_hours: _SessionHours | msgspec.UnsetType | None = msgspec.UNSET
-    """The number of hours for which a sign-in's sessions work in the organization and its services; null for the lifetime that the
-    installation allows.
-    """
+    """The session lifetime in hours, in the organization and its services; null for the lifetime of the installation."""
     session_idle_minutes: _IdleMinutes | msgspec.UnsetType | None = msgspec.UNSET
-    """The number of minutes without a use after which a session in the organization and its services ends, and so does a session of a
-    person who belongs to it by their own act; null for what the installation allows.
+    """The idle timeout in minutes, in the organization and its services, and for all sessions of its confirmed members; null for the idle
+    timeout of the installation.
     """
     most_sessions: _MostSessions | msgspec.UnsetType | None = msgspec.UNSET
-    """How many sign-ins of one person may be open at once, in the organization and its services together, and of a person who belongs to it
-    by their own act, altogether; null for any number. The next one ends the oldest.
+    """The maximum number of concurrent sessions of one person, in the organization and its services together, and for confirmed members
+    altogether; null for no limit. The next sign-in revokes the oldest session.
     """
     invitation_domains: _Domains | msgspec.UnsetType = msgspec.UNSET
     """The domains of the addresses that may be invited, without the domains below them. The list replaces the old one; empty for any
@@ -89,8 +87,7 @@ class SignInRulesPatch(msgspec.Struct, frozen=True, kw_only=True):
     one.
     """
     passkey_offers: bool | msgspec.UnsetType = msgspec.UNSET
-    """Whether Postern offers a passkey to members who have signed in by a password, once in thirty days. False counts for those who belong
-    to the organization by their own act.
+    """Whether Postern offers a passkey to members after a sign-in with a password, once in thirty days. False applies to confirmed members.
     """
     metadata_clients: MetadataClients | msgspec.UnsetType = msgspec.UNSET
     """Whether clients that describe themselves in a document may sign people in: `off` for no one's, `named` for those whose documents are
@@ -113,8 +110,8 @@ class SignInRulesPatch(msgspec.Struct, frozen=True, kw_only=True):
     CIBA, `POST /oauth/bc-authorize`). Pending requests are canceled when you turn it off.
     """
     shortest_password: _PasswordLength | msgspec.UnsetType | None = msgspec.UNSET
-    """How many characters the next password of a member must have; null for what the installation asks for. The strictest of the
-    organizations counts that a person belongs to by their own act.
+    """The minimum length of a member's next password; null for the minimum of the installation. The strictest of the organizations in which
+    the person is a confirmed member applies.
     """
     breached_at_sign_in: Annotated[BreachRule, example("change")] | msgspec.UnsetType | None = msgspec.UNSET
     """What happens at a sign-in with a correct but breached password: `tell` allows it and notifies the person by email, `change` denies it
@@ -143,16 +140,14 @@ class SignInRulesRecord(msgspec.Struct, frozen=True, kw_only=True):
     device_trust_days: Annotated[int, example(30)]
     """The number of days on which a member's device may skip MFA; 0 for none."""
     session_lifetime_hours: Annotated[int, example(12)] | None
-    """The number of hours for which a sign-in's sessions work in the organization and its services; null for the lifetime that the
-    installation allows.
-    """
+    """The session lifetime in hours, in the organization and its services; null for the lifetime of the installation."""
     session_idle_minutes: Annotated[int, example(60)] | None
-    """The number of minutes without a use after which a session in the organization and its services ends, and so does a session of a
-    person who belongs to it by their own act; null for what the installation allows.
+    """The idle timeout in minutes, in the organization and its services, and for all sessions of its confirmed members; null for the idle
+    timeout of the installation.
     """
     most_sessions: Annotated[int, example(3)] | None
-    """How many sign-ins of one person may be open at once, in the organization and its services together, and of a person who belongs to it
-    by their own act, altogether; null for any number. The next one ends the oldest.
+    """The maximum number of concurrent sessions of one person, in the organization and its services together, and for confirmed members
+    altogether; null for no limit. The next sign-in revokes the oldest session.
     """
     invitation_domains: Annotated[Sequence[str], example(["acme.example"])]
     """The domains of the addresses that may be invited; empty for any address."""

@@ -80,7 +80,7 @@ class ProvisioningRunRecord(msgspec.Struct, frozen=True, kw_only=True):
     unchanged: Annotated[int, example(180)]
     """The number of people for whom nothing was sent."""
     held_back: Annotated[int, example(40)]
-    """The number of people whom it would end if an owner let it continue."""
+    """The number of people who would be deprovisioned after an owner's approval."""
     adoptable: Annotated[int, example(18)]
     """The number of people in a preview whose account in the target system has another `externalId`, and whose email address is verified
     for your organization. They are among the skipped. An owner can approve the takeover of the accounts.
@@ -94,7 +94,7 @@ class ProvisioningRunRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ProvisioningRunPersonRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """A person whom a run names."""
+    """A person whom a sync run affects."""
 
     what: Annotated[DoneThere, example("left_out")]
     """`made`, `matched`, `changed`, `overwritten`, `ended` or `left_out`."""
