@@ -108,7 +108,7 @@ class ScimResourceType(msgspec.Struct, frozen=True, kw_only=True, rename="camel"
     """The same as `id`."""
     endpoint: Annotated[str, example("/Users")]
     """The path of the resources, below `/scim/v2`."""
-    description: Annotated[str, example("A person whom the directory provisions in the organization.")]
+    description: Annotated[str, example("A person whom the directory manages in the organization.")]
     """A description of the resources."""
     schema: Annotated[str, example("urn:ietf:params:scim:schemas:core:2.0:User")]
     """The schema of its resources."""
@@ -127,7 +127,7 @@ class _Attribute(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """The type of its value."""
     multi_valued: Annotated[bool, example(False)]
     """Whether the attribute is a list of such values."""
-    description: Annotated[str, example("The email address that the person signs in with.")]
+    description: Annotated[str, example("The e-mail address that the person signs in with.")]
     """The meaning of the attribute."""
     required: Annotated[bool, example(True)]
     """Whether requests must have the attribute; for an attribute of an answer, whether it is always present."""
