@@ -302,7 +302,7 @@ class PrometheusMetrics:
     )
     _connection_needs = _gauge(
         "sso_connections_in_need",
-        "Organizations' identity providers whose certificate expires within 30 days, within 7 (urgent), awaits an owner's approval, or cannot be read",
+        "Identity providers whose certificate expires within 30 days, within 7 (urgent), awaits an owner's approval, or is unreadable",
         "mostrecent",
         "need",
     )

@@ -388,7 +388,8 @@ def test_a_folder_alone_means_its_newest_backup(
     status, lines = checked(["--database", copy, "--no-sign-in"], backup, capsys)
     assert status == OK
     assert lines[-1] == (
-        "the restored database: no fault found. Not verified: its contents, which were compared with no backup (--in takes the newest one); "
+        "the restored database: no fault found. Not verified: its contents, which were compared with no backup (--in takes the newest "
+        "one); "
         "that people sign in (--no-sign-in)."
     )
 

@@ -67,8 +67,8 @@ class ManagedObjectRecord(msgspec.Struct, frozen=True, kw_only=True):
     managed_at: datetime
     """When the document was applied."""
     managed_by: Annotated[str, example("ada@example.org")]
-    """The address of the person, or the name of the management API key, that applied it. Empty for an operator at the command line, and for
-    an account or a key that is gone.
+    """The email address of the person, or the name of the management API key, that applied it. Empty for an operator at the command line,
+    and for an account or a key that is gone.
     """
     has_drifted: Annotated[bool, example(False)]
     """Whether someone has changed the object since then by other ways. The next application of the document changes it back."""
@@ -106,11 +106,11 @@ class PlannedChange(msgspec.Struct, frozen=True, kw_only=True):
     fields: Sequence[ChangedField]
     """The fields that change, by name. Empty for an end, except in a proposal: there they say what the object is that ends."""
     needs_proof: Annotated[bool, example(False)] = False
-    """Whether a person needs a recent proof of who they are for this change, as for the end of a service."""
+    """Whether the change requires recent authentication, such as the deletion of a service."""
 
 
 class PlannedLoss(msgspec.Struct, frozen=True, kw_only=True):
-    """Something that the plan ends."""
+    """Something that the plan deletes."""
 
     place: _Pointer
     """The place of the object."""
@@ -130,14 +130,14 @@ class DocumentProblem(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ConfigurationPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """The changes that a document asks for, in the order in which they are made. With problems, there are none."""
+    """The changes that a document asks for, in the order in which they are applied. With problems, there are none."""
 
     digest: Annotated[str, example("5f70bf18a086007016e948b04aed3b82103a36bea41755b6cddfaf10ace3c6ef")]
     """The digest of the document. The audit log has it with each change, and the console beside each object that the document manages."""
     changes: Sequence[PlannedChange]
     """The changes. Empty if there is nothing to do."""
     losses: Sequence[PlannedLoss]
-    """What the changes end, and for how many people."""
+    """What the changes delete, and for how many people."""
     problems: Sequence[DocumentProblem]
     """The problems, at most 100."""
 
@@ -161,7 +161,7 @@ class ConfigurationApplied(msgspec.Struct, frozen=True, kw_only=True):
     digest: Annotated[str, example("5f70bf18a086007016e948b04aed3b82103a36bea41755b6cddfaf10ace3c6ef")]
     """The digest of the document."""
     done: Sequence[PlannedChange]
-    """The changes that were made."""
+    """The changes that were applied."""
     refused: Sequence[RefusedChange]
     """The changes that were refused. Apply the document again once their reasons are gone."""
 

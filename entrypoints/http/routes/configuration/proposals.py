@@ -78,9 +78,9 @@ class ProposalRecord(msgspec.Struct, frozen=True, kw_only=True):
     digest: _PlanDigest
     """The digest of the plan. An owner who applies the proposal sends it back."""
     proposed_by: Annotated[str, example("Assistant")]
-    """The address of the person, or the name of the management API key, that proposes."""
+    """The email address of the person, or the name of the management API key, that proposes."""
     expires_at: datetime
-    """Until when an owner can apply it: a day after it was made."""
+    """Until when an owner can apply it: a day after it was created."""
     created_at: CreatedAt
     enacted_at: datetime | None
     """When an owner applied it; null if none did."""

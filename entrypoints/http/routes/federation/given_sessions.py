@@ -58,7 +58,7 @@ class Introspection(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     client_id: Annotated[str, example("0199d3a0-0000-7000-8000-000000000001")] | None = None
     """The application that was given the token."""
     username: Annotated[str, example("ada@example.org")] | None = None
-    """The address of the person."""
+    """The email address of the person."""
     sub: Annotated[str, example("0199d3a0-0000-7000-8000-000000000002")] | None = None
     """The person's ID; for an application's own token, the client ID."""
     aud: Annotated[str, example("service:acme/billing")] | None = None

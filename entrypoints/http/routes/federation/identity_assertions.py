@@ -44,7 +44,7 @@ class AssertionSettingsBody(msgspec.Struct, frozen=True, kw_only=True):
     issuer: Annotated[str, bounded({"maxLength": LONGEST_ISSUER}), example("https://login.acme.example")] = ""
     """For SAML: the issuer (`iss`) of the assertions. One of OpenID Connect has its own."""
     jwks_uri: Annotated[str, bounded({"maxLength": LONGEST_URL}), example("https://login.acme.example/jwks")] = ""
-    """For SAML: the address at which the keys of the assertions are published."""
+    """For SAML: the URL at which the keys of the assertions are published."""
     jwks: Annotated[Mapping[Word, Any], example(_KEYS)] | None = None
     """For SAML: these keys, in place of an address (RFC 7517)."""
 

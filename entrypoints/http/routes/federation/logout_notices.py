@@ -58,7 +58,7 @@ class LogoutNoticeList(msgspec.Struct, frozen=True):
     logout_notices: Sequence[LogoutNoticeRecord]
     """The notices on this page, the newest first."""
     pagination: DetailedPagination
-    """Where this page stands in the list."""
+    """The position of this page in the list."""
 
 
 @endpoint.get(_NOTICES, caller=able(Capability.SERVICES_MANAGE, impersonated=True), keys=True, tags=("services",))

@@ -50,10 +50,10 @@ class SamlConfigurationBody(msgspec.Struct, frozen=True, kw_only=True):
     means a different service provider: the certificates and addresses of the previous one are deleted.
     """
     acs_url: _AcsUrl | msgspec.UnsetType | None = msgspec.UNSET
-    """The address that assertions go to, by HTTP-POST: https, or http on localhost. Required when enabled, unless it is known already."""
+    """The URL that assertions go to, by HTTP-POST: https, or http on localhost. Required when enabled, unless it is known already."""
     slo_url: _SloUrl | msgspec.UnsetType | None = msgspec.UNSET
-    """The service provider's address for sign-outs. Messages go there by HTTP-Redirect, unless its metadata name another binding. Our
-    answer uses the binding of the request.
+    """The service provider's single logout URL. Messages go there by HTTP-Redirect, unless its metadata name another binding. Postern's
+    response uses the binding of the request.
     """
     name_id_format: _Format | msgspec.UnsetType | None = msgspec.UNSET
     """The format of a person's name: `emailAddress` (the default), `unspecified`, `persistent`, `transient`, or the URI of one of these."""
@@ -80,7 +80,7 @@ class SamlResult(msgspec.Struct, frozen=True):
 
 
 class SamlAcsEndpoint(msgspec.Struct, frozen=True):
-    """An address at which the service provider receives assertions, from its metadata."""
+    """An assertion consumer service URL of the service provider, from its metadata."""
 
     index: Annotated[int, example(0)]
     """The number by which requests may name this address."""
@@ -98,9 +98,9 @@ class SamlConfigurationRecord(msgspec.Struct, frozen=True, kw_only=True):
     entity_id: Annotated[str, example("https://crm.example.com/saml")] | None
     """The service provider's entity ID."""
     acs_url: Annotated[str, example("https://crm.example.com/saml/acs")] | None
-    """The address that assertions go to."""
+    """The URL that assertions go to."""
     slo_url: Annotated[str, example("https://crm.example.com/saml/slo")] | None
-    """The service provider's address for sign-outs."""
+    """The service provider's single logout URL."""
     name_id_format: _Format | None
     """The format of a person's name; null for the email address."""
     attribute_mapping: _Mapping | None

@@ -173,7 +173,7 @@ class ScimMeta(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     last_modified: Annotated[datetime, example(_MOMENT)] | UnsetType = UNSET
     """When the resource was last changed."""
     location: Annotated[str, example(f"https://id.example.org/scim/v2/Users/{_ID}")] | UnsetType = UNSET
-    """The address of the resource."""
+    """The URL of the resource."""
     version: Annotated[str, example(_ETAG)] | UnsetType = UNSET
     """The version of the resource, to send as `If-Match` or `If-None-Match`."""
 

@@ -29,7 +29,7 @@ class ScimDocumentMeta(msgspec.Struct, frozen=True, kw_only=True, rename="camel"
     resource_type: Literal["ServiceProviderConfig", "ResourceType", "Schema"]
     """The kind of document."""
     location: Annotated[str, example(f"{_BASE}/ServiceProviderConfig")]
-    """The address of the document."""
+    """The URL of the document."""
 
 
 class ScimSupport(msgspec.Struct, frozen=True, kw_only=True):
@@ -69,7 +69,7 @@ class ScimAuthenticationScheme(msgspec.Struct, frozen=True, kw_only=True, rename
     description: Annotated[str, example("A token of the organization, sent as a Bearer token (RFC 6750).")]
     """A description of the scheme."""
     spec_uri: Annotated[str, example("https://www.rfc-editor.org/info/rfc6750")]
-    """The address of the specification."""
+    """The URL of the specification."""
     primary: Annotated[bool, example(True)]
     """Whether this is the preferred scheme."""
 

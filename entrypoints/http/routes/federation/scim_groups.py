@@ -62,7 +62,7 @@ _MEMBERS: Final = "members"
 _USER_ID: Final = "0199d3a0-0000-7000-8000-000000000001"
 _PIECE: Final = 64 << 10
 _CREATED: Final = AnswerHeader(
-    "Location", "The address of the group.", "https://id.example.org/scim/v2/Groups/0199d3a0-0000-7000-8000-000000000002"
+    "Location", "The URL of the group.", "https://id.example.org/scim/v2/Groups/0199d3a0-0000-7000-8000-000000000002"
 )
 _encode: Final = msgspec.json.Encoder().encode
 

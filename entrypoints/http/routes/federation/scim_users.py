@@ -103,7 +103,7 @@ class ScimUserBody(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     display_name: Annotated[ScimText, example("Ada Lovelace")] | None = None
     """The name to show."""
     emails: Sequence[ScimEmail] | None = None
-    """The work address, if it differs from the `userName`."""
+    """The work email address, if it differs from the `userName`."""
     active: Annotated[bool, example(True)] | None = None
     """Whether the person is a member of the organization. A new user becomes a member by default."""
     title: Annotated[Any, example("Analyst")] = None
@@ -167,7 +167,7 @@ class ScimUser(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     display_name: Annotated[str, example("Ada Lovelace")] | UnsetType = UNSET
     """The name to show; absent if none was given."""
     emails: Annotated[Sequence[ScimEmail], example([{"value": "ada@example.org", "type": "work", "primary": True}])] | UnsetType = UNSET
-    """The work address."""
+    """The work email address."""
     active: Annotated[bool, example(True)] | UnsetType = UNSET
     """Whether the person is a member of the organization."""
     title: Annotated[str, example("Analyst")] | UnsetType = UNSET

@@ -40,11 +40,11 @@ class SignalsBody(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SignalStreamRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """A stream that the application has made."""
+    """A stream that the application has created."""
 
     id: Id
     host: Annotated[str, example("billing.example.org")] | None
-    """The host that signals are pushed to. The whole address may contain a secret of the receiver: only the application sees it."""
+    """The host that signals are pushed to. The whole email address may contain a secret of the receiver: only the application sees it."""
     events: _Events
     """The events that the application gets: those that it asked for, and an owner has turned on."""
     description: Annotated[str, example("Sign-outs")] | None
@@ -70,7 +70,7 @@ class SignalsRecord(msgspec.Struct, frozen=True, kw_only=True):
     hosts: _Hosts
     """The hosts that events may be pushed to."""
     streams: Sequence[SignalStreamRecord]
-    """The streams that the application has made, the oldest first."""
+    """The streams that the application has created, the oldest first."""
 
 
 @endpoint.get(_SIGNALS, caller=able(Capability.SERVICES_VIEW, impersonated=True), keys=True, tags=_TAGS)

@@ -175,7 +175,7 @@ def get_ssf_configuration(_call: Call, postern: Postern) -> dict[str, Any]:
     """Get the addresses and features of shared signals
 
     This is the document of SSF 1.0, section 7. Receivers configure themselves by it. There are no endpoints for subjects: a stream is about
-    everyone who uses the application by their own act.
+    everyone who uses the application as confirmed members.
     """
     return dict(transmitter_metadata(postern.foundation.public_url))
 
@@ -207,7 +207,7 @@ async def get_streams(call: Call[None, StreamsQuery, None, SignalCaller], poster
 async def change_stream(call: Call[StreamUpdate, None, None, SignalCaller], postern: Postern) -> StreamConfiguration:
     """Change a stream of signals
 
-    Omitted fields keep their values. A new address drops the authorization header, unless it has the same scheme, host and port, or a
+    Omitted fields keep their values. A new email address drops the authorization header, unless it has the same scheme, host and port, or a
     header comes with it.
     """
     return await _changed(call, postern, replaces=False)

@@ -45,7 +45,7 @@ class PreviewQuery(msgspec.Struct, frozen=True, kw_only=True):
     user_id: UUID | None = None
     """A member of the organization, or a user of the service."""
     email: EmailText | None = None
-    """The address of the person, in place of `user_id`."""
+    """The email address of the person, in place of `user_id`."""
     scope: Annotated[str, msgspec.Meta(max_length=LONGEST_SCOPES), example("openid profile email")] | None = None
     """The scopes that the application asks for, separated by spaces. All of them, if omitted."""
 

@@ -106,7 +106,7 @@ class ClientRegistration(msgspec.Struct, frozen=True, kw_only=True):
     organization and the API name in their `metadata_hosts`.
     """
     client_name: Annotated[_Word, example("Notebook")] | None = None
-    """The name that people read, behind the words that no one has registered the program: one line, without markup and links."""
+    """The name that people read, behind the words that the client is unregistered: one line, without markup and links."""
     token_endpoint_auth_method: Annotated[_Word, example("none")] | None = None
     """`none`, also where it is left out: such a client has no secret, and uses PKCE."""
     grant_types: (
@@ -186,7 +186,7 @@ class DocumentRefusalRecord(msgspec.Struct, frozen=True, kw_only=True):
 
     id: Id
     address: Annotated[str, example("https://claude.ai/oauth/claude-code-client-metadata")]
-    """The client's ID: the address of its document, or what a program got that registered itself."""
+    """The client's ID: the URL of its document, or what a program got that registered itself."""
     reason: Annotated[str, example("document_not_let_in")]
     """The reason, as a word."""
     because: Annotated[str, example("client_id: the API, or its organization, does not let in clients whose document is at claude.ai")]

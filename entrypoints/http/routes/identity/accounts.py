@@ -51,22 +51,22 @@ class NewRegistration(msgspec.Struct, frozen=True):
     """A new account."""
 
     email: EmailText
-    """The address to sign in with. Postern emails it a link to confirm it."""
+    """The email address to sign in with. Postern emails it a link to confirm it."""
     password: Password
     """8 to 128 characters, and no common or breached password."""
     org_slug: Annotated[Slug, example("acme")] | None = None
     """The organization whose branding the email gets."""
     service_slug: Annotated[Slug, example("billing")] | None = None
-    """The service of this organization that the account is registered for. The mail then gets the service's branding."""
+    """The service of this organization that the account is registered for. The email then gets the service's branding."""
     accept_terms: Annotated[Sequence[TermsSeen], msgspec.Meta(max_length=2)] | None = None
     """The terms that the person has read and accepts: of the installation, and of the organization. The first sign-in asks for the rest."""
 
 
 class AccountAddress(msgspec.Struct, frozen=True):
-    """The address of an account."""
+    """The email address of an account."""
 
     email: EmailText
-    """The account's address."""
+    """The account's email address."""
     org_slug: Annotated[Slug, example("acme")] | None = None
     """The organization whose branding the email gets."""
 
@@ -108,18 +108,18 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     language: _Language | None
     """The language of pages and emails; null for the browser's language."""
     picture_url: Annotated[str, example("https://sso.example.com/pictures/0a4f2f9e-8a4f-4d3a-9a3e-6f0f8f1d2c3b")] | None
-    """The address of the picture. Everyone who has it may see the picture. A new picture has a new address."""
+    """The URL of the picture. Everyone who has it may see the picture. A new picture has a new email address."""
     updated_at: datetime | None
     """When the profile was last changed."""
     pending_email: str | msgspec.UnsetType = msgspec.UNSET
-    """A new address that is waiting to be confirmed. Only the answer to a change of address has it."""
+    """A new email address that is waiting to be confirmed. Only the answer to a change of address has it."""
 
 
 class ProfileChange(msgspec.Struct, frozen=True, kw_only=True):
     """A change of the profile. Omitted fields keep their values; null empties a field."""
 
     email: EmailText | msgspec.UnsetType = msgspec.UNSET
-    """The new address. To withdraw a change that is pending, send the current address."""
+    """The new email address. To withdraw a change that is pending, send the current address."""
     name: Annotated[_ProfileText, example("Ada Lovelace")] | msgspec.UnsetType | None = msgspec.UNSET
     """The full name, in one line."""
     given_name: Annotated[_ProfileText, example("Ada")] | msgspec.UnsetType | None = msgspec.UNSET
@@ -195,9 +195,9 @@ async def resend_verification(call: Call[AccountAddress], postern: Postern) -> M
 async def verify_email(call: Call[None, MailedLink], postern: Postern) -> Answer[bytes]:
     """Verify an address
 
-    For applications that build links of their own, from the token of an email that verifies an address or a new address. The links in our
-    own emails lead to a page with a button instead, since programs that check mail open links. The response is a page. HEAD checks the
-    token without using it up.
+    For applications that build links of their own, from the token of an email that verifies an address or a new email address. The links in
+    Postern's emails lead to a page with a button instead, since programs that check mail open links. The response is a page. HEAD checks
+    the token without using it up.
     """
     sign_in = postern.foundation.links.sign_in
     try:
@@ -229,7 +229,7 @@ async def change_profile(call: Call[ProfileChange], postern: Postern) -> Profile
 
     All of the change takes effect, or nothing. A user name that is taken, or was ever, is 409.
 
-    For a new email address Postern emails a link to that address. The change takes effect when you open this link; until then the new
+    For a new email address Postern emails a link to that address. The change takes effect when you open this link; until then the new email
     address is the `pending_email`. Send the current address to withdraw a pending change. You need a recent sign-in or reauthentication for
     this: of MFA, if you have one.
     """
@@ -387,12 +387,12 @@ class RecentWay(msgspec.Struct, frozen=True):
 
 
 class LockEnded(msgspec.Struct, frozen=True):
-    """What a lock ended. Nothing, if the account was locked already."""
+    """What a lock revoked. Nothing, if the account was locked already."""
 
     password: Annotated[bool, example(True)]
     """Whether the account had a password."""
     sessions: Annotated[int, example(3)]
-    """How many sessions ended, those of applications among them."""
+    """The number of sessions revoked, those of applications among them."""
     devices: Annotated[int, example(1)]
     """How many devices were not asked for MFA, and are now."""
     consents: Annotated[int, example(2)]

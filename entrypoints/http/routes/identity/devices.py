@@ -27,7 +27,7 @@ class DevicePath(msgspec.Struct, frozen=True):
 
 
 class DeviceSummary(msgspec.Struct, frozen=True, kw_only=True):
-    """A browser or program that has signed in to the account."""
+    """A browser or app that has signed in to the account."""
 
     id: Id
     name: Annotated[str, example("Firefox on Linux")]
@@ -41,7 +41,7 @@ class DeviceSummary(msgspec.Struct, frozen=True, kw_only=True):
     last_used_at: datetime
     """When the device was last used."""
     last_ip: Annotated[str, example("203.0.113.7")]
-    """The address that the device was last used from; empty if the request came through a local socket."""
+    """The IP address that the device was last used from; empty if the request came through a local socket."""
     is_current: bool
     """True for the device that this request comes from."""
     trusted: bool
@@ -51,7 +51,7 @@ class DeviceSummary(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LastLocation(msgspec.Struct, frozen=True):
-    """The place where the device was last used, derived from its address."""
+    """The place where the device was last used, derived from its IP address."""
 
     city: Annotated[str, example("Oslo")] | None
     """The city; null if unknown."""
@@ -102,7 +102,7 @@ class RenamedDevice(msgspec.Struct, frozen=True):
 async def list_devices(call: Call, postern: Postern) -> DeviceList:
     """List your devices, the most recently used first
 
-    Each browser or program that has signed in to your account is a device. The one that asks is marked.
+    Each browser or app that has signed in to your account is a device. The one that asks is marked.
     """
     now = postern.foundation.clock.now()
     devices = [_summary(device, call.caller, now) for device in await postern.identity.devices.list(call.caller.user)]

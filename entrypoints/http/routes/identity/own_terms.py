@@ -48,7 +48,7 @@ class PendingTermsRecord(msgspec.Struct, frozen=True, kw_only=True):
     version: _Version
     """The version to accept."""
     address: _Address
-    """Where its text stands."""
+    """The URL of the text."""
     due_at: datetime
     """Until when the person may continue without accepting."""
 
@@ -63,7 +63,7 @@ class AcceptedTermsRecord(msgspec.Struct, frozen=True, kw_only=True):
     version: _Version
     """The version."""
     address: _Address
-    """Where its text stands."""
+    """The URL of the text."""
     accepted_at: datetime
     """When the person accepted it."""
     in_force: bool

@@ -51,8 +51,8 @@ class PasskeyDetail(msgspec.Struct, frozen=True, kw_only=True):
     aaguid: UUID | None
     """The authenticator's model; null if the authenticator did not state it."""
     maker: Annotated[str, example("Google Password Manager")] | None
-    """Who makes this model, from a short list of ours; null for others. Nothing proves what an authenticator states, so decide nothing by
-    it.
+    """Who makes this model, from a short list in Postern; null for others. Nothing proves what an authenticator states, so decide nothing
+    by it.
     """
     made_on: Annotated[str, example("Firefox on Linux")] | None
     """The browser and system that made the passkey; null if another system made it, or if it is older than this field."""

@@ -66,7 +66,7 @@ class ExportedLoginEvent(msgspec.Struct, frozen=True, kw_only=True):
     timestamp: datetime
     """When the attempt took place."""
     ip_address: Annotated[str, example("203.0.113.7")] | None
-    """The address that the attempt came from; null if unknown."""
+    """The IP address that the attempt came from; null if unknown."""
     user_agent: Annotated[str, example("Mozilla/5.0")] | None
     """The client's `User-Agent` header; null if there was none."""
     provider: Annotated[str, example("password")]
@@ -78,11 +78,11 @@ class ExportedLoginEvent(msgspec.Struct, frozen=True, kw_only=True):
     risk_factors: Annotated[str, example('["new_device"]')]
     """The reasons for the score, as a JSON array in a string."""
     geo_country: Annotated[str, example("AT")] | None
-    """The country of the address; null if unknown."""
+    """The country of the IP address; null if unknown."""
     geo_city: Annotated[str, example("Vienna")] | None
-    """The city of the address; null if unknown."""
+    """The city of the IP address; null if unknown."""
     geo_place: Annotated[Sequence[float], example([48.2, 16.4])] | None
-    """Latitude and longitude of the address, to a tenth of a degree; null if unknown."""
+    """Latitude and longitude of the IP address, to a tenth of a degree; null if unknown."""
 
 
 class IdentityExport(msgspec.Struct, frozen=True):
@@ -108,7 +108,7 @@ class ExportedMfaEvent(msgspec.Struct, frozen=True):
 
 
 class ManagementKeyExport(msgspec.Struct, frozen=True, kw_only=True):
-    """A management API key that the person made or adopted, without the key itself."""
+    """A management API key that the person created or adopted, without the key itself."""
 
     organization_id: UUID | None
     """The organization of the key; null if it is a key of the platform."""
@@ -181,7 +181,7 @@ class TermsExport(msgspec.Struct, frozen=True, kw_only=True):
     version: Annotated[str, example("2026-11")]
     """The version."""
     address: Annotated[str, example("https://acme.example/terms")]
-    """Where its text stands."""
+    """The URL of the text."""
     accepted_at: datetime
     """When the person accepted it."""
 
@@ -211,7 +211,7 @@ class DeviceExport(msgspec.Struct, frozen=True, kw_only=True):
     last_used_at: datetime
     """When the person last signed in from the device."""
     last_address: Annotated[str, example("203.0.113.7")] | None
-    """The address of that sign-in."""
+    """The IP address of that sign-in."""
     trusted_until: datetime | None
     """Until when the device needs no second factor; null if it needs one."""
 
@@ -224,7 +224,7 @@ class ProfileExport(msgspec.Struct, frozen=True, kw_only=True):
     external_id: Annotated[str, example("00u1f96ECLNVOKVMUSEA")] | None
     """The directory's ID of the person."""
     work_email: Annotated[str, example("ada@work.example.com")] | None
-    """An address at work, if it differs from the account's address."""
+    """A work email address, if it differs from the account's email address."""
     formatted_name: Annotated[str, example("Ada Lovelace")] | None
     """The full name."""
     given_name: Annotated[str, example("Ada")] | None
@@ -306,7 +306,7 @@ class PersonalDataExport(msgspec.Struct, frozen=True, kw_only=True):
     user_id: UserUuid
     email: EmailAddress
     created_at: datetime
-    """When the account was made. In an export for an organization that the person never used: when the person became its member."""
+    """When the account was created. In an export for an organization that the person never used: when the person became its member."""
     memberships: Sequence[ExportedMembership]
     """The organizations that the person belongs to."""
     login_events_count: Annotated[int, example(128)]
@@ -318,7 +318,7 @@ class PersonalDataExport(msgspec.Struct, frozen=True, kw_only=True):
     mfa_events: Sequence[ExportedMfaEvent]
     """Events about MFA, the newest first."""
     management_keys: Sequence[ManagementKeyExport]
-    """Management keys that the person made or adopted, the oldest first."""
+    """Management API keys that the person created or adopted, the oldest first."""
     user_keys: Sequence[UserKeyExport]
     """Keys for the APIs of services, the oldest first."""
     passkeys: Sequence[PasskeyExport]
@@ -396,8 +396,8 @@ async def forget_person(call: Call[None, None, PersonPath, Caller], postern: Pos
     answer no one can use the account. A background job removes the rest; the receipt tells when it is done.
 
     A platform owner may do this. The owner of all organizations that the person belongs to may do this, too, on two conditions. First, the
-    person signs in to no service of another organization. Second, the person joined each of these organizations by their own act, or the
-    account was created through one of them. Before a platform owner can be forgotten, someone must demote them. If you own a suspended
+    person signs in to no service of another organization. Second, the person joined each of these organizations as confirmed members, or
+    the account was created through one of them. Before a platform owner can be forgotten, someone must demote them. If you own a suspended
     organization, ask the owners of the platform first: only they may delete it, or open it again. The request can be repeated safely.
     Requires a recent sign-in or reauthentication, with MFA if you have it enabled.
     """

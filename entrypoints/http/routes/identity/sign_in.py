@@ -45,7 +45,7 @@ class Login(msgspec.Struct, frozen=True):
     """Email address and password, and the service to sign in to."""
 
     email: Annotated[_EmailText, example("ada@example.org")]
-    """The account's address."""
+    """The account's email address."""
     password: Password
     """The account's password."""
     org_slug: Annotated[Slug, example("acme")] | None = None
@@ -201,10 +201,10 @@ def _headers(signed_in: SignedIn, postern: Postern) -> tuple[tuple[bytes, bytes]
 
 
 class MagicLinkRequest(msgspec.Struct, frozen=True):
-    """The address of an account, and the destination of the link."""
+    """The email address of an account, and the destination of the link."""
 
     email: EmailText
-    """The account's address."""
+    """The account's email address."""
     org_slug: Annotated[Slug, example("acme")] | None = None
     """The organization whose branding the email gets."""
     service_slug: Annotated[Slug, example("shop")] | None = None
@@ -247,7 +247,7 @@ class EmailLookup(msgspec.Struct, frozen=True):
     """An email address."""
 
     email: EmailText
-    """The address that someone wants to sign in with."""
+    """The email address that someone wants to sign in with."""
 
 
 class DomainSignIn(msgspec.Struct, frozen=True, kw_only=True):

@@ -108,15 +108,15 @@ class FurtherProviderSettings(msgspec.Struct, frozen=True, kw_only=True):
     token_url: _TokenUrl | msgspec.UnsetType = msgspec.UNSET
     """For OAuth 2.0."""
     profile_url: _ProfileUrl | msgspec.UnsetType = msgspec.UNSET
-    """For OAuth 2.0: the address that tells about the person."""
+    """For OAuth 2.0: the user info endpoint."""
     scopes: _Scopes | msgspec.UnsetType = msgspec.UNSET
     """The scopes to ask for."""
     subject: _Subject | msgspec.UnsetType = msgspec.UNSET
     """For OAuth 2.0: where the profile has the person's ID, as names of members with dots between them."""
     email: _Email | msgspec.UnsetType = msgspec.UNSET
-    """For OAuth 2.0: where the profile has the address."""
+    """For OAuth 2.0: where the profile has the email address."""
     verified: _Verified | msgspec.UnsetType = msgspec.UNSET
-    """For OAuth 2.0: where the profile says whether the address is verified."""
+    """For OAuth 2.0: where the profile says whether the email address is verified."""
     full_name: _FullName | msgspec.UnsetType = msgspec.UNSET
     """For OAuth 2.0: where the profile has the person's name."""
     posts_answer: _No | msgspec.UnsetType = msgspec.UNSET
@@ -204,9 +204,9 @@ class FurtherProviderRecord(msgspec.Struct, frozen=True, kw_only=True):
     subject: _Subject
     """Where the profile has the person's ID."""
     email: _Email
-    """Where the profile has the address."""
+    """Where the profile has the email address."""
     verified: _Verified
-    """Where the profile says whether the address is verified."""
+    """Where the profile says whether the email address is verified."""
     full_name: _FullName
     """Where the profile contains the person's name."""
     posts_answer: _No
@@ -220,7 +220,7 @@ class FurtherProviderRecord(msgspec.Struct, frozen=True, kw_only=True):
     callback_url: Annotated[str, example("https://id.example.com/auth/discord/callback")]
     """The redirect URI to register there."""
     logo: Annotated[str, example("https://id.example.org/logos/9f86d081884c7d65")] | None
-    """The address at which Postern shows the uploaded logo; null if there is none. Each logo has a new one."""
+    """The URL at which Postern shows the uploaded logo; null if there is none. Each logo has a new one."""
     created_at: datetime
     """When it was added."""
     updated_at: datetime

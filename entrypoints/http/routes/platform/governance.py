@@ -122,7 +122,7 @@ class ListedTier(msgspec.Struct, frozen=True):
 
     id: Id
     name: Annotated[str, example("free")]
-    """The tier's name for programs."""
+    """The tier's machine-readable name."""
     display_name: Annotated[str, example("Free")]
     """The tier's name for people."""
 

@@ -53,7 +53,7 @@ class PlatformAuditLogPage(msgspec.Struct, frozen=True):
     logs: Sequence[PlatformAuditEntryRecord]
     """The entries on this page, the newest first."""
     pagination: DetailedPagination
-    """Where this page stands in the list."""
+    """The position of this page in the list."""
 
 
 @endpoint.get(_LOG, caller=PLATFORM_OWNER, keys=PlatformCapability.AUDIT_LOGS_VIEW, refuses=(BadRequest,), tags=_TAGS)

@@ -47,12 +47,12 @@ class SoughtUsers(msgspec.Struct, frozen=True):
     """A search for users. With neither `search`, `email` nor `user_id` you get the newest users."""
 
     search: Annotated[str, msgspec.Meta(max_length=LONGEST_SOUGHT, examples=["lovelace"])] = ""
-    """A part of the address, the name or the user name, case-insensitive. Give it alone. It is looked for in the newest 200 000 users; a
-    whole address is found among all.
+    """A part of the email address, the name or the user name, case-insensitive. Give it alone. It is looked for in the newest 200 000
+    users; a whole email address is found among all.
     """
 
     email: Annotated[str, msgspec.Meta(max_length=LONGEST_SOUGHT, examples=["ada@"])] = ""
-    """A part of the address, case-insensitive."""
+    """A part of the email address, case-insensitive."""
     user_id: UserUuid | None = None
     """The ID of one user."""
     limit: Annotated[int, msgspec.Meta(ge=1, le=MOST_FOUND)] = DEFAULT_FOUND
@@ -190,7 +190,7 @@ class PlatformOwnerChanged(msgspec.Struct, frozen=True):
 async def search_users(call: Call[None, SoughtUsers], postern: Postern) -> UserSearchResult:
     """Find users by ID, or by a part of their email address or name
 
-    As `email`, a whole address finds only the account that has it.
+    As `email`, a whole email address finds only the account that has it.
     """
     asked = call.query
     if asked.search.strip():
@@ -326,7 +326,7 @@ class UserDeactivated(msgspec.Struct, frozen=True):
     changed: _Changed
     """Whether the account was active before."""
     sessions_ended: Annotated[int, example(2)]
-    """How many sessions ended."""
+    """The number of sessions revoked."""
 
 
 class UserLocked(msgspec.Struct, frozen=True):
@@ -337,7 +337,7 @@ class UserLocked(msgspec.Struct, frozen=True):
     changed: _Changed
     """Whether the account was open before."""
     ended: LockEnded
-    """What ended, and what was added shortly before."""
+    """What was revoked, and what was added shortly before."""
 
 
 class UserActivated(msgspec.Struct, frozen=True):

@@ -64,7 +64,7 @@ async def list_customer_links(call: Call[None, None, GovernedPath], postern: Pos
 
 @endpoint.get(_LINK, caller=PLATFORM_OWNER, refuses=(NotFound,), tags=_TAGS)
 async def get_customer_link(call: Call[None, None, CustomerLinkPath], postern: Postern) -> SetupLinkRecord:
-    """Get a setup link that a platform owner made
+    """Get a setup link that a platform owner created
 
     The link itself is only in the response that created it. The drafts are what the customer has entered with it.
     """
@@ -74,7 +74,7 @@ async def get_customer_link(call: Call[None, None, CustomerLinkPath], postern: P
 
 @endpoint.delete(_LINK, caller=PLATFORM_OWNER, status=204, refuses=(NotFound,), tags=_TAGS)
 async def revoke_customer_link(call: Call[None, None, CustomerLinkPath], postern: Postern) -> NoBody:
-    """Revoke a setup link that a platform owner made
+    """Revoke a setup link that a platform owner created
 
     The link opens nothing with the next request, and what was set up with it goes, unless it is active. This cannot be undone.
     """
@@ -85,7 +85,7 @@ async def revoke_customer_link(call: Call[None, None, CustomerLinkPath], postern
 
 @endpoint.post(f"{_LINK}/release", caller=PLATFORM_OWNER, limit=CREDENTIALS, status=204, refuses=(NotFound,), tags=_TAGS)
 async def release_customer_link(call: Call[None, None, CustomerLinkPath], postern: Postern) -> NoBody:
-    """Take a setup link that a platform owner made from the browser that owns it
+    """Take a setup link that a platform owner created from the browser that owns it
 
     The next browser that presses the link's button owns it, and continues where the other one stopped.
     """

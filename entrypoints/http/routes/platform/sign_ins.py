@@ -226,7 +226,7 @@ class SignInRecord(msgspec.Struct, frozen=True, kw_only=True):
     user_id: UUID | None
     """The person; null if the person has been forgotten."""
     email: Annotated[str, example("ada@example.org")] | None
-    """The person's present address; null if the account is deleted."""
+    """The person's present email address; null if the account is deleted."""
     name: PersonName | None
     service_id: UUID | None
     """The service that the person signed in to; null for the organization itself."""
@@ -240,11 +240,11 @@ class SignInRecord(msgspec.Struct, frozen=True, kw_only=True):
     failure: Annotated[LoginFailure, example("wrong_password")] | None
     """The reason why the person did not get in; null if the person did."""
     ip_address: Annotated[str, example("203.0.113.7")] | None
-    """The address that the attempt came from; null if it has been forgotten."""
+    """The IP address that the attempt came from; null if it has been deleted."""
     country: Annotated[str, example("DE")] | None
-    """The country of that address; null if it is not known."""
+    """The country of that IP address; null if it is not known."""
     city: Annotated[str, example("Berlin")] | None
-    """The city of that address; null if it is not known."""
+    """The city of that IP address; null if it is not known."""
     created_at: datetime
     """When the person tried."""
 

@@ -78,11 +78,11 @@ class AuditActorKey(msgspec.Struct, frozen=True):
 
 
 class AuditActor(msgspec.Struct, frozen=True, kw_only=True):
-    """A person with today's address, an API key, a management API key, a SCIM token, or a setup link."""
+    """A person with today's email address, an API key, a management API key, a SCIM token, or a setup link."""
 
     id: Id
     email: Annotated[str, example("ada@example.org")] | None
-    """The person's address; null for a key, a SCIM token or a setup link."""
+    """The person's email address; null for a key, a SCIM token or a setup link."""
     name: PersonName | None = None
     is_platform_owner: IsPlatformOwner
     api_key: AuditActorKey | msgspec.UnsetType = msgspec.UNSET
@@ -96,7 +96,7 @@ class AuditActor(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AuditSubject(msgspec.Struct, frozen=True, kw_only=True):
-    """The person whom an entry is about, with today's address."""
+    """The person whom an entry is about, with today's email address."""
 
     id: Id
     email: EmailAddress
@@ -127,7 +127,7 @@ class LoggedAnywhere(msgspec.Struct, frozen=True, kw_only=True):
     target_id: Annotated[str, example("018f3c5a-7b1e-7c3d-9f4a-2b6c8d0e1f23")]
     """The ID of that thing."""
     ip_address: Annotated[str, example("203.0.113.7")] | None
-    """The address that the request came from; null if the system acted by itself."""
+    """The IP address that the request came from; null if the system acted by itself."""
     user_agent: Annotated[str, example("curl/8.14.1")] | None
     """The client's `User-Agent` header."""
     success: Success
@@ -151,7 +151,7 @@ class AuditEntryRecord(LoggedAnywhere, frozen=True, kw_only=True):
 
 
 class DetailedPagination(Pagination, frozen=True):
-    """Where this page stands in the list."""
+    """The position of this page in the list."""
 
     total_pages: Annotated[int, example(3)]
     """How many pages there are."""
@@ -167,7 +167,7 @@ class AuditLogPage(msgspec.Struct, frozen=True):
     logs: Sequence[AuditEntryRecord]
     """The entries on this page, the newest first."""
     pagination: DetailedPagination
-    """Where this page stands in the list."""
+    """The position of this page in the list."""
 
 
 class AuditEventType(msgspec.Struct, frozen=True):

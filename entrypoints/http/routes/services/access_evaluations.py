@@ -231,7 +231,7 @@ class FoundAccessSubjects(msgspec.Struct, frozen=True):
     """The users who have the permission."""
 
     page: NextAccessPage
-    """Where the search continues. It stands first, for readers that begin before the end (section 8.3)."""
+    """Where the search continues. It comes first, for readers that begin before the end (section 8.3)."""
     results: Sequence[FoundAccessSubject]
     """In the order of their IDs. A page may be empty although the search continues."""
 

@@ -75,7 +75,7 @@ class ApiKeyRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MadeUserKeyRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """A user API key that an API key made."""
+    """A user API key that an API key created."""
 
     id: Id
     user_id: UserUuid
@@ -86,17 +86,17 @@ class MadeUserKeyRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ApiKeyDetail(ApiKeyRecord, frozen=True, kw_only=True):
-    """An API key, without the key itself, and what it made that lasts without it."""
+    """An API key, without the key itself, and what it created that lasts without it."""
 
     user_keys: Sequence[MadeUserKeyRecord] | None
-    """The user API keys that it made, the newest 1000; null unless you may see the users of services."""
+    """The user API keys that it created, the newest 1000; null unless you may see the users of services."""
 
 
 class DeletedApiKeyQuery(msgspec.Struct, frozen=True, kw_only=True):
     """What else ends."""
 
     end_made: Annotated[bool, example(True)] = False
-    """Also end the user API keys that the key made. You need the right to manage users of services."""
+    """Also end the user API keys that the key created. You need the right to manage users of services."""
 
 
 class CreatedApiKey(msgspec.Struct, frozen=True, kw_only=True):
@@ -167,7 +167,7 @@ async def list_api_keys(call: Call[None, OffsetPaging, ServicePath, Member], pos
 
 @endpoint.get(_KEY, caller=able(Capability.SERVICES_VIEW, impersonated=True), keys=True, tags=_TAGS)
 async def get_api_key(call: Call[None, None, ApiKeyPath, Member], postern: Postern) -> ApiKeyDetail:
-    """Get an API key, and the user API keys that it made
+    """Get an API key, and the user API keys that it created
 
     The key itself is not shown.
     """
@@ -181,7 +181,7 @@ async def get_api_key(call: Call[None, None, ApiKeyPath, Member], postern: Poste
 async def delete_api_key(call: Call[None, DeletedApiKeyQuery, ApiKeyPath, Member], postern: Postern) -> NoBody:
     """Delete an API key
 
-    The key is refused with the next request. This cannot be undone. The user API keys that it made continue working, unless you ask with
+    The key is refused with the next request. This cannot be undone. The user API keys that it created continue working, unless you ask with
     `end_made` that they end too.
     """
     path = call.path

@@ -43,14 +43,14 @@ class EndUserPath(OrganizationPath, frozen=True):
 
 
 class UserLockedOut(msgspec.Struct, frozen=True):
-    """What ended."""
+    """What was revoked."""
 
     account_locked: Annotated[bool, example(False)]
     """Whether the account is locked. If not, it is not the organization's to lock, and only what is the organization's own has ended."""
     sessions_ended: Annotated[int, example(2)]
-    """How many sessions ended."""
+    """The number of sessions revoked."""
     keys_ended: Annotated[int, example(1)]
-    """How many of the person's keys for applications ended."""
+    """The number of the person's user API keys revoked."""
 
 
 class EndUsersQuery(Paging, frozen=True, kw_only=True):
@@ -84,7 +84,7 @@ class EndUserList(msgspec.Struct, frozen=True):
     users: Sequence[EndUserSummary]
     """The end users on this page, the newest account first."""
     pagination: Pagination
-    """Where this page stands in the list."""
+    """The position of this page in the list."""
 
 
 class EndUserService(msgspec.Struct, frozen=True):
@@ -119,7 +119,7 @@ class EndUserDetailRecord(msgspec.Struct, frozen=True, kw_only=True):
     email: EmailAddress
     name: PersonName | None
     email_verified: bool
-    """Whether the user has confirmed the address; false if the user never signed in."""
+    """Whether the user has confirmed the email address; false if the user never signed in."""
     created_at: CreatedAt
     """When the account was created. For a user who never signed in to one of the organization's services: when the account became a user.
     """
@@ -141,7 +141,7 @@ class SessionsRevoked(msgspec.Struct, frozen=True):
 
     message: MessageText
     sessions_revoked: Annotated[int, example(2)]
-    """How many sessions ended."""
+    """The number of sessions revoked."""
 
 
 _summary = shown(EndUser, EndUserSummary, named={"email": "email.address"})

@@ -90,7 +90,7 @@ class PlanRecord(msgspec.Struct, frozen=True, kw_only=True):
     id: Id
     service_id: ServiceUuid
     key: PlanKey
-    """The plan's name for programs and documents, unique in the service. It never changes."""
+    """The plan's name for clients and configuration files, unique in the service. It never changes."""
     name: Annotated[str, example("Team")]
     """The plan's name."""
     price_cents: Annotated[int, example(1900)]

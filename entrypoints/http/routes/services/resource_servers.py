@@ -86,7 +86,7 @@ class ResourceScopeBody(msgspec.Struct, frozen=True):
     description: _ScopeText
     """1 to 200 characters in plain words, without links and markup. People read it before they allow an application something."""
     permission: Annotated[PermissionKey, example("orders.read")] | None = None
-    """A permission of the service that stands for the API: a person must hold it, or the token does not have the scope."""
+    """A permission of the service that represents the API: a person must hold it, or the token does not have the scope."""
     acr_values: Annotated[Sequence[Word], example([TWO_FACTORS])] = ()
     """The sign-in must reach one of these (RFC 9470), or the token does not have the scope. The only value is
     `http://schemas.openid.net/pape/policies/2007/06/multi-factor`, which asks for MFA. Empty for any sign-in.
@@ -111,8 +111,8 @@ class NewResourceServer(msgspec.Struct, frozen=True, kw_only=True):
     """A new resource server."""
 
     identifier: _Identifier
-    """The address of the API, which clients send as `resource` and tokens have as `aud`. It is compared byte by byte, so write it as
-    programs do: https, the host in small letters, no default port, no `.` and `..` in the path, no fragment, at most 500 characters. For
+    """The URL of the API, which clients send as `resource` and tokens have as `aud`. It is compared byte by byte, so write it as programs
+    do: https, the host in small letters, no default port, no `.` and `..` in the path, no fragment, at most 500 characters. For
     development, `http` on `localhost`, `127.0.0.1` and `[::1]` works inside the organization. The identifier never changes.
     """
     name: _Name
@@ -124,7 +124,7 @@ class NewResourceServer(msgspec.Struct, frozen=True, kw_only=True):
     access_token_alg: TokenAlgorithm = TokenAlgorithm.ES256
     """The algorithm that signs tokens for the API. Choose RS256 if the API's library knows nothing else."""
     service_slug: _Service | None = None
-    """The service that stands for the API: its credentials introspect the API's tokens, and its permissions may guard scopes."""
+    """The service that represents the API: its credentials introspect the API's tokens, and its permissions may guard scopes."""
     admits: Admits = Admits.NAMED
     """Who may ask for tokens: `all` services of the organization, or the `named` ones."""
     admitted_services: _Slugs = ()
@@ -136,7 +136,7 @@ class NewResourceServer(msgspec.Struct, frozen=True, kw_only=True):
     metadata_hosts: MetadataHosts = ()
     """The hosts of documents, such as `claude.ai`, each without the hosts below it. For documents they count only for `named`."""
     registered_clients: RegisteredClients = RegisteredClients.OFF
-    """Whether programs on people's own devices that have registered themselves may sign people in: `on` lets them in where the API, or the
+    """Whether dynamically registered clients on people's own devices may sign people in: `on` lets them in where the API, or the
     organization, says so as well and the operator has turned open registration on. They lead back to the device, or to `metadata_hosts`.
     """
     exchanges: _Slugs = ()
@@ -157,7 +157,7 @@ class ResourceServerPatch(msgspec.Struct, frozen=True, kw_only=True):
     access_token_alg: TokenAlgorithm | msgspec.UnsetType = msgspec.UNSET
     """The algorithm that signs tokens for the API."""
     service_slug: _Service | msgspec.UnsetType | None = msgspec.UNSET
-    """The service that stands for the API; null for none."""
+    """The service that represents the API; null for none."""
     admits: Admits | msgspec.UnsetType = msgspec.UNSET
     """Who may ask for tokens: `all` services of the organization, or the `named` ones."""
     admitted_services: _Slugs | msgspec.UnsetType = msgspec.UNSET
@@ -169,7 +169,7 @@ class ResourceServerPatch(msgspec.Struct, frozen=True, kw_only=True):
     metadata_hosts: MetadataHosts | msgspec.UnsetType = msgspec.UNSET
     """The hosts of documents, such as `claude.ai`, each without the hosts below it. For documents they count only for `named`."""
     registered_clients: RegisteredClients | msgspec.UnsetType = msgspec.UNSET
-    """Whether programs on people's own devices that have registered themselves may sign people in: `on` lets them in where the API, or the
+    """Whether dynamically registered clients on people's own devices may sign people in: `on` lets them in where the API, or the
     organization, says so as well and the operator has turned open registration on. They lead back to the device, or to `metadata_hosts`.
     """
     exchanges: _Slugs | msgspec.UnsetType = msgspec.UNSET
@@ -181,7 +181,7 @@ class ResourceServerRecord(msgspec.Struct, frozen=True, kw_only=True):
 
     id: Id
     identifier: _Identifier
-    """The address of the API, which clients send as `resource` and tokens have as `aud`."""
+    """The URL of the API, which clients send as `resource` and tokens have as `aud`."""
     name: _Name
     """The name that people read before they allow an application something."""
     state: Annotated[ResourceState, example("waiting")]
@@ -197,7 +197,7 @@ class ResourceServerRecord(msgspec.Struct, frozen=True, kw_only=True):
     access_token_alg: Annotated[TokenAlgorithm, example("ES256")]
     """The algorithm that signs tokens for the API."""
     service_slug: _Service | None
-    """The service that stands for the API; null for none."""
+    """The service that represents the API; null for none."""
     admits: Admits
     """Who may ask for tokens: `all` services of the organization, or the `named` ones."""
     admitted_services: _Slugs
@@ -205,9 +205,9 @@ class ResourceServerRecord(msgspec.Struct, frozen=True, kw_only=True):
     metadata_clients: MetadataClients
     """Whether clients that describe themselves in a document may ask. `all` of `admits` does not include them."""
     metadata_hosts: MetadataHosts
-    """The hosts of these documents, sorted. Programs that have registered themselves may lead there as well."""
+    """The hosts of these documents, sorted. Dynamically registered clients may lead there as well."""
     registered_clients: RegisteredClients
-    """Whether programs that have registered themselves may sign people in."""
+    """Whether dynamically registered clients may sign people in."""
     exchanges: _Slugs
     """The slugs of the services that may exchange tokens for one for this API, sorted."""
     verified_at: datetime | None
@@ -225,7 +225,7 @@ class ResourceServerRecord(msgspec.Struct, frozen=True, kw_only=True):
     txt_value: VerificationToken | None
     """The value of the TXT record."""
     file_url: Annotated[str, example("https://api.acme.example/.well-known/postern-verification.txt")] | None
-    """The address of the file that proves the host as well. `http` works, too. Postern does not follow redirects."""
+    """The URL of the file that proves the host as well. `http` works, too. Postern does not follow redirects."""
     file_content: VerificationToken | None
     """The content of the file."""
     created_at: CreatedAt

@@ -302,7 +302,7 @@ class AssignmentRecord(msgspec.Struct, frozen=True, kw_only=True):
     user_id: UUID | None = None
     """The person who holds the role."""
     email: Annotated[str | None, example("ada@example.org")] = None
-    """The person's address, in lists, if you may see end users."""
+    """The person's email address, in lists, if you may see end users."""
     organization_role: Annotated[str | None, example("admin")] = None
     """The slug of the organization's role whose people hold the role."""
     team: Annotated[str | None, example("support")] = None

@@ -46,14 +46,14 @@ class NewServiceUser(msgspec.Struct, frozen=True):
     """The URL of the user."""
 
     email: EmailText
-    """The user's address."""
+    """The user's email address."""
 
 
 class ServiceUserPatch(msgspec.Struct, frozen=True, kw_only=True):
     """A change of a user. An omitted field keeps its value."""
 
     email: EmailText | msgspec.UnsetType = msgspec.UNSET
-    """The new address. Send it alone, since it may be refused for reasons of its own."""
+    """The new email address. Send it alone, since it may be refused for reasons of its own."""
     metadata: MetadataObject | msgspec.UnsetType = msgspec.UNSET
     """What your service keeps of the user, in place of the old metadata: at most 4096 bytes of JSON, nested 5 deep."""
     profile: Values | msgspec.UnsetType = msgspec.UNSET
@@ -104,8 +104,8 @@ async def create_service_user(call: Call[NewServiceUser, None, None, KeyHolder],
 
     If the address already has an account, this account becomes a user of the service, and the answer shows it unchanged. Otherwise Postern
     creates an account without a password. The account's person gets in by resetting the password, by an invitation, or with an external
-    account of the same address. Postern sends no mail. You may repeat this: the response is the same user each time, and no error. A key
-    may do this 60 times at once, then once a second.
+    account of the same email address. Postern sends no mail. You may repeat this: the response is the same user each time, and no error. A
+    key may do this 60 times at once, then once a second.
     """
     email = email_field(call.body.email, postern.foundation.email_syntax)
     return _record(await postern.services.service_users.add(call.caller, email, call.actor))
@@ -125,8 +125,8 @@ async def change_service_user(call: Call[ServiceUserPatch, None, ServiceUserPath
     """Change what is kept of a user, or the user's email address
 
     A change of the address is only possible if a key of this service created the account, no one has verified the address, and the account
-    belongs to no organization, no other service and no platform owner. The new address counts as unverified, and all of the user's sessions
-    and magic links end. Postern notifies the old address by email.
+    belongs to no organization, no other service and no platform owner. The new email address counts as unverified, and all of the user's
+    sessions and magic links end. Postern notifies the old address by email.
     """
     body, users, user = call.body, postern.services.service_users, UserId(call.path.user_id)
     email = None if isinstance(body.email, msgspec.UnsetType) else email_field(body.email, postern.foundation.email_syntax)

@@ -122,11 +122,13 @@ class NewServiceBody(msgspec.Struct, frozen=True, kw_only=True):
     access_token_alg: TokenAlgorithm = TokenAlgorithm.ES256
     """The algorithm that signs the application's access tokens. Choose RS256 if what checks them knows nothing else."""
     assertion_audience: AssertionAudience = AssertionAudience.ISSUER
-    """The one audience of the application's client assertions: `issuer`, or `endpoint` to allow the address of the endpoint, too."""
+    """The one audience of the application's client assertions: `issuer`, or `endpoint` to allow the URL of the endpoint, too."""
     post_logout_redirect_uris: Annotated[Sequence[Line], example(["https://billing.acme.example/signed-out"])] = ()
     """The URIs that browsers may go to after sign-out. If omitted, browsers may go to any of the redirect URIs."""
     backchannel_logout_uri: Annotated[Uri, example("https://billing.acme.example/logged-out")] | None = None
-    """The application's address for logout notices, which tell it of sessions that end (OpenID Connect Back-Channel Logout)."""
+    """The application's back-channel logout URI, which receives a logout token for each session that ends (OpenID Connect Back-Channel
+    Logout).
+    """
     backchannel_logout_session_required: Annotated[bool, example(True)] = False
     """Whether the application must learn which session has ended. Logout tokens always say so."""
     frontchannel_logout_uri: Annotated[Uri, example("https://billing.acme.example/bye")] | None = None
@@ -134,7 +136,7 @@ class NewServiceBody(msgspec.Struct, frozen=True, kw_only=True):
     of a redirect URI. Browsers without third-party cookies tell it nothing there: `backchannel_logout_uri` is better.
     """
     frontchannel_logout_session_required: Annotated[bool, example(True)] = False
-    """Whether the address of the frame has `iss` and `sid`, which say whose session has ended."""
+    """Whether the URL of the frame has `iss` and `sid`, which say whose session has ended."""
     profile: SecurityProfile = SecurityProfile.STANDARD
     """The security profile that the application and Postern hold each other to: `fapi2` for the FAPI 2.0 Security Profile."""
     session_lifetime_hours: _SessionHours | None = None
@@ -186,26 +188,26 @@ class ServicePatch(msgspec.Struct, frozen=True, kw_only=True):
     """
     jwks_uri: Annotated[Uri, example("https://billing.acme.example/keys.json")] | msgspec.UnsetType | None = msgspec.UNSET
     """The URL where the application publishes these keys, in place of `jwks`. Postern fetches the keys whenever you send this. Null removes
-    the address and the keys from it.
+    the URL and the keys from it.
     """
     id_token_alg: Annotated[TokenAlgorithm, example("ES256")] | msgspec.UnsetType = msgspec.UNSET
     """The algorithm that signs the application's ID tokens."""
     access_token_alg: Annotated[TokenAlgorithm, example("RS256")] | msgspec.UnsetType = msgspec.UNSET
     """The algorithm that signs the application's access tokens. Choose RS256 if what checks them knows nothing else."""
     assertion_audience: Annotated[AssertionAudience, example("issuer")] | msgspec.UnsetType = msgspec.UNSET
-    """The one audience of the application's client assertions: `issuer`, or `endpoint` to allow the address of the endpoint, too."""
+    """The one audience of the application's client assertions: `issuer`, or `endpoint` to allow the URL of the endpoint, too."""
     post_logout_redirect_uris: Annotated[Sequence[Line], example(["https://billing.acme.example/signed-out"])] | msgspec.UnsetType = (
         msgspec.UNSET
     )
     """The URIs that browsers may go to after sign-out. If empty, browsers may go to any of the redirect URIs."""
     backchannel_logout_uri: Annotated[Uri, example("https://billing.acme.example/logged-out")] | msgspec.UnsetType | None = msgspec.UNSET
-    """The application's address for logout notices, which tell it of sessions that end. Null turns the notices off."""
+    """The application's back-channel logout URI, which receives a logout token for each session that ends. Null turns the notices off."""
     backchannel_logout_session_required: Annotated[bool, example(True)] | msgspec.UnsetType = msgspec.UNSET
     """Whether the application must learn which session has ended. Logout tokens always say so."""
     frontchannel_logout_uri: Annotated[Uri, example("https://billing.acme.example/bye")] | msgspec.UnsetType | None = msgspec.UNSET
     """The application's page that browsers load in a frame at a sign-out, with scheme, host and port of a redirect URI. Null for none."""
     frontchannel_logout_session_required: Annotated[bool, example(True)] | msgspec.UnsetType = msgspec.UNSET
-    """Whether the address of the frame has `iss` and `sid`, which say whose session has ended."""
+    """Whether the URL of the frame has `iss` and `sid`, which say whose session has ended."""
     profile: Annotated[SecurityProfile, example("fapi2")] | msgspec.UnsetType = msgspec.UNSET
     """The security profile, `fapi2` or `standard`. `fapi2` needs keys, and sets `dpop_bound_access_tokens` and `assertion_audience`. Codes
     and pushed requests that are under way end with a change.
@@ -262,17 +264,17 @@ class ServiceRecord(msgspec.Struct, frozen=True, kw_only=True):
     access_token_alg: Annotated[TokenAlgorithm, example("ES256")]
     """The algorithm that signs the application's access tokens. Choose RS256 if what checks them knows nothing else."""
     assertion_audience: Annotated[AssertionAudience, example("issuer")]
-    """The one audience of the application's client assertions: `issuer`, or `endpoint` to allow the address of the endpoint, too."""
+    """The one audience of the application's client assertions: `issuer`, or `endpoint` to allow the URL of the endpoint, too."""
     post_logout_redirect_uris: Annotated[Sequence[str], example(["https://billing.acme.example/signed-out"])]
     """The URIs that browsers may go to after sign-out. If empty, browsers may go to any of the redirect URIs."""
     backchannel_logout_uri: Annotated[str, example("https://billing.acme.example/logged-out")] | None
-    """The application's address for logout notices, which tell it of sessions that end; null if there is none."""
+    """The application's back-channel logout URI, which receives a logout token for each session that ends; null if there is none."""
     backchannel_logout_session_required: Annotated[bool, example(True)]
     """Whether the application must learn which session has ended. Logout tokens always say so."""
     frontchannel_logout_uri: Annotated[str, example("https://billing.acme.example/bye")] | None
     """The application's page that browsers load in a frame at a sign-out; null if there is none."""
     frontchannel_logout_session_required: Annotated[bool, example(True)]
-    """Whether the address of the frame has `iss` and `sid`, which say whose session has ended."""
+    """Whether the URL of the frame has `iss` and `sid`, which say whose session has ended."""
     profile: Annotated[SecurityProfile, example("standard")]
     """The security profile that the application and Postern hold each other to: `standard`, or `fapi2`."""
     session_lifetime_hours: Annotated[int, example(12)] | None
@@ -286,7 +288,7 @@ class ServiceRecord(msgspec.Struct, frozen=True, kw_only=True):
     dpop_bound_access_tokens: bool
     """Whether the application gets only tokens that are bound to a key (DPoP, RFC 9449)."""
     logo: Annotated[str, example("/logos/9f86d081884c7d65")] | None
-    """The path, below our address, at which Postern shows the application's logo; null if there is none. Each logo has a new one."""
+    """The path, below Postern's base URL, at which Postern shows the application's logo; null if there is none. Each logo has a new one."""
     created_at: CreatedAt
 
 

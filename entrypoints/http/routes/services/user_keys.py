@@ -261,7 +261,7 @@ class UserKeySettingsBody(msgspec.Struct, frozen=True, kw_only=True):
     longest_days: Annotated[_Days, example(365)] | None = None
     """The longest life of a key in days, 1 to 3650; null if a key may have no end. It counts for new keys."""
     resource: Annotated[_Resource, example("https://api.acme.example/orders")] | None = None
-    """The identifier of the API whose scopes users give to their keys; null if keys have no scopes. The service must stand for the API."""
+    """The identifier of the API whose scopes users give to their keys; null if keys have no scopes. The service must represent the API."""
 
 
 class UserKeySettingsPatch(msgspec.Struct, frozen=True, kw_only=True):

@@ -47,7 +47,7 @@ class BrandingPatch(msgspec.Struct, frozen=True, kw_only=True):
     """A change of the branding. Omitted fields keep their values; null removes a value. Send at least one field."""
 
     logo_url: _Url | msgspec.UnsetType | None = msgspec.UNSET
-    """The address to fetch the logo from, now: a PNG, JPEG, WebP or GIF picture of at most 256 KiB and 4096 pixels on a side."""
+    """The URL to fetch the logo from, now: a PNG, JPEG, WebP or GIF picture of at most 256 KiB and 4096 pixels on a side."""
     primary_color: _Color | msgspec.UnsetType | None = msgspec.UNSET
     """The color of buttons, and of links where it can be read, as `#rrggbb`."""
     second_color: _Color | msgspec.UnsetType | None = msgspec.UNSET
@@ -55,15 +55,15 @@ class BrandingPatch(msgspec.Struct, frozen=True, kw_only=True):
     the nearest that is. On dark ground Postern shows the nearest that can be read there.
     """
     corner: _Corner | msgspec.UnsetType | None = msgspec.UNSET
-    """How round buttons, fields and cards are, in pixels: 0, 4 or 12; null for ours."""
+    """How round buttons, fields and cards are, in pixels: 0, 4 or 12; null for the default."""
     font: _Font | msgspec.UnsetType | None = msgspec.UNSET
     """The type of pages, from fonts that people's systems have: `system`, `humanist`, `geometric`, `serif`, `slab` or `mono`."""
     help_url: _Link | msgspec.UnsetType | None = msgspec.UNSET
-    """The address of your page for help, by https. The foot of your sign-in pages links to it; Postern never call it."""
+    """The URL of your help page (https). The foot of your sign-in pages links to it; Postern never calls it."""
     privacy_url: _Link | msgspec.UnsetType | None = msgspec.UNSET
-    """The address of your privacy notice, by https."""
+    """The URL of your privacy notice (https)."""
     terms_url: _Link | msgspec.UnsetType | None = msgspec.UNSET
-    """The address of your terms of use, by https."""
+    """The URL of your terms of use (https)."""
 
 
 class PaleUse(msgspec.Struct, frozen=True, kw_only=True):
@@ -85,13 +85,13 @@ class BrandingRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The branding of an organization."""
 
     logo_url: _Url | None
-    """The address that the logo was fetched from; null if there is none, or if it was uploaded."""
+    """The URL that the logo was fetched from; null if there is none, or if it was uploaded."""
     primary_color: _Color | None
     """The color of buttons and links; null for the default color."""
     second_color: _Color | None
     """The color of links; null for the first one."""
     corner: _Corner | None
-    """How round buttons, fields and cards are, in pixels; null for ours."""
+    """How round buttons, fields and cards are, in pixels; null for the default."""
     font: _Font | None
     """The type of pages; null for the system's."""
     help_url: _Link | None
@@ -101,13 +101,13 @@ class BrandingRecord(msgspec.Struct, frozen=True, kw_only=True):
     terms_url: _Link | None
     """The terms of use that the foot of the pages links to; null if there are none."""
     logo: _Shown | None
-    """The address at which Postern shows the logo, fetched or uploaded; null if there is none. Each logo has a new one."""
+    """The URL at which Postern shows the logo, fetched or uploaded; null if there is none. Each logo has a new one."""
     dark_logo: _Shown | None
-    """The address at which Postern shows the logo for dark pages; null if the logo stands there, too."""
+    """The URL at which Postern shows the logo for dark pages; null if the logo is shown there, too."""
     favicon: _Shown | None
     """The URL of the favicon; null for Postern's."""
     background: _Shown | None
-    """The address at which Postern shows the picture behind the cards of pages; null if there is none."""
+    """The URL at which Postern shows the picture behind the cards of pages; null if there is none."""
     pale_uses: Sequence[PaleUse]
     """What pages do not use `primary_color` for, since it could not be read or seen there. Empty for a color that they use everywhere."""
 
@@ -123,8 +123,8 @@ class BrandingRecord(msgspec.Struct, frozen=True, kw_only=True):
 async def change_branding(call: Call[BrandingPatch, None, OrganizationPath, Member], postern: Postern) -> BrandingRecord:
     """Change the branding of an organization
 
-    Postern fetches a logo at once and keep a copy: pages and emails show this copy, from our address. To use a new picture, send its
-    address again.
+    Postern fetches a logo at once and keeps a copy: pages and emails show this copy, from Postern's URL. To use a new picture, send its URL
+    again.
     """
     return _recorded(await postern.tenancy.branding.change(call.caller, _change(call.body), call.actor), postern)
 
@@ -282,15 +282,14 @@ class LanguagesPatch(msgspec.Struct, frozen=True, kw_only=True):
     """The languages of an organization."""
 
     languages: Annotated[list[_Code], msgspec.Meta(extra_json_schema={"maxItems": MOST_LANGUAGES}, examples=[["de", "en"]])] | None
-    """The first one first: who reads none of them gets this one. An empty list, or null, means all of ours, and English to everyone else.
-    """
+    """The preferred one first: it is the fallback. An empty list, or null, means all supported languages, and English to everyone else."""
 
 
 class LanguagesRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The languages of an organization."""
 
     languages: Annotated[list[Language], msgspec.Meta(examples=[["de", "en"]])]
-    """The first one first. An empty list means all of ours."""
+    """The preferred one first. An empty list means all supported languages."""
 
 
 @endpoint.patch(

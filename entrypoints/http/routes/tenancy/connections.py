@@ -40,7 +40,7 @@ class ConnectionTestStart(msgspec.Struct, frozen=True, kw_only=True):
 
     id: Id
     url: Annotated[Uri, example("https://id.example.org/ui/connections/test?state=3q2-7w")]
-    """The address of a page with a button. The first browser that presses it makes the test, within 15 minutes."""
+    """The URL of a page with a button. The first browser that presses it makes the test, within 15 minutes."""
 
 
 class ConnectionCheckRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -83,7 +83,7 @@ class ConnectionExchangeRecord(msgspec.Struct, frozen=True, kw_only=True):
     message_id: Annotated[str, example("_9f2c")]
     """The ID of the answer."""
     in_response_to: Annotated[str, example("_1b7e")]
-    """The ID of our request that the answer names."""
+    """The ID of Postern's request that the answer names."""
     created_at: CreatedAt
     times: Annotated[int, example(1)]
     """How often it came. What anyone may send is counted in one entry of its kind."""
@@ -100,7 +100,7 @@ class ConnectionExchanges(msgspec.Struct, frozen=True):
 
 class DirectoryMetadataQuery(msgspec.Struct, frozen=True):
     url: Annotated[Line, example("https://login.acme.example/saml/metadata")] = ""
-    """The address of the metadata, over https, in place of a document. Postern remembers the address."""
+    """The URL of the metadata, over https, in place of a document. Postern stores the URL."""
 
 
 _Certificate = Annotated[

@@ -95,7 +95,7 @@ class DomainRouteRecord(msgspec.Struct, frozen=True, kw_only=True):
     txt_value: VerificationToken
     """The value of the TXT record."""
     file_url: Annotated[str, example("https://acme.example/.well-known/postern-verification.txt")]
-    """The address of the file. `http` works, too. Postern does not follow redirects."""
+    """The URL of the file. `http` works, too. Postern does not follow redirects."""
     file_content: VerificationToken
     """The content of the file."""
     created_at: CreatedAt
@@ -169,7 +169,7 @@ async def verify_domain_route(call: Call[None, None, DomainRoutePath, Member], p
 
     Once Postern finds the proof, the route takes effect. Leave the proof published: Postern looks for it every week. When the proof is
     missing, the owners get an email; after two further days without the proof, the route has no effect any more, and the owners get another
-    mail.
+    email.
     """
     outcome = await postern.tenancy.domain_routes.verify(call.caller, DomainId(call.path.domain_id), call.actor)
     return DomainVerification(outcome.verified, outcome.message)

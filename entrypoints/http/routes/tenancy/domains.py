@@ -54,7 +54,7 @@ class DomainRecord(msgspec.Struct, frozen=True, kw_only=True):
     txt_value: VerificationToken | None
     """The value of the TXT record."""
     file_url: Annotated[str, example("https://login.acme.example/.well-known/postern-verification.txt")] | None
-    """The address of the file. `http` works, too. Postern does not follow redirects."""
+    """The URL of the file. `http` works, too. Postern does not follow redirects."""
     file_content: VerificationToken | None
     """The content of the file."""
 

@@ -112,7 +112,7 @@ class HookRecord(msgspec.Struct, frozen=True, kw_only=True):
     digest: Annotated[str, example(_DIGEST)] | None
     """The digest of these settings. An owner who changes them sends it back."""
     created_at: datetime | None
-    """When the hook was made."""
+    """When the hook was created."""
     updated_at: datetime | None
     """When it was changed last."""
 

@@ -57,15 +57,15 @@ class OrganizationInvitationPath(OrganizationPath, frozen=True):
 
 
 class NewInvitation(msgspec.Struct, frozen=True):
-    """The address to invite, and the role to offer."""
+    """The email address to invite, and the role to offer."""
 
     email: EmailText
-    """The address to invite."""
+    """The email address to invite."""
     role: Annotated[str, msgspec.Meta(max_length=LONGEST_SLUG, examples=["member"])]
     """The slug of the role: `member`, `admin`, or one of the organization's own."""
     replaces: Annotated[UUID, example("018f3c5a-7b1e-7c3d-9f4a-2b6c8d0e1f23")] | None = None
-    """The ID of a pending invitation to the same address, to send it again: its link stops working as the new one is made. Null if the
-    address has none.
+    """The ID of a pending invitation to the same email address, to send it again: its link stops working as the new one is made. Null if
+    the address has none.
     """
 
 
@@ -80,7 +80,7 @@ class InvitationRecord(msgspec.Struct, frozen=True):
     id: Id
     org_id: OrganizationUuid
     email: EmailAddress
-    """The invited address."""
+    """The invited email address."""
     role: SlugOfRole
     invited_by: UUID | None
     """The user who sent the invitation; null if the account was deleted."""
@@ -104,13 +104,13 @@ class InviterRecord(msgspec.Struct, frozen=True):
 
 
 class InvitingKeyRecord(msgspec.Struct, frozen=True):
-    """The management API key that sent the invitation. It is void once the key has ended, or may no longer give the role."""
+    """The management API key that sent the invitation. It is void once the key was revoked, or may no longer give the role."""
 
     id: Id
     name: Annotated[str | None, example("Nightly sync")]
-    """The key's name; null if the key has ended."""
+    """The key's name; null if the key was revoked."""
     prefix: Annotated[str | None, example("pto_a1b2c3")]
-    """The prefix of the key; null if the key has ended."""
+    """The prefix of the key; null if the key was revoked."""
 
 
 class InvitationSummary(msgspec.Struct, frozen=True):
@@ -145,11 +145,11 @@ class InvitingOrganization(msgspec.Struct, frozen=True):
 
 
 class OwnInvitationRecord(msgspec.Struct, frozen=True):
-    """An invitation to your own address."""
+    """An invitation to your own email address."""
 
     id: Id
     email: EmailAddress
-    """The invited address."""
+    """The invited email address."""
     role: SlugOfRole
     token: Annotated[str, example("b3f1a5c2-7d0e-4d1c-9a53-2f6c1f0f8e11")]
     """Answer the invitation with this token: once, within 15 minutes."""
@@ -228,7 +228,7 @@ async def accept_invitation_on_behalf(call: Call[None, None, OrganizationInvitat
 
 @endpoint.get("/api/invitations", caller=PERSON, tags=_TAGS)
 async def list_own_invitations(call: Call, postern: Postern) -> Sequence[OwnInvitationRecord]:
-    """List the invitations to your own address
+    """List the invitations to your own email address
 
     Returns the invitations that you can still answer, a hundred at most, the newest first. Your address must be verified.
     """
@@ -250,8 +250,8 @@ async def list_own_invitations(call: Call, postern: Postern) -> Sequence[OwnInvi
 async def accept_invitation(call: Call[InvitationAcceptance], postern: Postern) -> EmptyObject:
     """Accept an invitation
 
-    The invited address becomes a member of the organization. If the address has no account yet, Postern creates one and mail a link to
-    choose a password.
+    The invited email address becomes a member of the organization. If the address has no account yet, Postern creates one and mail a link
+    to choose a password.
     """
     await postern.tenancy.invitations.accept(call.body.token, call.actor, name=call.body.name)
     return EMPTY_OBJECT
@@ -319,13 +319,13 @@ class JoinRequestsQuery(Paging, frozen=True, kw_only=True):
 
 
 class JoinRequestRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """A person who wants to become a member, and may ask because their address is in a domain of the organization."""
+    """A person who wants to become a member, and may ask because their email address is in a domain of the organization."""
 
     id: Id
     user_id: Annotated[UUID, example("018f3c5a-7b1e-7c3d-9f4a-2b6c8d0e1f23")]
     """The ID of the person's account."""
     email: EmailAddress
-    """The address that allowed the person to ask."""
+    """The email address that allowed the person to ask."""
     status: Annotated[JoinRequestStatus, example("pending")]
     """The state of the request."""
     created_at: CreatedAt

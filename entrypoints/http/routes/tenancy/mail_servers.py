@@ -44,7 +44,7 @@ class SmtpBody(msgspec.Struct, frozen=True, kw_only=True):
     password: _Password
     """The password to sign in with. Postern stores the password encrypted, and no response contains it."""
     from_email: EmailText
-    """The address that the emails come from."""
+    """The sender's email address."""
     from_name: _FromName | None = None
     """The name that the emails come from. It is the organization's name, or begins with it."""
 
@@ -61,7 +61,7 @@ class SmtpRecord(msgspec.Struct, frozen=True, kw_only=True):
     username: Annotated[str, example("acme")] | msgspec.UnsetType = msgspec.UNSET
     """The name to sign in with."""
     from_email: Annotated[str, example("it@acme.example")] | msgspec.UnsetType = msgspec.UNSET
-    """The address that the emails come from."""
+    """The sender's email address."""
     from_name: Annotated[str, example("Acme")] | msgspec.UnsetType | None = msgspec.UNSET
     """The name that the emails come from."""
     failing_since: datetime | msgspec.UnsetType | None = msgspec.UNSET

@@ -38,7 +38,7 @@ class EndedKeyQuery(msgspec.Struct, frozen=True, kw_only=True):
     """What else ends."""
 
     end_made: Annotated[bool, example(True)] = False
-    """Also delete the API keys and client secrets that the key made, and cancel its invitations that wait. You need the right to manage
+    """Also delete the API keys and client secrets that the key created, and cancel its invitations that wait. You need the right to manage
     services.
     """
 
@@ -72,7 +72,7 @@ class ManagementKeyRecord(msgspec.Struct, frozen=True, kw_only=True):
     created_by: UUID
     """The user who created the key."""
     maker_email: EmailAddress | None
-    """The address of that user; null if the account is gone."""
+    """The email address of that user; null if the account is gone."""
     maker_is_here: Annotated[bool, example(True)]
     """Whether that user is still a member of the organization, or for a key of the platform still a platform owner."""
     adopted_at: datetime | None
@@ -118,7 +118,7 @@ class ManagementKeyList(msgspec.Struct, frozen=True):
 
 
 class MadeApiKey(msgspec.Struct, frozen=True, kw_only=True):
-    """An API key that a management API key made."""
+    """An API key that a management API key created."""
 
     id: Id
     service_slug: Annotated[str, example("billing")]
@@ -130,7 +130,7 @@ class MadeApiKey(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MadeClientSecret(msgspec.Struct, frozen=True, kw_only=True):
-    """A client secret that a management API key made."""
+    """A client secret that a management API key created."""
 
     id: Id
     service_slug: Annotated[str, example("billing")]
@@ -144,7 +144,7 @@ class SentInvitation(msgspec.Struct, frozen=True, kw_only=True):
 
     id: Id
     email: EmailAddress | None
-    """The invited address; null unless you may manage members."""
+    """The invited email address; null unless you may manage members."""
     role: SlugOfRole
     accepted: bool
     """Whether it was accepted: it has made someone a member, who stays when the key ends. The others are void then."""
@@ -163,19 +163,19 @@ class ManagementKeyCreations(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ManagementKeyDetail(msgspec.Struct, frozen=True, kw_only=True):
-    """A management API key, and what it made."""
+    """A management API key, and what it created."""
 
     management_key: ManagementKeyRecord
     """The key, without the key itself."""
     made: ManagementKeyCreations
-    """What the key made that lasts without it."""
+    """What the key created that lasts without it."""
 
 
 class EndedManagementKey(msgspec.Struct, frozen=True, kw_only=True):
-    """What the ended key had made."""
+    """What the revoked key had created."""
 
     made: ManagementKeyCreations
-    """What the key made that lasted until now."""
+    """What the key created that lasted until now."""
     ended_made: bool
     """Whether all of it ended with the key. If not, it continues working until you delete it."""
 
@@ -215,7 +215,7 @@ async def list_management_keys(call: Call[None, None, OrganizationPath, Member],
 
 @endpoint.get(_KEY, caller=able(Capability.INTEGRATIONS_MANAGE, impersonated=True), tags=_TAGS)
 async def get_management_key(call: Call[None, None, ManagementKeyPath, Member], postern: Postern) -> ManagementKeyDetail:
-    """Get a management API key, and the API keys, client secrets and invitations that it made
+    """Get a management API key, and the API keys, client secrets and invitations that it created
 
     The key itself is only in the response that created it.
     """
@@ -228,7 +228,7 @@ async def end_management_key(call: Call[None, EndedKeyQuery, ManagementKeyPath, 
     """End a management API key
 
     The key is refused with the next request, and no one can accept the invitations that it sent. This cannot be undone. The response lists
-    the API keys and client secrets that the key made. They continue working, unless you ask with `end_made` that they end too. It also
+    the API keys and client secrets that the key created. They continue working, unless you ask with `end_made` that they end too. It also
     lists the invitations. People who became members by one stay members.
     """
     end_made = call.query.end_made

@@ -54,7 +54,7 @@ class MembersQuery(Paging, frozen=True, kw_only=True):
     role: Annotated[str, msgspec.Meta(max_length=LONGEST_SLUG, examples=["admin"])] | None = None
     """Only members in this role."""
     search: Annotated[str, msgspec.Meta(max_length=LONGEST_SEARCH, examples=["ada@"])] = ""
-    """Only members whose address or name contains this text."""
+    """Only members whose email address or name contains this text."""
 
 
 class MembershipRecord(msgspec.Struct, frozen=True):
@@ -129,7 +129,7 @@ class MemberListAnswer(msgspec.Struct, frozen=True):
     members: Sequence[MemberSummary]
     """The members on this page, the longest-standing first."""
     pagination: Pagination
-    """Where this page stands in the list."""
+    """The position of this page in the list."""
     limits: MemberLimits
     """The number of members that the organization may have."""
 

@@ -48,7 +48,7 @@ class TierRecord(msgspec.Struct, frozen=True):
 
     id: Id
     name: Annotated[str, example("free")]
-    """The tier's name for programs."""
+    """The tier's machine-readable name."""
     display_name: Annotated[str, example("Free")]
     """The tier's name for people."""
     default_max_services: Annotated[int, example(3)]

@@ -139,7 +139,7 @@ class MetPerson(msgspec.Struct, frozen=True, kw_only=True):
     user_id: UUID
     """The person."""
     email: Annotated[str, example("ada@example.org")] | None
-    """The person's present address; null if the account is deleted."""
+    """The person's present email address; null if the account is deleted."""
     at: datetime
     """When the person signed in."""
     country: Annotated[str, example("DE")] | None
@@ -205,7 +205,7 @@ class RiskEventRecord(msgspec.Struct, frozen=True, kw_only=True):
     user_id: UUID | None
     """The person; null if the person has been forgotten."""
     email: Annotated[str, example("ada@example.org")] | None
-    """The person's present address; null if the account is deleted."""
+    """The person's present email address; null if the account is deleted."""
     policy_id: UUID
     """The policy."""
     policy_name: Annotated[str, example("Second factor outside Germany")]
@@ -216,9 +216,9 @@ class RiskEventRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the person got in."""
     provider: WayIn
     ip_address: Annotated[str, example("203.0.113.7")] | None
-    """The address that the attempt came from; null if it has been forgotten."""
+    """The IP address that the attempt came from; null if it has been deleted."""
     country: Annotated[str, example("DE")] | None
-    """The country of that address; null if it is not known."""
+    """The country of that IP address; null if it is not known."""
     created_at: datetime
     """When the person tried."""
 

@@ -62,7 +62,7 @@ class NewCustomerLink(msgspec.Struct, frozen=True, kw_only=True):
     purposes: _Purposes
     """What the link sets up. It opens nothing else."""
     email: EmailText | None = None
-    """The address that Postern emails the link to. If you leave it out, hand the link on yourself."""
+    """The email address that Postern emails the link to. If you leave it out, hand the link on yourself."""
     language: Annotated[Language, example("en")] | None = None
     """The language of the email."""
 
@@ -75,7 +75,7 @@ class NewSetupLink(msgspec.Struct, frozen=True, kw_only=True):
     purposes: _Purposes
     """What the link sets up. It opens nothing else, and does nothing that you may not do."""
     email: EmailText | None = None
-    """The address that Postern emails the link to. If you leave it out, hand the link on yourself."""
+    """The email address that Postern emails the link to. If you leave it out, hand the link on yourself."""
     language: Annotated[Language, example("en")] | None = None
     """The language of the email."""
     activates: Annotated[bool, example(False)] = False
@@ -124,22 +124,22 @@ class SetupLinkRecord(msgspec.Struct, frozen=True, kw_only=True):
     activates: Annotated[bool, example(False)]
     """Whether what is set up becomes active by itself."""
     by_platform: Annotated[bool, example(False)]
-    """Whether a platform owner made the link."""
+    """Whether a platform owner created the link."""
     state: SetupLinkState
     """Whether the link is unused, in use, finished, expired or revoked."""
     mailed_to: Annotated[str, example("grace@example.org")] | None
-    """The address that Postern emailed the link to; null if Postern did not."""
+    """The email address that Postern emailed the link to; null if Postern did not."""
     expires_at: datetime
-    """When the link expires: seven days after it was made."""
+    """When the link expires: seven days after it was created."""
     created_at: CreatedAt
     created_by: UUID
-    """The user who made the link."""
+    """The user who created the link."""
     used_by: Annotated[str, example("Grace Hopper")] | None
     """The name that was typed in the browser that owns the link; null if none does. No one has checked it."""
     used_at: datetime | None
     """Since when the browser owns the link; null if none does."""
     used_from: Annotated[str, example("198.51.100.7")] | None
-    """The address of that browser; null if none owns the link."""
+    """The IP address of that browser; null if none owns the link."""
     used_with: Annotated[str, example("Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0")] | None
     """The name that the browser gives itself; null if none owns the link."""
     revoked_at: datetime | None
@@ -149,7 +149,7 @@ class SetupLinkRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SetupLinkList(msgspec.Struct, frozen=True):
-    """All setup links, ended ones included."""
+    """All setup links, expired and revoked ones included."""
 
     setup_links: Sequence[SetupLinkRecord]
     """The links, the newest first."""
@@ -169,7 +169,7 @@ class CreatedSetupLink(msgspec.Struct, frozen=True, kw_only=True):
     activates: Annotated[bool, example(False)]
     """Whether what is set up becomes active by itself."""
     mailed_to: Annotated[str, example("grace@example.org")] | None
-    """The address that Postern emails the link to; null if Postern does not."""
+    """The email address that Postern emails the link to; null if Postern does not."""
     expires_at: datetime
     """When the link expires."""
     created_at: CreatedAt

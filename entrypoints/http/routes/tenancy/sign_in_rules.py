@@ -69,8 +69,8 @@ class SignInRulesPatch(msgspec.Struct, frozen=True, kw_only=True):
     altogether; null for no limit. The next sign-in revokes the oldest session.
     """
     invitation_domains: _Domains | msgspec.UnsetType = msgspec.UNSET
-    """The domains of the addresses that may be invited, without the domains below them. The list replaces the old one; empty for any
-    address.
+    """The domains of the email addresses that may be invited, without the domains below them. The list replaces the old one; empty for any
+    email address.
     """
     sign_in_links: bool | msgspec.UnsetType = msgspec.UNSET
     """Whether members may sign in by magic link."""
@@ -98,7 +98,7 @@ class SignInRulesPatch(msgspec.Struct, frozen=True, kw_only=True):
     replaces the old one.
     """
     registered_clients: RegisteredClients | msgspec.UnsetType = msgspec.UNSET
-    """Whether programs on people's own devices that have registered themselves may sign people in: `on` lets them in where the API, or the
+    """Whether dynamically registered clients on people's own devices may sign people in: `on` lets them in where the API, or the
     organization, says so as well and the operator has turned open registration on. They lead back to the device, or to `metadata_hosts`.
     """
     agents: Annotated[AgentRule, example("forbidden")] | msgspec.UnsetType = msgspec.UNSET
@@ -150,7 +150,7 @@ class SignInRulesRecord(msgspec.Struct, frozen=True, kw_only=True):
     altogether; null for no limit. The next sign-in revokes the oldest session.
     """
     invitation_domains: Annotated[Sequence[str], example(["acme.example"])]
-    """The domains of the addresses that may be invited; empty for any address."""
+    """The domains of the email addresses that may be invited; empty for any email address."""
     sign_in_links: bool
     """Whether members may sign in by magic link."""
     admin_factor: Annotated[AdminFactor, example("passkey")]
@@ -168,9 +168,9 @@ class SignInRulesRecord(msgspec.Struct, frozen=True, kw_only=True):
     metadata_clients: MetadataClients
     """The applications that may sign people in although no one has registered them, because a document describes them."""
     metadata_hosts: MetadataHosts
-    """The hosts of these documents, sorted. Programs that have registered themselves may lead there as well."""
+    """The hosts of these documents, sorted. Dynamically registered clients may lead there as well."""
     registered_clients: RegisteredClients
-    """Whether programs that have registered themselves may sign people in."""
+    """Whether dynamically registered clients may sign people in."""
     agents: Annotated[AgentRule, example("allowed")]
     """Whether agents may act for people at the organization's APIs."""
     afar_requests: Annotated[AfarRule, example("off")]

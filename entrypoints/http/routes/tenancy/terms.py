@@ -33,7 +33,7 @@ class TermsBody(msgspec.Struct, frozen=True, kw_only=True):
     version: Version
     """A short label of your own. Each is used once. With that of the version in force, only the date changes."""
     address: _AddressText
-    """Where the text stands, beginning with https://. People open it; Postern never does."""
+    """The URL of the text, beginning with https://. People open it; Postern never does."""
     due_at: Annotated[datetime, msgspec.Meta(tz=True, examples=["2027-01-01T00:00:00Z"])]
     """Until when people may continue without accepting; in the future."""
 
@@ -44,7 +44,7 @@ class TermsVersionRecord(msgspec.Struct, frozen=True, kw_only=True):
     version: Annotated[str, example("2026-11")]
     """The label of the version."""
     address: Annotated[str, example("https://acme.example/terms")]
-    """Where its text stands."""
+    """The URL of the text."""
     due_at: datetime
     """Until when people may continue without accepting."""
     set_at: datetime

@@ -281,7 +281,7 @@ class TextPreviewQuery(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TextPreview(msgspec.Struct, frozen=True, kw_only=True):
-    """A page or mail, as people would see it."""
+    """A page or email, as people would see it."""
 
     language: Language
     """The language that it speaks."""
@@ -295,7 +295,7 @@ class TextPreview(msgspec.Struct, frozen=True, kw_only=True):
 
 class OwnMailPath(OrganizationPath, frozen=True):
     mail: Annotated[Word, example("invitation")]
-    """The mail, by the name that the list of texts has for it."""
+    """The email, by the name that the list of texts has for it."""
 
 
 class OwnMail(msgspec.Struct, frozen=True, kw_only=True):

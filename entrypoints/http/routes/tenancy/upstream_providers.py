@@ -158,15 +158,15 @@ class NewUpstreamProvider(msgspec.Struct, frozen=True, kw_only=True):
     LDAP.
     """
     sso_url: _SsoUrl | msgspec.UnsetType = msgspec.UNSET
-    """For SAML: the provider's address for sign-ins."""
+    """For SAML: the provider's single sign-on URL."""
     slo_url: _SloUrl | msgspec.UnsetType = msgspec.UNSET
-    """For SAML: the provider's address for sign-outs; empty for none."""
+    """For SAML: the provider's single logout URL; empty for none."""
     slo_response_url: _SloResponseUrl | msgspec.UnsetType = msgspec.UNSET
-    """For SAML: the provider's address for answers about sign-outs, if it is another one; empty for none."""
+    """For SAML: the provider's single logout response URL, if it is another one; empty for none."""
     slo_binding: _Binding | msgspec.UnsetType = msgspec.UNSET
     """For SAML: `redirect` (the default) or `post`, as messages go to that address."""
     metadata_url: _MetadataUrl | msgspec.UnsetType = msgspec.UNSET
-    """For SAML: the address at which the provider publishes its metadata."""
+    """For SAML: the URL at which the provider publishes its metadata."""
     preset: _Preset | msgspec.UnsetType = msgspec.UNSET
     """For SAML: the directory's product, whose sources are taken for those that you do not name: `entra_id`, `okta`, `google`, `ad_fs`,
     `ping`, `shibboleth` or `keycloak`.
@@ -176,9 +176,9 @@ class NewUpstreamProvider(msgspec.Struct, frozen=True, kw_only=True):
     once the provider was active.
     """
     email_sources: _EmailSources | msgspec.UnsetType = msgspec.UNSET
-    """For SAML: where it says a person's address: `name_id` or names of attributes; the first that came counts."""
+    """For SAML: where it says a person's email address: `name_id` or names of attributes; the first that came counts."""
     wants_encrypted: _WantsEncrypted | msgspec.UnsetType = msgspec.UNSET
-    """For SAML: whether assertions must be encrypted for the certificate of ours; false by default."""
+    """For SAML: whether assertions must be encrypted for Postern's certificate; false by default."""
     requested_contexts: _Contexts | msgspec.UnsetType = msgspec.UNSET
     """For SAML: the authentication contexts to ask for where an application asks for none."""
     certificates: _Certificates | msgspec.UnsetType = msgspec.UNSET
@@ -253,15 +253,15 @@ class UpstreamProviderPatch(msgspec.Struct, frozen=True, kw_only=True):
     more. Only an owner adds to it without making a draft.
     """
     sso_url: _SsoUrl | msgspec.UnsetType = msgspec.UNSET
-    """For SAML: the provider's address for sign-ins."""
+    """For SAML: the provider's single sign-on URL."""
     slo_url: _SloUrl | msgspec.UnsetType = msgspec.UNSET
-    """For SAML: the provider's address for sign-outs; empty for none."""
+    """For SAML: the provider's single logout URL; empty for none."""
     slo_response_url: _SloResponseUrl | msgspec.UnsetType = msgspec.UNSET
-    """For SAML: the provider's address for answers about sign-outs, if it is another one; empty for none."""
+    """For SAML: the provider's single logout response URL, if it is another one; empty for none."""
     slo_binding: _Binding | msgspec.UnsetType = msgspec.UNSET
     """For SAML: `redirect` or `post`, as messages go to that address."""
     metadata_url: _MetadataUrl | msgspec.UnsetType = msgspec.UNSET
-    """For SAML: the address at which the provider publishes its metadata; empty for none."""
+    """For SAML: the URL at which the provider publishes its metadata; empty for none."""
     preset: _Preset | msgspec.UnsetType = msgspec.UNSET
     """For SAML: the directory's product, whose sources are taken for those that you do not name: `entra_id`, `okta`, `google`, `ad_fs`,
     `ping`, `shibboleth` or `keycloak`.
@@ -269,7 +269,7 @@ class UpstreamProviderPatch(msgspec.Struct, frozen=True, kw_only=True):
     subject_source: _SubjectSource | msgspec.UnsetType = msgspec.UNSET
     """For SAML: where the provider says who a person is, for good: `name_id` (the default), or the name of an attribute."""
     email_sources: _EmailSources | msgspec.UnsetType = msgspec.UNSET
-    """For SAML: where it says a person's address: `name_id` or names of attributes; the first that came counts."""
+    """For SAML: where it says a person's email address: `name_id` or names of attributes; the first that came counts."""
     wants_encrypted: _WantsEncrypted | msgspec.UnsetType = msgspec.UNSET
     """For SAML: whether assertions must be encrypted."""
     requested_contexts: _Contexts | msgspec.UnsetType = msgspec.UNSET
@@ -351,25 +351,25 @@ class SamlProviderRecord(msgspec.Struct, frozen=True, kw_only=True):
     """What a provider of SAML has besides."""
 
     entity_id: Annotated[str, example("https://id.example.org/saml/sp/0199d3a0-0000-7000-8000-000000000009")]
-    """Our entity ID at this provider, which is also the address of our metadata."""
+    """Postern's entity ID at this provider, which is also the URL of its metadata."""
     acs_url: Annotated[str, example("https://id.example.org/saml/sp/0199d3a0-0000-7000-8000-000000000009/acs")]
-    """Our address for the provider's answers, by HTTP-POST."""
+    """Postern's assertion consumer service URL, by HTTP-POST."""
     single_logout_url: Annotated[str, example("https://id.example.org/saml/sp/0199d3a0-0000-7000-8000-000000000009/slo")]
-    """Our address for sign-outs."""
+    """Postern's single logout URL."""
     certificate: Annotated[str, example("-----BEGIN CERTIFICATE-----\nMIIC…\n-----END CERTIFICATE-----\n")]
-    """Our certificate, which signs our requests, and for which assertions are encrypted."""
+    """Postern's certificate, which signs its requests, and for which assertions are encrypted."""
     next_certificate: Annotated[str, example("-----BEGIN CERTIFICATE-----\nMIIC…\n-----END CERTIFICATE-----\n")] | None
     """Postern's next certificate, which its metadata already contains."""
     former_certificate: Annotated[str, example("-----BEGIN CERTIFICATE-----\nMIIC…\n-----END CERTIFICATE-----\n")] | None
-    """Our certificate from before. Its key still opens what the provider encrypts for it."""
+    """Postern's former certificate. Its key still opens what the provider encrypts for it."""
     certificate_valid_until: datetime | None
-    """The end of our certificate; null during the first day."""
+    """When Postern's certificate expires; null during the first day."""
     sso_url: _SsoUrl
-    """The provider's address for sign-ins."""
+    """The provider's single sign-on URL."""
     slo_url: _SloUrl
-    """The provider's address for sign-outs."""
+    """The provider's single logout URL."""
     slo_response_url: _SloResponseUrl
-    """The provider's address for answers about sign-outs, if it is another one."""
+    """The provider's single logout response URL, if it is another one."""
     slo_binding: _Binding
     """`redirect` or `post`."""
     certificates: Sequence[ProviderCertificateRecord]
@@ -377,7 +377,7 @@ class SamlProviderRecord(msgspec.Struct, frozen=True, kw_only=True):
     waiting_certificates: Sequence[ProviderCertificateRecord]
     """New certificates from the metadata. They do not count before an owner approves them."""
     metadata_url: _MetadataUrl
-    """The address at which the provider publishes its metadata. Postern reads them every day."""
+    """The URL at which the provider publishes its metadata. Postern reads it every day."""
     metadata_valid_until: datetime | None
     """The end that the metadata name for themselves."""
     preset: _Preset | None
@@ -385,7 +385,7 @@ class SamlProviderRecord(msgspec.Struct, frozen=True, kw_only=True):
     subject_source: _SubjectSource
     """Where the provider says who a person is: `name_id`, or the name of an attribute."""
     email_sources: _EmailSources
-    """Where it says a person's address; the first that came counts."""
+    """Where it says a person's email address; the first that came counts."""
     wants_encrypted: _WantsEncrypted
     """Whether assertions must be encrypted."""
     requested_contexts: _Contexts
@@ -450,7 +450,7 @@ class UpstreamProviderRecord(msgspec.Struct, frozen=True, kw_only=True):
     tested_at: datetime | None
     """When a test last succeeded."""
     metadata_read_at: datetime | None
-    """When Postern last read the provider's metadata, which Postern does every day; null if there is no address of them."""
+    """When Postern last read the provider's metadata, which Postern does every day; null if there is no metadata URL."""
     metadata_fault: Annotated[str, example("status")]
     """Why the metadata could not be read at the last look: `unreachable`, `refused`, `status`, `too_long`, `not_metadata`, `other_entity`,
     `ended`, `too_many` or `issuer`; empty if they could. Sign-ins continue with what is known.
@@ -484,7 +484,7 @@ class UpstreamProviderRecord(msgspec.Struct, frozen=True, kw_only=True):
     assertion_issuer: Annotated[str, example("https://login.acme.example")]
     """The issuer of the assertions; empty for OpenID Connect, whose own it is."""
     assertion_jwks_uri: Annotated[str, example("https://login.acme.example/jwks")]
-    """The address of their keys; empty for OpenID Connect, and for pasted keys."""
+    """The URL of their keys; empty for OpenID Connect, and for pasted keys."""
     assertion_jwks: Mapping[str, Any] | None
     """Their pasted keys; null otherwise."""
     assertion_subject: Annotated[str, example("sub")]

@@ -60,7 +60,7 @@ class NewWebhookBody(msgspec.Struct, frozen=True):
     name: Annotated[Name, example("CRM")]
     """1 to 100 characters. Each webhook of an organization needs a name of its own."""
     url: _Url
-    """The address that events are sent to: an `http` or `https` URL."""
+    """The URL that events are sent to: an `http` or `https` URL."""
     events: _Events
     """The types of events to send, at least one. `event-types` lists them."""
     is_active: bool = True
@@ -73,7 +73,7 @@ class WebhookPatch(msgspec.Struct, frozen=True):
     name: Annotated[Name, example("CRM")] | msgspec.UnsetType = msgspec.UNSET
     """1 to 100 characters."""
     url: _Url | msgspec.UnsetType = msgspec.UNSET
-    """The address that events are sent to."""
+    """The URL that events are sent to."""
     events: _Events | msgspec.UnsetType = msgspec.UNSET
     """The types of events to send. The list replaces the old one."""
     is_active: Annotated[bool, example(True)] | msgspec.UnsetType = msgspec.UNSET
@@ -87,7 +87,7 @@ class WebhookRecord(msgspec.Struct, frozen=True, kw_only=True):
     name: Annotated[str, example("CRM")]
     """The webhook's name."""
     url: Annotated[str, example("https://crm.example.org/hooks")]
-    """The address that events are sent to."""
+    """The URL that events are sent to."""
     events: _Events
     """The types of events that are sent."""
     is_active: Annotated[bool, example(True)]
@@ -302,7 +302,7 @@ class DeliveryList(msgspec.Struct, frozen=True):
     deliveries: Sequence[DeliveryRecord]
     """The deliveries on this page, those of the newest events first."""
     pagination: DetailedPagination
-    """Where this page stands in the list."""
+    """The position of this page in the list."""
 
 
 @endpoint.get(f"{_WEBHOOK_DELIVERY_WEBHOOK}/deliveries", caller=_MANAGE, keys=True, tags=_TAGS)
