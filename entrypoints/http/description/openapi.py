@@ -322,7 +322,7 @@ def _operation(one: Endpoint, schemas: _Schemas) -> Json:
 def _for_keys(needed: Sequence[str]) -> str:
     if not needed:
         return "Any management API key of the organization may call it, whatever its capabilities."
-    return f"A management key needs {' and '.join(f'`{word}`' for word in needed)}."
+    return f"A management API key needs {' and '.join(f'`{word}`' for word in needed)}."
 
 
 def _schemes(one: Endpoint) -> tuple[SecurityScheme | None, ...]:

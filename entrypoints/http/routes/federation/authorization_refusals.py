@@ -56,7 +56,7 @@ class AuthorizationRefusalList(msgspec.Struct, frozen=True):
     tags=("services",),
 )
 async def list_authorization_refusals(call: Call[None, None, ServicePath, Member], postern: Postern) -> AuthorizationRefusalList:
-    """List the last refused requests of a service, with the reasons
+    """List the recent failed requests of a service, with the reasons
 
     Returns the last fifty of the last seven days: authorization requests, requests for tokens, SAML messages. Each has the reason, what was
     received beside what is registered, and the change that helps. A refusal appears a second after it. Anyone can send requests in the name

@@ -88,7 +88,7 @@ class DeviceVerification(msgspec.Struct, frozen=True):
     origins=Origins.CLIENTS,
 )
 async def request_device_code(call: Call[DeviceCodeRequest], postern: Postern) -> DeviceCodes:
-    """Ask for the codes of a device
+    """Request the codes of a device
 
     Show the user code and the address to the person. Then poll `POST /auth/token` with the device code, every five seconds, until the
     person has decided. An application with a client secret or key must authenticate there; here it may.
@@ -120,7 +120,7 @@ async def request_device_code(call: Call[DeviceCodeRequest], postern: Postern) -
     tags=_TAGS,
 )
 async def verify_user_code(call: Call[EnteredUserCode], postern: Postern) -> DeviceVerification:
-    """Look up the service that a user code belongs to
+    """Look up the service of a user code
 
     For a page of your own where people enter the code (`device_activation_uri`). This approves nothing. Send the person to
     `/ui/device?user_code=…`, where the person signs in and decides. You may also send the person to a provider by

@@ -277,7 +277,7 @@ async def upload_saml_metadata(call: Call[bytes, None, ServicePath, Member], pos
     verb="service-saml-certificate create",
 )
 async def create_saml_certificate(call: Call[None, CertificateQuery, ServicePath, Member], postern: Postern) -> SamlCertificateRecord:
-    """Make a certificate
+    """Create a certificate
 
     The certificate is valid for three years and signs from now on; the previous certificate and its key are deleted. With `activate=false`
     it becomes the next certificate: the metadata show it beside the active one, so service providers can learn of it, and nothing else
@@ -298,7 +298,7 @@ async def get_saml_certificates(call: Call[None, None, ServicePath, Member], pos
 
 @endpoint.post(f"{_CERTIFICATE}/activate", caller=_DECIDE, keys=True, limit=CREDENTIALS, tags=_TAGS)
 async def activate_saml_certificate(call: Call[None, None, ServicePath, Member], postern: Postern) -> SamlCertificateRecord:
-    """Let the next certificate sign
+    """Activate the next certificate
 
     The active certificate and its key are deleted. First check that the service provider knows the next certificate: it has fetched the
     metadata, or a sign-in with `saml/login?certificate=next` works.

@@ -182,7 +182,7 @@ def get_ssf_configuration(_call: Call, postern: Postern) -> dict[str, Any]:
 
 @endpoint.post(CONFIGURATION_ENDPOINT, **_MAKING)
 async def create_stream(call: Call[NewStream, None, None, SignalCaller], postern: Postern) -> StreamConfiguration:
-    """Make a stream of signals
+    """Create a stream of signals
 
     At most 5 for an application. An owner has turned signals on before, and named the host.
     """
@@ -259,7 +259,7 @@ async def set_stream_status(call: Call[StreamStatusBody, None, None, SignalCalle
 
 @endpoint.post(VERIFICATION_ENDPOINT, **_WITHOUT_ANSWER)
 async def verify_stream(call: Call[VerificationBody, None, None, SignalCaller], postern: Postern) -> NoBody:
-    """Ask for a proof of life of a stream
+    """Request the verification of a stream
 
     A signal of the type `verification` follows within seconds. A stream may ask once in 10 seconds.
     """

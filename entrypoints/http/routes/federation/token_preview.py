@@ -244,7 +244,7 @@ class AdmittedPeople(msgspec.Struct, frozen=True, kw_only=True):
     verb="service list-access",
 )
 async def list_service_access(call: Call[None, AdmittedQuery, ServicePath, Member], postern: Postern) -> AdmittedPeople:
-    """See who can open a service, and why
+    """List who can sign in to a service, and why
 
     Returns the members of the organization and the users of the service whom its sign-in policy admits. `sign_in` says whether something
     else keeps a person out, such as MFA that is missing. A service for anyone admits also people who have never come, and these are not in

@@ -318,7 +318,7 @@ class PasswordChange(msgspec.Struct, frozen=True):
 
 @endpoint.post("/api/auth/forgot-password", caller=ANYONE, limit=(AUTH, FORGOT_PASSWORD), reads=PUZZLE_HEADERS, tags=("registration",))
 async def request_password_reset(call: Call[AccountAddress], postern: Postern) -> Message:
-    """Ask for an email with a link to choose a new password
+    """Request a password reset email
 
     The response is the same whether or not such an account exists.
     """
@@ -334,7 +334,7 @@ async def request_password_reset(call: Call[AccountAddress], postern: Postern) -
     "/api/auth/reset-password", caller=ANYONE, limit=AUTH, refuses=(BadRequest, ProviderRequired, Overloaded), tags=("registration",)
 )
 async def reset_password(call: Call[PasswordReset], postern: Postern) -> Message:
-    """Choose a new password with the token from an email
+    """Reset a password with the token from an email
 
     The token works once. All sessions of the account end, and every device must pass MFA again. Keys that the person has for the APIs of
     applications end, unless `keep_keys` names them; an email tells which ones ended, and which ones continue. If the people of the
@@ -350,7 +350,7 @@ async def reset_password(call: Call[PasswordReset], postern: Postern) -> Message
     "/api/user/set-password", caller=OWN_USER, step_up=StepUp.ACCOUNT, refuses=(BadRequest, NotFound, Overloaded), tags=("account",)
 )
 async def set_password(call: Call[FirstPassword], postern: Postern) -> Message:
-    """Choose a first password
+    """Set a first password
 
     For accounts that have no password because their people sign in another way. Your other sessions end. Requires a recent sign-in or
     reauthentication, with MFA if you have it enabled.

@@ -63,7 +63,7 @@ class ImpersonationSession(msgspec.Struct, frozen=True):
     tags=("platform",),
 )
 async def impersonate_user(call: Call[NewImpersonation, None, UserToImpersonate], postern: Postern) -> ImpersonationSession:
-    """Act in a user's name, for an hour at most
+    """Impersonate a user for one hour at most
 
     The audit log keeps the reason and every request with these tokens. With `org_slug` the tokens are for this organization; with
     `service_slug` as well, for this service of the organization. While you impersonate, you cannot change the user's own affairs, such as

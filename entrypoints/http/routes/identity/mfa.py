@@ -86,7 +86,7 @@ class BackupCodes(msgspec.Struct, frozen=True):
 
 @endpoint.get("/api/user/mfa/status", caller=OWN_USER, tags=("mfa",))
 async def get_mfa_status(call: Call, postern: Postern) -> MfaStatus:
-    """See whether MFA is enabled
+    """Get your MFA status
 
     The response also says whether unused backup codes are left.
     """

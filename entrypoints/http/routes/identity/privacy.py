@@ -390,7 +390,7 @@ async def export_personal_data(call: Call[None, None, PersonPath, Caller], poste
     tags=_TAGS,
 )
 async def forget_person(call: Call[None, None, PersonPath, Caller], postern: Postern) -> PersonForgotten:
-    """Forget a person, permanently
+    """Erase a person permanently
 
     The account loses its address and every means to sign in. Logs keep the events, without the data that identifies the person. After this
     answer no one can use the account. A background job removes the rest; the receipt tells when it is done.
@@ -407,7 +407,7 @@ async def forget_person(call: Call[None, None, PersonPath, Caller], postern: Pos
 
 @endpoint.get("/api/privacy/requests/{request_id}", caller=OWN_PERSON, tags=_TAGS)
 async def get_privacy_receipt(call: Call[None, None, PrivacyRequestPath, Caller], postern: Postern) -> PrivacyReceipt:
-    """Get the receipt of a request to forget a person
+    """Get the receipt of an erasure request
 
     For the user who asked, and for platform owners.
     """

@@ -224,7 +224,7 @@ class MagicLinkRequest(msgspec.Struct, frozen=True):
     tags=("sign-in",),
 )
 async def request_magic_link(call: Call[MagicLinkRequest], postern: Postern) -> Message:
-    """Ask for an email with a link to sign in with
+    """Request a magic link by email
 
     The link works once, within 15 minutes, in any browser. The link opens a page whose button signs the person in, and asks for MFA if
     there is one. The response is always the same. No mail is sent if the address has no account, if no one has verified the address yet, or
@@ -267,7 +267,7 @@ class DomainSignIn(msgspec.Struct, frozen=True, kw_only=True):
 
 @endpoint.post("/api/auth/lookup-email", caller=ANYONE, limit=AUTH, refuses=(BadRequest,), tags=("sign-in",))
 async def look_up_email(call: Call[EmailLookup], postern: Postern) -> DomainSignIn:
-    """Look up where someone signs in, by the domain of their address
+    """Look up the sign-in method of an email domain
 
     Only the domain decides, so the answer says nothing about accounts.
     """
@@ -350,7 +350,7 @@ class ReauthenticationProof(msgspec.Struct, frozen=True):
     tags=("sign-in",),
 )
 async def reauthenticate(call: Call[ReauthenticationProof], postern: Postern) -> Message:
-    """Prove again who you are
+    """Reauthenticate
 
     Some changes need a recent sign-in or reauthentication. Without one the answer is `REAUTHENTICATION_REQUIRED`. This endpoint renews the
     proof of your token's session; then repeat the change. If you have MFA, send a `code`, otherwise your `password`. A `passkey` stands for
@@ -370,7 +370,7 @@ async def reauthenticate(call: Call[ReauthenticationProof], postern: Postern) ->
 
 @endpoint.post("/api/auth/reauthenticate/options", caller=OWN_PERSON, limit=AUTH, refuses=(BadRequest,), tags=("sign-in",))
 async def begin_passkey_proof(call: Call, postern: Postern) -> PasskeyRequestOptions:
-    """Get what a browser needs to prove again who you are with a passkey
+    """Get the passkey options for a reauthentication
 
     Send the browser's answer as `passkey` to `POST /api/auth/reauthenticate`, in the same session. If the base URL of the installation is
     an IP address, passkeys are impossible, and the response is 400.

@@ -39,7 +39,7 @@ async def get_installation_terms(_call: Call, postern: Postern) -> TermsRecord:
 
 @endpoint.put(_TERMS, caller=PLATFORM_OWNER, limit=UNLIMITED, step_up=StepUp.ACCOUNT, refuses=(BadRequest,), tags=_TAGS)
 async def set_installation_terms(call: Call[TermsBody], postern: Postern) -> TermsRecord:
-    """Ask everyone to accept terms of the installation
+    """Set the terms of service of the installation
 
     People are asked when they register, and at the next sign-in on the pages, and may continue without accepting until the date. From then
     on, everything but the person's account, its export, its deletion, the sign-out and the acceptance itself answers `TERMS_REQUIRED`.
@@ -51,7 +51,7 @@ async def set_installation_terms(call: Call[TermsBody], postern: Postern) -> Ter
 
 @endpoint.delete(_TERMS, caller=PLATFORM_OWNER, limit=UNLIMITED, step_up=StepUp.ACCOUNT, refuses=(NotFound,), status=204, tags=_TAGS)
 async def end_installation_terms(call: Call, postern: Postern) -> NoBody:
-    """Ask no one to accept terms of the installation any more
+    """Withdraw the terms of service of the installation
 
     What people have accepted stays, and so does each version.
     """

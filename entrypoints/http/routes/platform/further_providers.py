@@ -272,7 +272,7 @@ async def list_provider_presets(_call: Call, postern: Postern) -> Sequence[Provi
     tags=_TAGS,
 )
 async def create_further_provider(call: Call[NewFurtherProvider], postern: Postern) -> FurtherProviderRecord:
-    """Add a further provider of the installation
+    """Create a custom provider of the installation
 
     Any provider of OpenID Connect by its issuer, any of OAuth 2.0 by its addresses, or one of a preset. What such a provider says of an
     address proves nothing: a new account is made after a mailed code, and an account that is there is connected by its owner alone.
@@ -298,7 +298,7 @@ async def get_further_provider(call: Call[None, None, FurtherProviderPath], post
     _ONE, caller=PLATFORM_OWNER, limit=CREDENTIALS, step_up=StepUp.ACCOUNT, refuses=(BadRequest, Conflict, NotFound), tags=_TAGS
 )
 async def change_further_provider(call: Call[FurtherProviderChange, None, FurtherProviderPath], postern: Postern) -> FurtherProviderRecord:
-    """Change a further provider of the installation
+    """Change a custom provider of the installation
 
     Its short name and its kind stay. People are known by the issuer, or by the address of the profile: with another one, everyone there has
     to connect again. While people are connected, `subject` stays, and so does `profile_url` beside an issuer (409): IDs would mean other
@@ -360,7 +360,7 @@ async def upload_further_logo(call: Call[bytes, None, FurtherProviderPath], post
 
 @endpoint.delete(_LOGO, caller=PLATFORM_OWNER, limit=CREDENTIALS, step_up=StepUp.ACCOUNT, status=204, refuses=(NotFound,), tags=_TAGS)
 async def remove_further_logo(call: Call[None, None, FurtherProviderPath], postern: Postern) -> NoBody:
-    """Remove the logo of a further provider
+    """Remove the logo of a custom provider
 
     The response is the same if there was none. Browsers may have it cached. Requires a recent sign-in or reauthentication.
     """

@@ -299,7 +299,7 @@ async def suspend_organization(call: Call[OrganizationSuspension, None, Governed
     tags=_TAGS,
 )
 async def activate_organization(call: Call[None, None, GovernedPath], postern: Postern) -> OrganizationChanged:
-    """End a suspension
+    """End the suspension of an organization
 
     Its people can work in it again with the next request.
     """
@@ -310,7 +310,7 @@ async def activate_organization(call: Call[None, None, GovernedPath], postern: P
 
 @endpoint.patch("/api/platform/organizations/{org_id}/tier", caller=PLATFORM_OWNER, keys=PlatformCapability.TIERS_MANAGE, tags=_TAGS)
 async def change_organization_tier(call: Call[TierChange, None, GovernedPath], postern: Postern) -> OrganizationChanged:
-    """Give an organization another tier, or limits of its own
+    """Change the tier or the limits of an organization
 
     Lower limits remove no one and disable nothing; they only prevent new members and services.
     """
@@ -400,7 +400,7 @@ async def approve_resource_server(call: Call[None, None, ApprovedResourcePath], 
 
 @endpoint.delete(f"{_SERVERS}/{{resource_id}}/approval", caller=PLATFORM_OWNER, limit=UNLIMITED, refuses=(NotFound,), tags=_TAGS)
 async def end_resource_approval(call: Call[None, None, ApprovedResourcePath], postern: Postern) -> ResourceServerRecord:
-    """Take back the approval of the host of an organization's API
+    """Revoke the approval of an API's host
 
     The API waits again, and no more tokens are made for it. Taking back what no one gave changes nothing.
     """

@@ -84,7 +84,7 @@ async def get_platform_key(call: Call[None, None, PlatformKeyPath], postern: Pos
 
 @endpoint.delete(_KEY, caller=PLATFORM_OWNER, status=204, tags=_TAGS)
 async def end_platform_key(call: Call[None, None, PlatformKeyPath], postern: Postern) -> NoBody:
-    """End a management API key of the platform
+    """Revoke a management API key of the platform
 
     The key is refused with the next request. This cannot be undone.
     """

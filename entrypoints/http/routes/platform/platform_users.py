@@ -224,7 +224,7 @@ async def get_mfa_status_of_user(call: Call[None, None, PlatformUserPath], poste
 
 @endpoint.delete("/api/platform/users/{user_id}/mfa", caller=PLATFORM_OWNER, step_up=StepUp.ACCOUNT, refuses=(BadRequest,), tags=_TAGS)
 async def disable_mfa_of_user(call: Call[StatedReason, StatedReason, PlatformUserPath], postern: Postern) -> MfaForceDisabled:
-    """Remove MFA of a user who lost it
+    """Remove MFA from a user who lost access to it
 
     The reason is required, in the body or in the query; the audit log keeps it. Postern notifies the user by email. From now on the user
     signs in with the password alone. The request can be repeated safely. To remove your own second factor, use `DELETE /api/user/mfa`.
@@ -265,7 +265,7 @@ def _guesses(one: GuessAlert) -> SuspiciousGuesses:
 
 @endpoint.post("/api/platform/owners", caller=PLATFORM_OWNER, step_up=StepUp.ACCOUNT, refuses=(NotFound,), tags=_TAGS)
 async def promote_platform_owner(call: Call[NewPlatformOwner], postern: Postern) -> PlatformOwnerChanged:
-    """Make a user a platform owner
+    """Promote a user to platform owner
 
     The account must be active and its email address verified. The request can be repeated safely. Requires a recent sign-in or
     reauthentication, with MFA if you have it enabled.
@@ -276,7 +276,7 @@ async def promote_platform_owner(call: Call[NewPlatformOwner], postern: Postern)
 
 @endpoint.delete("/api/platform/owners/{user_id}", caller=PLATFORM_OWNER, step_up=StepUp.ACCOUNT, refuses=(BadRequest,), tags=_TAGS)
 async def demote_platform_owner(call: Call[None, None, PlatformUserPath], postern: Postern) -> PlatformOwnerChanged:
-    """Make a platform owner an ordinary user again
+    """Demote a platform owner
 
     The account stays. Impersonation sessions that this owner opened end. You cannot demote yourself, so one platform owner always remains.
     Requires a recent sign-in or reauthentication, with MFA if you have it enabled.

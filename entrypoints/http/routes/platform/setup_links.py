@@ -40,7 +40,7 @@ class CustomerLinkPath(msgspec.Struct, frozen=True):
     _LINKS, caller=PLATFORM_OWNER, step_up=StepUp.ACCOUNT, limit=CREDENTIALS, status=201, refuses=(BadRequest, NotFound), tags=_TAGS
 )
 async def create_customer_link(call: Call[NewCustomerLink, None, GovernedPath], postern: Postern) -> CreatedSetupLink:
-    """Make a setup link for a customer
+    """Create a setup link for a customer
 
     As the organization's own administrators do. An owner of the organization decides what becomes active. The link works while you are a
     platform owner. Requires a recent sign-in or reauthentication.
@@ -85,7 +85,7 @@ async def revoke_customer_link(call: Call[None, None, CustomerLinkPath], postern
 
 @endpoint.post(f"{_LINK}/release", caller=PLATFORM_OWNER, limit=CREDENTIALS, status=204, refuses=(NotFound,), tags=_TAGS)
 async def release_customer_link(call: Call[None, None, CustomerLinkPath], postern: Postern) -> NoBody:
-    """Take a setup link that a platform owner created from the browser that owns it
+    """Release a platform owner's setup link from its browser
 
     The next browser that presses the link's button owns it, and continues where the other one stopped.
     """

@@ -143,7 +143,7 @@ async def list_logins_by_service(call: Call[None, SpanQuery, OrganizationPath, M
 
 @endpoint.get(f"{_ANALYTICS}/logins-by-provider", caller=MEMBER, keys=Capability.MEMBERS_VIEW, refuses=(BadRequest,), tags=_TAGS)
 async def list_logins_by_provider(call: Call[None, SpanQuery, OrganizationPath, Member], postern: Postern) -> Sequence[ProviderLogins]:
-    """List the number of sign-ins in each way, the most used way first
+    """List the number of sign-ins by method, the most used first
 
     It counts the sign-ins from `start_date` to `end_date`, or those of the last thirty days.
     """

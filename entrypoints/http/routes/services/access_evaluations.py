@@ -294,7 +294,7 @@ def get_authzen_configuration(_call: Call, postern: Postern) -> AuthZenConfigura
 
 @endpoint.post(EVALUATION, **_DECLARED)
 async def check_access(call: Call[AccessEvaluationRequest, None, None, KeyHolder], postern: Postern) -> AccessEvaluation:
-    """Ask whether a user may do something, in the form of AuthZEN
+    """Evaluate a user's access (AuthZEN)
 
     A user whom the service does not have, another resource and an unknown action are no errors: the decision is no. A question without a
     subject, an action or a resource is refused, and so is one of these without its members. The response is never older than the request.
@@ -305,7 +305,7 @@ async def check_access(call: Call[AccessEvaluationRequest, None, None, KeyHolder
 
 @endpoint.post(EVALUATIONS, **_DECLARED)
 async def check_accesses(call: Call[AccessEvaluationsRequest, None, None, KeyHolder], postern: Postern) -> AccessEvaluations:
-    """Ask several such questions at once, in the form of AuthZEN
+    """Evaluate several access requests at once (AuthZEN)
 
     Each user is looked up once. The decision on a question that lacks something is no, and its `context.error` names what is missing. A
     subject, an action or a resource without its members is refused with all questions.
@@ -320,7 +320,7 @@ async def check_accesses(call: Call[AccessEvaluationsRequest, None, None, KeyHol
 
 @endpoint.post(SUBJECTS, **_DECLARED)
 async def search_access_subjects(call: Call[AccessSubjectSearch, None, None, KeyHolder], postern: Postern) -> FoundAccessSubjects:
-    """Find the users who have a permission, in the form of AuthZEN
+    """Search the users who have a permission (AuthZEN)
 
     Each request looks at the next 500 users of the service. So a page may have fewer results than the next one.
     """
@@ -331,7 +331,7 @@ async def search_access_subjects(call: Call[AccessSubjectSearch, None, None, Key
 
 @endpoint.post(ACTIONS, **_DECLARED)
 async def search_access_actions(call: Call[AccessActionSearch, None, None, KeyHolder], postern: Postern) -> FoundAccessActions:
-    """Find the permissions that a user has, in the form of AuthZEN
+    """Search the permissions of a user (AuthZEN)
 
     Of the service whose key asks.
     """
@@ -341,7 +341,7 @@ async def search_access_actions(call: Call[AccessActionSearch, None, None, KeyHo
 
 @endpoint.post(RESOURCES, caller=key(Permission.READ_USERS), limit=UNLIMITED, refuses=(NotImplementedHere,), tags=("service-interface",))
 async def search_access_resources(_call: Call[AccessResourceSearch, None, None, KeyHolder], _postern: Postern) -> Never:
-    """Refuse a search for resources, in the form of AuthZEN
+    """Reject a search for resources (AuthZEN)
 
     The service's own objects are not known here, so the response is always 501.
     """

@@ -128,7 +128,7 @@ async def change_proxy(call: Call[ProxyPatch, None, ServicePath, Member], poster
 
 @endpoint.get(f"{_PROXY}/preview", caller=able(Capability.SERVICES_VIEW, impersonated=True), keys=True, verb="proxy preview", tags=_TAGS)
 async def preview_proxy(call: Call[None, ProxyPreviewQuery, ServicePath, Member], postern: Postern) -> ProxyPreview:
-    """Ask what a path of an application behind a proxy asks for
+    """Check which rules apply to a path behind a proxy
 
     The answer is what `/proxy/check` decides by. What follows a segment with a dot has to meet its own rule, too: `/index.php/admin` asks
     for what `/admin` asks for. A query decides nothing, so rules cannot guard an application that finds its pages by it (`/?r=admin`).

@@ -288,7 +288,7 @@ async def change_resource_server(
 
 @endpoint.post(f"{_SERVER}/verify", caller=_MANAGE, keys=True, limit=CREDENTIALS, refuses=(BadRequest,), tags=_TAGS)
 async def verify_resource_server(call: Call[None, None, ResourceServerPath, Member], postern: Postern) -> DomainVerification:
-    """Look for the proof that an organization owns the host of an API
+    """Verify the host of an API
 
     Once Postern finds the proof, tokens are made for the API, and approvals that other organizations have on the host end. Leave the proof
     published: Postern looks for it every week. When the proof is missing, the owners get an email; after two further days without the
@@ -300,7 +300,7 @@ async def verify_resource_server(call: Call[None, None, ResourceServerPath, Memb
 
 @endpoint.post(f"{_SERVER}/ask-approval", caller=_MANAGE, keys=True, limit=CREDENTIALS, refuses=(BadRequest,), tags=_TAGS)
 async def request_resource_approval(call: Call[None, None, ResourceServerPath, Member], postern: Postern) -> ResourceServerRecord:
-    """Ask the owners of the platform to approve the host of an API
+    """Request approval of an API's host from platform owners
 
     For a host that you cannot prove. Until an owner of the platform approves it, no tokens are made. Asking again changes nothing.
     """

@@ -374,7 +374,7 @@ async def create_assignment(call: Call[NewAssignment, None, ServicePath, Member]
     tags=_TAGS,
 )
 async def delete_assignment(call: Call[None, None, AssignmentPath, Member], postern: Postern) -> NoBody:
-    """End an assignment
+    """Delete an assignment
 
     It counts with the next request. Of a person to whom no role of the service is assigned any more, a service with the policy `assigned`
     refuses every request; if the assignment was the person's own, their sessions in the service end.

@@ -122,7 +122,7 @@ async def get_service_user(call: Call[None, None, ServiceUserPath, KeyHolder], p
 
 @endpoint.patch(_USER, caller=key(Permission.WRITE_USERS), limit=UNLIMITED, refuses=(BadRequest,), tags=_TAGS)
 async def change_service_user(call: Call[ServiceUserPatch, None, ServiceUserPath, KeyHolder], postern: Postern) -> ServiceUserDetailRecord:
-    """Change what is kept of a user, or the user's email address
+    """Change a user's data or email address
 
     A change of the address is only possible if a key of this service created the account, no one has verified the address, and the account
     belongs to no organization, no other service and no platform owner. The new email address counts as unverified, and all of the user's
@@ -246,7 +246,7 @@ async def get_service_user_rights(call: Call[None, None, ServiceUserPath, KeyHol
 
 @endpoint.post("/api/service/check", caller=key(Permission.READ_USERS), limit=UNLIMITED, refuses=(BadRequest,), tags=_TAGS)
 async def check_permission(call: Call[PermissionCheck, None, None, KeyHolder], postern: Postern) -> PermissionCheckResult:
-    """Ask whether a user of the service has a permission
+    """Check whether a user of the service has a permission
 
     For servers that ask at each act and keep no rights. The response is never older than the request.
     """

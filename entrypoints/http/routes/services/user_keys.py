@@ -185,7 +185,7 @@ async def list_service_user_keys(call: Call[None, ServiceUserKeysQuery, None, Ke
 
 @endpoint.post(_KEYS, caller=key(Permission.WRITE_USER_KEYS), limit=UNLIMITED, status=201, refuses=(BadRequest,), tags=_TAGS)
 async def create_service_user_key(call: Call[NewServiceUserKey, None, None, KeyHolder], postern: Postern) -> CreatedServiceUserKey:
-    """Make a key for a user of the service
+    """Create a user API key
 
     The key is for your own API, and opens nothing here. It is shown only once: Postern stores only a digest of it. The user must have come
     to the service, and must be admitted at this time.
@@ -196,7 +196,7 @@ async def create_service_user_key(call: Call[NewServiceUserKey, None, None, KeyH
 
 @endpoint.post(f"{_KEYS}/verify", caller=key_with_body(Permission.VERIFY_USER_KEYS), limit=UNLIMITED, refuses=(BadRequest,), tags=_TAGS)
 async def verify_service_user_key(call: Call[UserKeyCheck, None, None, Token], postern: Postern) -> UserKeyVerdict:
-    """Ask whether a user API key is valid
+    """Check whether a user API key is valid
 
     For your API, at each request that shows a key. The response is never older than the request: the end of the key, of the user's place at
     the service, or of the user's rights counts at once.
@@ -219,7 +219,7 @@ async def get_service_user_key(call: Call[None, None, ServiceUserKeyPath, KeyHol
 
 @endpoint.delete(_KEY, caller=key(Permission.WRITE_USER_KEYS), limit=UNLIMITED, status=204, tags=_TAGS)
 async def delete_service_user_key(call: Call[None, None, ServiceUserKeyPath, KeyHolder], postern: Postern) -> NoBody:
-    """End a user API key
+    """Revoke a user API key
 
     The key is not valid from the next check on. This cannot be undone.
     """
@@ -332,7 +332,7 @@ async def get_user_key(call: Call[None, None, UserKeyPath, Member], postern: Pos
 
 @endpoint.delete(_USER_KEY_KEY, caller=able(Capability.END_USERS_MANAGE, impersonated=True), keys=True, status=204, tags=_USER_KEY_TAGS)
 async def delete_user_key(call: Call[None, None, UserKeyPath, Member], postern: Postern) -> NoBody:
-    """End a user API key
+    """Revoke a user API key
 
     The key is not valid from the next check on. This cannot be undone.
     """

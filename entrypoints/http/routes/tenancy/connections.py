@@ -173,7 +173,7 @@ async def test_upstream_provider(call: Call[None, None, UpstreamProviderPath, Me
 async def activate_upstream_provider(
     call: Call[ConfirmedSettings, None, UpstreamProviderPath, Member], postern: Postern
 ) -> UpstreamProviderRecord:
-    """Let people sign in through an upstream provider
+    """Activate an upstream provider
 
     Only an owner can do this, for the settings whose `digest` they send: if they have changed since, the response is 409. A provider of
     SAML must have been tested with the settings as they are now. What someone sets up with a setup link must have been handed over.

@@ -165,7 +165,7 @@ async def change_domain_route(call: Call[DomainRoutePatch, None, DomainRoutePath
 
 @endpoint.post(f"{_ROUTE}/verify", caller=_IN_PERSON, keys=True, limit=CREDENTIALS, tags=_TAGS)
 async def verify_domain_route(call: Call[None, None, DomainRoutePath, Member], postern: Postern) -> DomainVerification:
-    """Look for the proof that an organization owns an email domain
+    """Verify an email domain
 
     Once Postern finds the proof, the route takes effect. Leave the proof published: Postern looks for it every week. When the proof is
     missing, the owners get an email; after two further days without the proof, the route has no effect any more, and the owners get another

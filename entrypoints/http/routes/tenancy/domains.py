@@ -101,7 +101,7 @@ async def get_domain(call: Call[None, None, OrganizationPath, Member], postern: 
 
 @endpoint.post(f"{_DOMAIN}/verify", caller=_IN_PERSON, keys=True, limit=CREDENTIALS, tags=_TAGS)
 async def verify_domain(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> DomainVerification:
-    """Look for the proof that an organization owns its domain
+    """Verify the domain of an organization
 
     Leave the proof published: Postern looks for it every week. When the proof is missing, the owners get an email; after two further days
     without the proof, the domain is no longer verified.

@@ -357,7 +357,7 @@ async def list_join_requests(
     tags=_JOIN_REQUEST_TAGS,
 )
 async def approve_join_request(call: Call[None, None, JoinRequestPath, Member], postern: Postern) -> EmptyObject:
-    """Let a person become a member
+    """Approve a request to become a member
 
     The person gets the role `member`, and an email. You need the rights of this role. A request ends when the account changes its address,
     because the request was made by the address that the list shows. You cannot approve a request while an invitation to another role waits

@@ -225,7 +225,7 @@ async def get_management_key(call: Call[None, None, ManagementKeyPath, Member], 
 
 @endpoint.delete(_KEY, caller=able(Capability.INTEGRATIONS_MANAGE, impersonated=True), tags=_TAGS)
 async def end_management_key(call: Call[None, EndedKeyQuery, ManagementKeyPath, Member], postern: Postern) -> EndedManagementKey:
-    """End a management API key
+    """Revoke a management API key
 
     The key is refused with the next request, and no one can accept the invitations that it sent. This cannot be undone. The response lists
     the API keys and client secrets that the key created. They continue working, unless you ask with `end_made` that they end too. It also

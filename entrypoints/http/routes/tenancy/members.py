@@ -267,7 +267,7 @@ async def get_member(call: Call[None, None, MemberPath, Member], postern: Poster
 
 @endpoint.patch(_MEMBER, caller=OWNER_IN_PERSON, limit=UNLIMITED, refuses=(BadRequest,), tags=_TAGS)
 async def change_member_role(call: Call[RoleChange, None, MemberPath, Member], postern: Postern) -> MemberChanged:
-    """Give a member another role
+    """Change a member's role
 
     The new role takes effect with the member's next request. You cannot change your own role. To make someone the `owner`, transfer the
     ownership.
@@ -298,7 +298,7 @@ async def remove_member(call: Call[None, None, MemberPath, Member], postern: Pos
     tags=_TAGS,
 )
 async def disable_mfa_of_member(call: Call[StatedReason, StatedReason, MemberPath, Member], postern: Postern) -> MfaForceDisabled:
-    """Remove MFA of a member who lost it
+    """Remove MFA from a member who lost access to it
 
     Only for accounts that your organization created, by an invitation or a directory, and that nothing else uses: for all others, ask the
     owners of the platform. The reason is required, in the body or in the query; the audit log keeps it. Postern notifies the member by
@@ -320,7 +320,7 @@ async def disable_mfa_of_member(call: Call[StatedReason, StatedReason, MemberPat
     verb="",
 )
 async def transfer_ownership(call: Call[OwnershipTransfer, None, OrganizationPath, Member], postern: Postern) -> OwnershipTransferred:
-    """Make another member the owner
+    """Transfer ownership to another member
 
     You become an admin, and the new owner gets an email. The new owner confirms the ownership by the first thing that only an owner may do.
     Until then they may decline it, which makes you the owner again, and the emails for owners go to you, too. Requires a recent sign-in or
@@ -335,7 +335,7 @@ async def transfer_ownership(call: Call[OwnershipTransfer, None, OrganizationPat
 
 @endpoint.post("/api/organizations/{org_slug}/ownership", caller=OWN_PERSON, limit=UNLIMITED, refuses=(BadRequest, NotFound), tags=_TAGS)
 async def answer_ownership(call: Call[OwnershipReply, None, OrganizationPath], postern: Postern) -> Message:
-    """Say whether an organization is yours that others have made you the owner of
+    """Confirm or decline the ownership of an organization
 
     This is for the owner after a transfer, or of an organization that was moved here. If you decline, the former owner is the owner again;
     if there is none who is still an active member, the organization is suspended, and the owners of the platform decide. You stay a member,

@@ -270,7 +270,7 @@ class OwnFieldValuesList(msgspec.Struct, frozen=True):
 
 @endpoint.get(_PROFILE, caller=MEMBER, keys=True, tags=_TAGS)
 async def get_person_values(call: Call[None, None, KeptOfPath, Member], postern: Postern) -> PersonFieldValues:
-    """Get what the organization keeps of a person by its fields
+    """Get a person's profile fields in an organization
 
     Of a member, or of someone whom the directory knows, for those with `org.members.manage`; of people who only use the organization's
     services, for those with `end_users.manage`.
@@ -291,7 +291,7 @@ async def change_person_values(call: Call[FieldValuesPatch, None, KeptOfPath, Me
 
 @endpoint.get(_OWN, caller=OWN_USER, tags=_TAGS)
 async def get_own_values(call: Call[None, OwnValuesQuery], postern: Postern) -> OwnFieldValuesList:
-    """Get what the installation and your organizations keep of you by fields
+    """Get your own profile fields
 
     At most a hundred organizations are in the answer. `organization` asks for one of them, and the installation.
     """

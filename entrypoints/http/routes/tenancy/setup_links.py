@@ -177,7 +177,7 @@ class CreatedSetupLink(msgspec.Struct, frozen=True, kw_only=True):
 
 @endpoint.post(_LINKS, caller=_MAKE, step_up=StepUp.ACCOUNT, limit=CREDENTIALS, status=201, refuses=(BadRequest,), tags=_TAGS)
 async def create_setup_link(call: Call[NewSetupLink, None, OrganizationPath, Member], postern: Postern) -> CreatedSetupLink:
-    """Make a setup link
+    """Create a setup link
 
     For someone without an account, such as a customer's administrator: with the link they set up email domains, a connection to their
     directory, SCIM or a SIEM of this organization, and nothing else. The link is shown only once, and is good for seven days. The first
@@ -223,7 +223,7 @@ async def revoke_setup_link(call: Call[None, None, SetupLinkPath, Member], poste
 
 @endpoint.post(f"{_LINK}/release", caller=_MAKE, limit=CREDENTIALS, status=204, tags=_TAGS)
 async def release_setup_link(call: Call[None, None, SetupLinkPath, Member], postern: Postern) -> NoBody:
-    """Take a setup link from the browser that owns it
+    """Release a setup link from its browser
 
     The next browser that presses the link's button owns it, and continues where the other one stopped.
     """
@@ -240,7 +240,7 @@ async def release_setup_link(call: Call[None, None, SetupLinkPath, Member], post
     tags=_TAGS,
 )
 async def activate_setup_draft(call: Call[ConfirmedSettings, None, SetupDraftPath, Member], postern: Postern) -> SetupDraftRecord:
-    """Make active what was set up with a link
+    """Activate a setup made with a link
 
     It must have passed its test, and have been handed over as it is now. Send its `digest`: if the settings have changed since, the
     response is 409. The link has no hold on it from then on. Only an owner can do this after recent reauthentication.

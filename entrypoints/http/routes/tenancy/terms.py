@@ -77,7 +77,7 @@ async def get_terms(call: Call[None, None, OrganizationPath, Member], postern: P
 
 @endpoint.put(_TERMS, caller=OWNER_IN_PERSON, limit=UNLIMITED, step_up=StepUp.ACCOUNT, refuses=(BadRequest,), tags=_TAGS)
 async def set_terms(call: Call[TermsBody, None, OrganizationPath, Member], postern: Postern) -> TermsRecord:
-    """Ask people to accept terms of an organization
+    """Set the terms of service of an organization
 
     People who sign in to the organization's applications, or who are its confirmed members, are asked at the next sign-in on the pages, and
     may continue without accepting until the date. From then on, `select`, the organization's routes and its applications answer
@@ -91,7 +91,7 @@ async def set_terms(call: Call[TermsBody, None, OrganizationPath, Member], poste
 
 @endpoint.delete(_TERMS, caller=OWNER_IN_PERSON, limit=UNLIMITED, step_up=StepUp.ACCOUNT, status=204, tags=_TAGS)
 async def end_terms(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> NoBody:
-    """Ask no one to accept terms of an organization any more
+    """Withdraw the terms of service of an organization
 
     What people have accepted stays, and so does each version.
     """

@@ -587,7 +587,7 @@ async def list_upstream_providers(call: Call[None, None, OrganizationPath, Membe
 async def create_upstream_provider(
     call: Call[NewUpstreamProvider, None, OrganizationPath, Member], postern: Postern
 ) -> UpstreamProviderRecord:
-    """Let people sign in through a provider of your organization
+    """Create an upstream provider of your organization
 
     The provider can be any that supports OpenID Connect over https, SAML, or LDAP over TLS. No one can sign in through a provider before an
     owner has said yes to its settings: one of OpenID Connect that an owner makes is active at once, one that anyone else makes, also with a

@@ -196,7 +196,7 @@ async def delete_webhook(call: Call[None, None, WebhookPath, Member], postern: P
 
 @endpoint.post(f"{_WEBHOOK}/rotate-secret", caller=_REDIRECT, keys=True, limit=CREDENTIALS, tags=_TAGS)
 async def rotate_webhook_secret(call: Call[None, None, WebhookPath, Member], postern: Postern) -> WebhookWithSecret:
-    """Give a webhook a new secret
+    """Rotate the secret of a webhook
 
     For 24 hours, `webhook-signature` carries a second signature by the previous secret, so that the receiver can change without a gap.
     `X-Webhook-Signature` uses the new secret at once.
