@@ -72,7 +72,7 @@ def test_an_undamaged_backup_is_proved_and_the_audit_log_hears_of_it(
 
     monkeypatch.setattr(secrets, "token_hex", remembered)
     status, lines = checked(str(backup.folder.path), *scratch(backup))
-    assert lines[-1].endswith("proved. It restores, has its contents, opens, verifies and signs in.")
+    assert lines[-1].endswith("verified. It restores, has its contents, opens, verifies and signs in.")
     assert status == OK
     assert [line[:15].split()[1] for line in lines[:-1]] == ["manifest", "dump", "schema", "rows", "ties", "sealed", "audit", "sign-in"]
     assert lines[2].endswith(f" tables and views, {len(shipped())} migration{'s' * (len(shipped()) > 1)}")
