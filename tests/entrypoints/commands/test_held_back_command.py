@@ -60,7 +60,7 @@ async def test_an_operator_lifts_a_budget_for_a_while_and_ends_it(
     assert await operator("list") == "No rate-limited emails in the last day.\n"
     assert [await asked(postern) for _ in range(2)] == [True, False]
     shown = await operator("list")
-    assert "network 203.0.113.0/24: 1 held back since" in shown
+    assert "network 203.0.113.0/24: 1 rate-limited since" in shown
     assert "1 of 1 used" in shown
     network = ("--budget", "network", "--key", "203.0.113.7")
     assert "network 203.0.113.0/24 has no budget until" in await operator("lift", *network, "--hours", "3")

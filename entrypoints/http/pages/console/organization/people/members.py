@@ -456,7 +456,7 @@ async def ask_to_remove_second_factor(call: Call[None, None, MemberPath, Member]
 
 @console.post(_FACTOR, of=disable_mfa_of_member)
 async def send_second_factor_removal(call: Call[ReasonForm, None, MemberPath, Member], postern: Postern) -> Page:
-    """Remove the second factor of a member who lost it"""
+    """Remove MFA from a member who lost access to it"""
     visit = PageVisit(call, postern)
     try:
         await visit.ask(disable_mfa_of_member, body=StatedReason(call.body.reason))
