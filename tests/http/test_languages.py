@@ -44,7 +44,7 @@ async def test_a_page_says_which_language_it_speaks(language: Language, client: 
     assert (answer.header("content-language"), answer.header("vary")) == (language.tag, "Accept-Language")
 
 
-@pytest.mark.parametrize(("target", "said"), [(LINK, "Dieser Link ist nicht gültig"), ("/ui/nothing", "gibt es keine Seite")])
+@pytest.mark.parametrize(("target", "said"), [(LINK, "Dieser Link ist nicht gültig"), ("/ui/nothing", "Seite nicht gefunden")])
 async def test_a_page_that_says_no_says_it_in_the_language_of_its_reader(target: str, said: str, client: Client) -> None:
     answer = await client.get(target, headers=reading("de"))
     assert said in answer.body.decode()

@@ -214,7 +214,7 @@ async def test_the_page_says_why_and_that_a_mail_is_under_way(door: Client, ada:
     await tab.send(email=ada.email)
     await tab.send(password=STOLEN)
     assert tab.status == 400
-    assert "it no longer opens your account. We have sent you a mail with a link" in tab.page.text
+    assert "you can no longer sign in with it. An email with a link" in tab.page.text
     assert [mail.to for mail in await postbox.empty()] == ["ada@example.org"]
     assert not people.rows("select from sessions where id <> %s", ada.session)
 

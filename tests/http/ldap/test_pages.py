@@ -8,7 +8,7 @@ from tests.http.ldap.scene import LdapScene
 from tests.ldap.fake import BASE, BIND_DN, BIND_PASSWORD
 
 DIRECTORIES: Final = "/ui/o/acme/directories"
-WARNED: Final = "Nobody signs in through this until"
+WARNED: Final = "No one can sign in through this identity provider yet"
 
 
 async def made(scene: LdapScene) -> tuple[str, Tab]:
@@ -84,7 +84,7 @@ async def test_a_domain_is_a_step_and_a_warning_until_it_is_proved(scene: LdapSc
     scene.prove_domain()
     page = (await tab.open(at)).shown.body.decode()
     assert WARNED not in page
-    assert "Your organization has proved a mail domain" in step(page, "4. ")
+    assert "Your organization has a verified email domain" in step(page, "4. ")
     assert "Passed." in step_of_test((await scene.test(at.rpartition("/")[2])).body.decode(), "Email addresses")
 
 

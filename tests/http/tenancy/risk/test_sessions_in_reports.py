@@ -95,7 +95,7 @@ async def test_a_rule_that_counts_judges_such_a_session_when_it_begins(came: Goi
     await came.put({**one, "counts": True})
     later = Tabs(came.client)
     await came.signs_in(later, came.quinn)
-    with pytest.raises(AssertionError, match="A rule of this organization refuses this sign-in"):
+    with pytest.raises(AssertionError, match="This sign-in was denied by a risk policy of the organization"):
         await came.arrives(later, came.quinn)
 
 
@@ -145,9 +145,9 @@ async def test_the_report_of_the_installation_counts_them_too(came: GoingOnScene
     ("language", "says"),
     [
         ("en", "One more sign-in used an existing session. Policies evaluate a session when it starts, so the report does not count this sign-in."),
-        ("de", "Und einmal kam jemand mit einer Sitzung von anderswo"),
-        ("es", "Y uno llegó con una sesión de otro lugar"),
-        ("fr", "les règles jugent celles-ci à leur début"),
+        ("de", "Eine weitere Anmeldung nutzte eine bestehende Sitzung"),
+        ("es", "Otro inicio de sesión usó una sesión existente"),
+        ("fr", "Les stratégies évaluent une session à son ouverture"),
     ],
 )
 async def test_the_page_says_it_beside_the_rule(came: GoingOnScene, language: str, says: str) -> None:

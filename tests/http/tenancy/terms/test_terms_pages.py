@@ -169,7 +169,7 @@ async def test_a_version_that_follows_meanwhile_is_shown_before_it_is_accepted(s
     await scene.ask_for("2")
     await tab.send(0)
     assert tab.status == 409
-    assert "have changed meanwhile" in tab.page.text
+    assert "have changed since you opened them" in tab.page.text
     assert scene.accepted() == []
     await tab.send(0)
     assert scene.accepted() == ["2"]
@@ -236,7 +236,7 @@ async def test_the_owner_sets_and_withdraws_terms_in_the_console(scene: TermsPag
     (form,) = [number for number, one in enumerate(tab.page.forms) if one.action.endswith("/settings/terms/change")]
     await tab.send(form, version="1", address="http://acme.example/terms", due_at=due)
     assert tab.status == 400
-    assert "must begin with https://" in tab.page.text
+    assert "must start with https://" in tab.page.text
     (form,) = [number for number, one in enumerate(tab.page.forms) if one.action.endswith("/settings/terms/change")]
     await tab.send(form, version="1", address=ADDRESS, due_at=due)
     assert (await tabs.tab().open("/ui/o/acme/settings/terms")).page.text.count("In effect since") == 1
