@@ -739,7 +739,7 @@ async def test_it_ends_with_the_last_passkey_and_with_no_other(carol: Protected)
     assert (await carol.client.request("DELETE", f"{PASSKEYS}/{ids[1]}", token=carol.token)).status == 204
     assert await carol.status() == {"enabled": False, "has_backup_codes": False}
     subjects = [mail.subject for mail in await Postbox(carol.postern).empty()]
-    assert subjects.count("Two-step sign-in is off") == 1
+    assert subjects.count("Two-step sign-in is turned off") == 1
 
 
 async def with_app(who: Owner) -> Received:

@@ -232,7 +232,7 @@ async def test_the_person_sees_their_agents_and_ends_one(agents: Agents) -> None
     agents.kept(await agents.tokens())
     tokens = await agents.let_in()
     tab = await agents.browser().tab().open("/ui/applications")
-    for words in ("Helper AI agent of", "it acts on your behalf and can:", "See your orders", "Until", "last access"):
+    for words in ("Helper AI agent of", "it acts on your behalf and can:", "See your orders", "Expires", "last access"):
         assert words in tab.page.text, words
     (number,) = [place for place, form in enumerate(tab.page.forms) if form.action.endswith("/revoke")]
     await tab.send(number)
@@ -340,7 +340,7 @@ async def test_administrators_end_all_of_an_agent(agents: Agents) -> None:
     [
         ("en", ("Allow Helper to act on your behalf?", "For how long?", "AI agent of")),
         ("de", ("Helper erlauben, in Ihrem Namen zu handeln?", "Wie lange?", "KI-Agent von")),
-        ("fr", ("Laisser Helper agir pour vous", "Pour combien de temps", "Un agent de")),
+        ("fr", ("Autoriser Helper à agir en votre nom", "Pour combien de temps", "Agent IA de")),
         ("es", ("¿Permitir que Helper actúe en su nombre?", "¿Por cuánto tiempo?", "Agente de IA de")),
     ],
 )

@@ -79,7 +79,7 @@ async def test_an_owner_writes_a_rule_sees_whom_it_would_have_met_and_lets_it_co
     await scene.tab.open(PAGE)
     assert "No risk policies yet" in scene.tab.page.text
     page = await scene.write(name="Only from the office", action="refuse", except_networks="198.51.100.0/24")
-    assert "The rule “Only from the office” is there, in shadow" in page.page.text
+    assert "Risk policy “Only from the office” created in report-only mode" in page.page.text
     assert "Report-only" in page.page.text
     assert "One sign-in of the last 30 days would have matched." in page.page.text
     assert "ada@home.example" in page.page.text
@@ -91,7 +91,7 @@ async def test_an_owner_writes_a_rule_sees_whom_it_would_have_met_and_lets_it_co
     assert "Risk policy “Only from the office” enforced from the next sign-in." in page.page.text
     assert (await scene.enter()).status == 403
     # What the rule refused is what it met.
-    assert "It fits 2 sign-ins of the last thirty days. One person." in (await scene.tab.open(PAGE)).page.text
+    assert "2 sign-ins of the last 30 days match. One person affected." in (await scene.tab.open(PAGE)).page.text
     # The session of the owner is older than the rule, and the page names the sign-in that it refused.
     assert "Recent risk decisions" in (await scene.tab.open(PAGE)).page.text
     await scene.tab.send(scene.form("policy"), act="remove")

@@ -134,7 +134,7 @@ async def test_the_first_browser_that_presses_the_button_owns_the_link(scene: Se
     scanner = Tabs(scene.client)
     for _ in range(3):
         page = await scanner.tab().open(url)
-        assert (page.status, "Set-up for Acme" in page.page.text) == (200, True)
+        assert (page.status, "Setup for Acme" in page.page.text) == (200, True)
     assert (await scene.shown(link))["state"] == "unused"
     nameless = await (await Tabs(scene.client).tab().open(url)).send(name=" ")
     assert (nameless.status, "Enter your name" in nameless.page.text) == (400, True)
