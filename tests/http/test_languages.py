@@ -77,7 +77,7 @@ async def test_who_registers_on_a_page_reads_on_in_its_language(postern: Postern
     tab = await tabs.tab().open("/ui/sign-in")
     (register,) = [link for link in tab.page.links if link.startswith("/ui/register")]
     await (await tab.open(register)).send(email="bob@example.org", password=PASSWORD)
-    assert "Wir haben einen Link an bob@example.org geschickt" in tab.page.text
+    assert "Ein Bestätigungslink wurde an bob@example.org gesendet" in tab.page.text
     await tab.send()
     assert written(people, "bob@example.org") == "de"
     forgotten = await Tabs(unlimited(postern), language="de").tab().open("/ui/forgot-password")

@@ -298,8 +298,8 @@ def test_a_key_that_the_application_made_is_told_otherwise_than_one_of_the_perso
         " ".join(TEMPLATES.mail("user_key_made", "a@b.example", account=None, language=None, by_application=by, **values).text.split())
         for by in (False, True)
     )
-    assert "was made in your account, for Shop of Acme" in own
-    assert "Shop of Acme created the key “Laptop” for you" in given
+    assert "was created in your account, for Shop of Acme" in own
+    assert "Shop of Acme created the API key “Laptop” for you" in given
     assert "choose a new password" not in given
 
 

@@ -410,7 +410,7 @@ async def test_a_person_chooses_the_account(scene: Arriving, ada: Person) -> Non
     for asked in ({"prompt": "select_account"}, {"login_hint": "bob@example.org"}):
         tab = await scene.signed_in(scene.people.session_of(ada)).tab().open(scene.asking(**asked))
         assert tab.place.startswith("/ui/choose-account?flow=")
-        assert "Go on as ada@example.org" in tab.page.text
+        assert "Continue as ada@example.org" in tab.page.text
         await tab.send(answer="current")
         assert scene.code(left(tab)["code"])["user_id"] == ada.user
     tab = await scene.signed_in(scene.people.session_of(ada)).tab().open(scene.asking(prompt="select_account"))
@@ -658,7 +658,7 @@ async def test_an_application_for_people_with_a_role_says_who_can_help(scene: Ar
     scene.tenants.join(ada, scene.acme)
     tab = await scene.signed_in(scene.people.session_of(ada)).tab().open(scene.asking())
     assert tab.status == 403
-    for words in ("You have no role in App", "ada@example.org", "Ask the people who run the organization"):
+    for words in ("You have no role in App", "ada@example.org", "Ask an administrator of Acme for a role"):
         assert words in tab.page.text
     scene.tenants.assign(scene.app, user_id=ada.user)
     tab = await scene.signed_in(scene.people.session_of(ada)).tab().open(scene.asking())
@@ -669,7 +669,7 @@ async def test_an_application_for_members_says_who_can_help(scene: Arriving, ada
     scene.set(scene.app, sign_in_policy="members")
     tab = await scene.signed_in(ada).tab().open(scene.asking())
     assert tab.status == 403
-    for words in ("Only members of Acme", "ada@example.org", "Ask the people who run the organization"):
+    for words in ("Only members of Acme", "ada@example.org", "Ask an administrator of the organization to invite you"):
         assert words in tab.page.text
     await tab.send(answer="deny")
     assert left(tab)["error"] == "access_denied"

@@ -118,7 +118,7 @@ async def test_everybody_else_is_asked_first(app: Arriving, ada: Person) -> None
 
 async def test_who_does_not_want_to_stays(app: Arriving, ada: Person) -> None:
     tab = await app.signed_in(ada).tab().open(asking(client_id=app.client_id(app.app), post_logout_redirect_uri=AFTER))
-    assert "App asks whether" in tab.page.text
+    assert "App asks you to sign out" in tab.page.text
     await tab.send(answer="no")
     assert tab.place == "/ui"
     assert living(app, ada)

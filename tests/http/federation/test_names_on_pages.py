@@ -14,7 +14,7 @@ from tests.http.people import Person
 _SAID: Final = "Ada Lovelace ( ada@example.org )"
 _ROOMS: Final[Mapping[str, tuple[str, Mapping[str, Any]]]] = {
     "consent": ("Your account Ada Lovelace ada@example.org", {}),
-    "choose an account": (f"Go on as {_SAID}", {"prompt": "select_account"}),
+    "choose an account": (f"Continue as {_SAID}", {"prompt": "select_account"}),
     "turned away": (f"{_SAID} is not a member", {"prompt": "consent"}),
     "listed": (f"with your account {_SAID}", {}),
     "second factor required": (f"your account {_SAID}", {}),

@@ -51,7 +51,7 @@ async def begun(tab: Tab, at: str) -> Tab:
 async def test_the_second_step_is_the_form(scene: LdapScene) -> None:
     at, tab = await made(scene)
     page = tab.shown.body.decode()
-    assert "OpenLDAP is added as a draft" in tab.page.text
+    assert "OpenLDAP added as a draft" in tab.page.text
     second = step(page, "2. ")
     seen, _, folded = second.partition("<details")
     assert fields(seen) == {"hosts", "bind_dn", "bind_password", "base_dn"}
@@ -60,7 +60,7 @@ async def test_the_second_step_is_the_form(scene: LdapScene) -> None:
     assert page.count('name="hosts"') == 1
     assert "urn:uuid" not in second
     tab = await saved(scene, tab, at)
-    assert "The settings of OpenLDAP are saved" in tab.page.text
+    assert "Settings of OpenLDAP saved" in tab.page.text
     assert f"ldaps://127.0.0.1:{scene.directory.port}" in step(tab.shown.body.decode(), "2. ")
     # What is wrong in the folded part is in sight.
     tab = await saved(scene, tab, at, person_filter="(((")

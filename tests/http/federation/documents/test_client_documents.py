@@ -575,7 +575,7 @@ async def test_a_request_may_be_pushed(clients: PublishingClients) -> None:
     assert again.status == 400
     late = await other.send(answer="allow")
     assert (late.status, late.page.refresh) == (400, "")
-    assert "used already" in late.page.text
+    assert "was already used" in late.page.text
     # Nobody else's request works for it.
     of_shop = await clients.browser().request("GET", f"/oauth/authorize?client_id={CLIENT}/other&request_uri={pushed['request_uri']}")
     assert of_shop.status == 400

@@ -79,7 +79,7 @@ async def test_a_form_after_the_end_of_the_session_gets_a_page_that_keeps_nothin
         assert (answer.header("content-type"), answer.header("cache-control")) == ("text/html; charset=utf-8", "no-store")
         page = answer.body.decode()
         assert "Your session has ended" in page
-        assert "has not reached The Wiki" in page.replace("<bdi>", "").replace("</bdi>", "")
+        assert "Your form was not sent to The Wiki" in page.replace("<bdi>", "").replace("</bdi>", "")
         assert 'href="/.postern/sign-in?to=%2F" target="_blank" rel="noopener"' in page
         assert 'href="/.postern/assets/' in page
         assert "mine" not in page

@@ -176,7 +176,7 @@ async def test_the_page_says_what_is_told(provider: Providing, mapping: dict[str
     if role:
         provider.tenants.join(ada, provider.acme, role, listed=True)
     tab = await asked(provider, visitor(provider, ada))
-    assert ("which role you have in Acme" in tab.page.text) == told
+    assert ("View your role in Acme" in tab.page.text) == told
 
 
 async def test_an_address_on_the_device_is_pointed_out(provider: Providing) -> None:

@@ -169,7 +169,7 @@ async def test_platform_owners_hear_of_a_sign_in(scene: InstallationRulesScene) 
     assert (await scene.base()).status == 200
     await scene.work()
     (mail,) = [one for one in await scene.postbox.empty() if one.to == scene.root.email]
-    assert "ada@home.example has signed in." in mail.text
+    assert "ada@home.example signed in." in mail.text
     assert "you are a platform owner" in mail.text
     (entry,) = scene.audited("platform.risk_policies.notified")
     assert (entry["organization_id"], entry["details"]["name"]) == (None, "From here")

@@ -338,7 +338,7 @@ async def test_without_a_database_of_places_a_rule_about_countries_is_kept_and_n
     scene.client = unlimited(postern)
     await scene.open_console()
     await scene.tab.open(RULE)
-    assert "this installation has no database of places" in scene.tab.page.text
+    assert "this installation has no GeoIP database" in scene.tab.page.text
     offered = set(scene.tab.page.forms[scene.form("except_networks")].fields)
     assert offered.isdisjoint({"countries", "except_countries", "impossible_travel"})
     await scene.change("Abroad", name="Abroad or hurried", action="second_factor")

@@ -165,7 +165,7 @@ async def test_from_the_link_to_an_active_connection(scene: SetupConnectionScene
     assert "These settings passed the test" in page.page.text, result.page.text
     assert [one["enabled"] for one in await scene.providers()] == [False]
     page = await page.send(next(at for at, one in enumerate(page.page.forms) if one.action.endswith("/finish")))
-    assert "waits for an owner of Acme" in page.page.text
+    assert "waiting for approval by an owner of Acme" in page.page.text
     (mail,) = await Postbox(scene.postern).empty()
     assert "Example" in mail.subject
     todos = (await scene.request("GET", "/api/organizations/acme/todos")).json()

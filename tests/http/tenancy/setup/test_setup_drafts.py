@@ -83,7 +83,7 @@ async def test_a_domain_is_proved_and_waits_for_an_owner(scene: DraftScene) -> N
     (draft,) = await scene.drafts(link)
     assert (draft["state"], draft["subject"], await scene.routes()) == ("tested", "example.org", [])
     page = await page.send()
-    assert "waits for an owner of Acme" in page.page.text
+    assert "waiting for approval by an owner of Acme" in page.page.text
     (mail,) = await Postbox(scene.postern).empty()
     assert (mail.to, f"/ui/o/acme/directories/setup-links/{link}/drafts" in mail.text) == ("owner@acme.example", True)
     assert await scene.routes() == []
@@ -130,7 +130,7 @@ async def test_a_link_whose_maker_is_no_longer_an_owner_activates_nothing_by_its
     transfer = {"new_owner_user_id": str(scene.admin.user)}
     assert (await scene.request("POST", "/api/organizations/acme/transfer-ownership", transfer)).status == 200
     page = await page.send()
-    assert "waits for an owner of Acme" in page.page.text
+    assert "waiting for approval by an owner of Acme" in page.page.text
     assert await scene.routes() == []
 
 
@@ -213,18 +213,18 @@ async def test_a_receiver_is_tried_and_kept_sealed(scene: DraftScene) -> None:
         receiver.answer = answering(200)
         # The key stays while the host stays.
         page = await scene.receiver(tab, link, receiver, api_key="")
-        assert "127.0.0.1 took the test event" in page.page.text
+        assert "127.0.0.1 accepted the test event" in page.page.text
         assert receiver.calls[-1].headers["authorization"] == f"Bearer {SECRET}"
         assert SECRET.encode() not in str(scene.people.rows("select setup_drafts::text as row from setup_drafts")).encode()
         columns = PostgresSealedColumns(scene.postern.foundation.pool, scene.postern.foundation.keyring)
         assert len(await columns.all("setup_drafts.sealed_credentials", None, 10)) == 1
         page = await page.send()
-        assert "waits for an owner" in page.page.text
+        assert "waiting for approval by an owner" in page.page.text
         # A change takes it back, until it is tried and handed over again.
         page = await scene.receiver(tab, link, receiver, name="Another", api_key="")
         (draft,) = await scene.drafts(link)
         assert draft["state"] == "tested"
-        assert "waits for an owner" in (await page.send()).page.text
+        assert "waiting for approval by an owner" in (await page.send()).page.text
         assert (await scene.activate(link, draft["id"])).ok()["state"] == "active"
         shown = (await scene.request("GET", "/api/organizations/acme/siem")).ok()
         assert (shown["id"], shown["has_credentials"]) == (draft["id"], True)

@@ -231,7 +231,7 @@ async def test_from_the_registration_to_the_date_of_a_later_version(scene: Terms
 async def test_the_owner_sets_and_withdraws_terms_in_the_console(scene: TermsPageScene) -> None:
     tabs = scene.signed_in(scene.owner)
     tab = await tabs.tab().open("/ui/o/acme/settings/terms")
-    assert "Nobody is asked" in tab.page.text
+    assert "No terms of service" in tab.page.text
     due = (datetime.now(UTC) + timedelta(days=7)).strftime("%Y-%m-%dT%H:%M")
     (form,) = [number for number, one in enumerate(tab.page.forms) if one.action.endswith("/settings/terms/change")]
     await tab.send(form, version="1", address="http://acme.example/terms", due_at=due)
@@ -242,7 +242,7 @@ async def test_the_owner_sets_and_withdraws_terms_in_the_console(scene: TermsPag
     assert (await tabs.tab().open("/ui/o/acme/settings/terms")).page.text.count("In effect since") == 1
     end = await tabs.tab().open("/ui/o/acme/settings/terms/end")
     await end.send(len(end.page.forms) - 1)
-    assert "Nobody is asked" in (await tabs.tab().open("/ui/o/acme/settings/terms")).page.text
+    assert "No terms of service" in (await tabs.tab().open("/ui/o/acme/settings/terms")).page.text
     assert MOST_VERSIONS > 1
 
 
