@@ -16,7 +16,7 @@ _ROOMS: Final[Mapping[str, tuple[str, Mapping[str, Any]]]] = {
     "consent": ("Your account Ada Lovelace ada@example.org", {}),
     "choose an account": (f"Continue as {_SAID}", {"prompt": "select_account"}),
     "turned away": (f"{_SAID} is not a member", {"prompt": "consent"}),
-    "listed": (f"with your account {_SAID}", {}),
+    "listed": (f"added your account {_SAID} as a member", {}),
     "second factor required": (f"your account {_SAID}", {}),
     "sign out": (f"You are signed in as {_SAID}", {"address": "/oauth/logout"}),
     "open a service provider": (f"You continue as {_SAID}", {"address": "/ui/open/acme/app"}),

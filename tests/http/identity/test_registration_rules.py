@@ -60,7 +60,7 @@ def scene(postern: Postern, people: People, log: CapturedLog) -> RegistrationSce
 
 
 def told(answer: Received) -> tuple[int, str | None, bool]:
-    return answer.status, answer.error_code, answer.json()["error"].startswith("Registration is closed here")
+    return answer.status, answer.error_code, answer.json()["error"].startswith("Nobody can register here")
 
 
 CLOSED: Final = (403, "FORBIDDEN", True)
