@@ -35,10 +35,10 @@ async def test_the_audit_log_names_the_application(scene: Arriving, ada: Person)
     (service,) = scene.people.rows("select slug, name from all_services where id = %s", scene.app.id)
     assert (told["details"]["service_slug"], told["details"]["service_name"]) == (service["slug"], service["name"])
     log = await scene.signed_in(scene.resident(scene.acme, "owner")).tab().open("/ui/o/acme/audit-log")
-    assert f"allowed {service['name']} access" in log.page.text
+    assert f"granted {service['name']} access" in log.page.text
     assert f"/ui/o/acme/applications/{service['slug']}" in log.page.links
     await log.open(f"/ui/o/acme/audit-log/{told['id']}")
-    assert f"About {service['name']}" in log.page.text
+    assert f"Target {service['name']}" in log.page.text
 
 
 async def test_what_was_allowed_is_remembered_and_new_scopes_are_asked_for(scene: Arriving, ada: Person) -> None:

@@ -162,12 +162,12 @@ _HEAD: Final = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-le
 _BAD: Final[dict[str, tuple[Answer, str]]] = {
     "lies": (answering(200, _document(client_id=f"{CLIENT}/"), JSON), "does not match the URL of the document"),
     "names none": (answering(200, _document(client_id=None), JSON), "does not match the URL of the document"),
-    "is a gigabyte": (endlessly(_HEAD, b" " * 65536), "longer than 5 KiB"),
-    "is a byte too long": (answering(200, _document().ljust(5121), JSON), "longer than 5 KiB"),
+    "is a gigabyte": (endlessly(_HEAD, b" " * 65536), "larger than 5 KiB"),
+    "is a byte too long": (answering(200, _document().ljust(5121), JSON), "larger than 5 KiB"),
     "hangs": (trickling, "could not be fetched"),
-    "redirects": (answering(302, b"", "location: https://app.client.example/other"), "the status 302"),
-    "is missing": (answering(404), "the status 404"),
-    "is partial": (answering(206, _document(), JSON), "the status 206"),
+    "redirects": (answering(302, b"", "location: https://app.client.example/other"), "returned status 302"),
+    "is missing": (answering(404), "returned status 404"),
+    "is partial": (answering(206, _document(), JSON), "returned status 206"),
     "is a page": (answering(200, _document(), "content-type: text/html"), "not served as JSON"),
     "is a list": (answering(200, b"[]", JSON), "not served as JSON"),
     "is deep": (answering(200, b"[" * 5000, JSON), "not served as JSON"),
@@ -264,7 +264,7 @@ async def test_its_heads_say_how_long_it_counts(clients: PublishingClients, line
 async def test_ten_a_minute_are_fetched_of_a_host(clients: PublishingClients) -> None:
     clients.both_let_in()
     for number in range(10):
-        await _refused(clients, "the status 404", client_id=f"{CLIENT}/{number}")
+        await _refused(clients, "returned status 404", client_id=f"{CLIENT}/{number}")
     clients.publish()
     await _refused(clients, "requested too often")
     assert len(clients.receiver.calls) == 10
@@ -279,7 +279,7 @@ async def test_made_up_addresses_keep_no_known_client_out(clients: PublishingCli
     clients.publish()
     await clients.code_of()
     for number in range(9):
-        await _refused(clients, "the status 404", client_id=f"{CLIENT}/{number}")
+        await _refused(clients, "returned status 404", client_id=f"{CLIENT}/{number}")
     await _refused(clients, "requested too often", client_id=f"{CLIENT}/10")
     # It has ten of its own. Then what is known counts for a day more.
     clients.publish(client_name="Notes")
