@@ -121,7 +121,9 @@ async def test_the_request_names_an_api(clients: PublishingClients) -> None:
     await _refused(clients, "did not specify which API", "")
     await _refused(clients, "No API has the identifier", "https://api.acme.example/nothing")
     await _refused(clients, "No API has the identifier", ORDERS, "https://api.acme.example/nothing")
-    await _refused(clients, "developer\N{RIGHT SINGLE QUOTATION MARK}s device. The application must be registered", "http://localhost:3000/mcp")
+    await _refused(
+        clients, "developer\N{RIGHT SINGLE QUOTATION MARK}s device. The application must be registered", "http://localhost:3000/mcp"
+    )
     await _refused(clients, "several organizations", ORDERS, THEIRS)
     clients.people.change("update resource_servers set approved_at = null where identifier = %s", BILLS)
     await _refused(clients, "No API has the identifier", BILLS)
@@ -199,8 +201,14 @@ _BAD: Final[dict[str, tuple[Answer, str]]] = {
         answering(200, _document(token_endpoint_auth_method="private_key_jwt", jwks_uri="http://app.client.example/k"), JSON),
         "public keys",
     ),
-    "frames another host": (answering(200, _document(frontchannel_logout_uri="https://evil.example/bye"), JSON), "frontchannel_logout_uri is not allowed"),
-    "frames a script": (answering(200, _document(frontchannel_logout_uri="javascript:alert(1)"), JSON), "frontchannel_logout_uri is not allowed"),
+    "frames another host": (
+        answering(200, _document(frontchannel_logout_uri="https://evil.example/bye"), JSON),
+        "frontchannel_logout_uri is not allowed",
+    ),
+    "frames a script": (
+        answering(200, _document(frontchannel_logout_uri="javascript:alert(1)"), JSON),
+        "frontchannel_logout_uri is not allowed",
+    ),
     "frames a number": (answering(200, _document(frontchannel_logout_uri=7), JSON), "frontchannel_logout_uri is not allowed"),
     "has keys nowhere": (
         answering(200, _document(token_endpoint_auth_method="private_key_jwt", jwks_uri="https://app.client.example:0/k"), JSON),

@@ -110,7 +110,7 @@ async def test_a_path_asks_for_a_role_and_the_page_says_so(wiki: Proxied) -> Non
     cookie = await wiki.cookie_of(secret, wiki.ada)
     answer = await wiki.ask(secret, "/admin", cookie=cookie, headers=[*NAVIGATES, ("accept-language", "de")])
     assert answer.status == 403
-    assert "Sie haben keinen Zugriff auf diese Seite".encode() in answer.body
+    assert b"Sie haben keinen Zugriff auf diese Seite" in answer.body
     assert b'href="/.postern/assets/' in answer.body
     assert b'"/assets/' not in answer.body
     assert (await wiki.ask(secret, "/admin", cookie=cookie)).status == 403

@@ -60,7 +60,15 @@ async def is_shut_out(agents: Agents, tokens: dict[str, Any]) -> None:
 async def test_a_person_lets_an_agent_act_for_them(agents: Agents) -> None:
     api = agents.api()
     tab = await agents.asks()
-    for words in ("Allow Helper to act on your behalf?", "is an AI agent of", "Orders", "See your orders", "Order in your name", "For how long?", ORDERS):
+    for words in (
+        "Allow Helper to act on your behalf?",
+        "is an AI agent of",
+        "Orders",
+        "See your orders",
+        "Order in your name",
+        "For how long?",
+        ORDERS,
+    ):
         assert words in tab.page.text, words
     for days in ("1 day", "7 days", "30 days", "90 days", "You can revoke access at any time", "Until "):
         assert days in tab.page.text

@@ -144,7 +144,11 @@ async def test_the_report_of_the_installation_counts_them_too(came: GoingOnScene
 @pytest.mark.parametrize(
     ("language", "says"),
     [
-        ("en", "One more sign-in used an existing session. Policies evaluate a session when it starts, so the report does not count this sign-in."),
+        (
+            "en",
+            "One more sign-in used an existing session. Policies evaluate a session when it starts, so the report does not count this"
+            " sign-in.",
+        ),
         ("de", "Eine weitere Anmeldung nutzte eine bestehende Sitzung"),
         ("es", "Otro inicio de sesión usó una sesión existente"),
         ("fr", "Les stratégies évaluent une session à son ouverture"),

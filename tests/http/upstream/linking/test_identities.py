@@ -451,7 +451,11 @@ async def test_the_page_keeps_the_only_way_in_and_tells_what_went_wrong(scene: U
     tab = await tabs.tab().open("/ui/settings/connections/websuite/disconnect")
     await tab.send(1 if len(tab.page.forms) > 1 else 0)
     assert (tab.status, "only sign-in method" in tab.page.text) == (400, True)
-    for error, words in (("taken", "already connected to another account here"), ("cancelled", "did not finish"), ("<b>", "Signing in at the provider failed")):
+    for error, words in (
+        ("taken", "already connected to another account here"),
+        ("cancelled", "did not finish"),
+        ("<b>", "Signing in at the provider failed"),
+    ):
         tab = await tabs.tab().open(f"/ui/settings/connections?status=error&action=link&error={error}")
         assert words in tab.page.text
     assert (await tabs.tab().open("/ui/settings/connections/nothing/connect")).status == 400
