@@ -146,8 +146,10 @@ async def test_the_report_of_the_installation_counts_them_too(came: GoingOnScene
     [
         (
             "en",
-            "One more sign-in used an existing session. Policies evaluate a session when it starts, so the report does not count this"
-            " sign-in.",
+            (
+                "One more sign-in used an existing session. Policies evaluate a session when it starts, so the report does not count "
+                "this sign-in."
+            ),
         ),
         ("de", "Eine weitere Anmeldung nutzte eine bestehende Sitzung"),
         ("es", "Otro inicio de sesión usó una sesión existente"),
