@@ -62,7 +62,7 @@ def test_the_link_of_the_newest_mail_that_fits(tmp_path: Path, run: Run) -> None
         write(tmp_path / "mail", name, text=f"x\n\nhttps://id.example/{link}\n")
     write(tmp_path / "mail", "id-3", to="bob@example.org", text="x\n\nhttps://id.example/bob\n")
     assert run("show", "--link", "--to", "ada@example.org") == (OK, "https://id.example/new\n", "")
-    assert run("show", "--link", "--to", "ada@example.org", "--subject", "confirm") == (OK, "https://id.example/new\n", "")
+    assert run("show", "--link", "--to", "ada@example.org", "--subject", "verify") == (OK, "https://id.example/new\n", "")
     assert run("show", "--link", "id-1") == (OK, "https://id.example/old\n", "")
 
 

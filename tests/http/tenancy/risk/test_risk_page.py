@@ -227,7 +227,7 @@ async def test_the_form_takes_every_condition(postern: Postern, people: People, 
         "roles": ["none", "owner"],
     }
     device, hours = "Known device", "Between 22:00 and 6:00 (UTC)"
-    for said in ("By: Sign-in link, Password", "Applications: Shop", "Roles: No member, Owner", device, hours):
+    for said in ("Method: Magic link, Password", "Applications: Shop", "Roles: Not a member, Owner", device, hours):
         assert said in page.page.text
 
 
@@ -298,8 +298,8 @@ async def test_exceptions_are_rows_of_people_teams_and_networks(exceptions: Exce
 async def test_a_row_that_means_nobody_or_never_ends_is_told_at_its_field(exceptions: ExceptionScene) -> None:
     scene = exceptions
     for row, place, says in (
-        (("", "nobody@home.example", "2100-01-01"), "exceptions-1-value", "Not a member"),
-        (("team", "Nobody", "2100-01-01"), "exceptions-1-value", "No team"),
+        (("", "nobody@home.example", "2100-01-01"), "exceptions-1-value", "belongs to no member"),
+        (("team", "Nobody", "2100-01-01"), "exceptions-1-value", "belongs to no team"),
         (("network", "", "2100-01-01"), "exceptions-1-value", "Enter a network"),
         (("network", "home", "2100-01-01"), "exceptions-1-value", "not an IP address or network"),
         (("network", "192.0.2.0/24", "soon"), "exceptions-1-ends_at", "Enter a date"),

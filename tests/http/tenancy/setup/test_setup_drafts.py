@@ -79,7 +79,7 @@ async def test_a_domain_is_proved_and_waits_for_an_owner(scene: DraftScene) -> N
     assert [one["state"] for one in await scene.drafts(link)] == ["draft"]
     scene.published("example.org")
     page = await page.send()
-    assert "The record was found" in page.page.text
+    assert "Domain verified" in page.page.text
     (draft,) = await scene.drafts(link)
     assert (draft["state"], draft["subject"], await scene.routes()) == ("tested", "example.org", [])
     page = await page.send()

@@ -230,7 +230,7 @@ async def test_an_ended_link_opens_nothing_and_says_why(scene: SetupScene) -> No
         scene.people.change("update all_organizations set status = 'active'")
         scene.people.change("update users set deactivated_at = null")
     assert [(await scene.shown(link))["state"] for _, link, *_ in opened] == ["expired", "revoked", "in_use", "in_use"]
-    assert "not valid here" in (await Tabs(scene.client).tab().open("/ui/setup/pts_unknown")).page.text
+    assert "This setup link is not valid" in (await Tabs(scene.client).tab().open("/ui/setup/pts_unknown")).page.text
     assert scene.people.rows("select from setup_drafts") == []
 
 
