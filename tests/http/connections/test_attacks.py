@@ -148,7 +148,7 @@ async def test_only_what_was_tested_is_activated_and_by_an_owner_alone(scene: Co
     route = {"domain": "acme.example", "upstream_provider_id": provider, "login_policy": "upstream_only"}
     assert refused(await scene.request("POST", "/api/organizations/acme/domain-routes", route)) == (400, "BAD_REQUEST")
     failed = await scene.test(provider, audience="https://another.example")
-    assert b"Test failed" in failed.body
+    assert b"The test failed" in failed.body
     assert refused(await scene.activate(provider)) == (400, "BAD_REQUEST")
     # A change while the test is under way keeps the result from counting.
     tabs = scene.browser()

@@ -646,7 +646,7 @@ async def test_whoever_asked_sees_it_among_their_organizations(scene: JoinReques
     (request,) = await scene.listed()
     await scene.ask("POST", f"/{request['id']}/decline")
     await tab.open("/ui/join-requests")
-    assert "No join requests" in tab.page.text
+    assert "No requests" in tab.page.text
     assert "Acme" not in tab.page.text
 
 
