@@ -95,7 +95,7 @@ async def test_a_domain_is_proved_and_waits_for_an_owner(scene: DraftScene) -> N
     shown = await scene.shown(link)
     assert (shown["state"], shown["drafts"][0]["state"]) == ("finished", "active")
     page = await tab.tabs.tab().open(f"/ui/setup/of/{link}/domain/{draft['id']}")
-    assert "This is active" in page.page.text
+    assert "This setup is active" in page.page.text
     # The link has no hold on it, and nothing else to do.
     for act in ("look", "remove", "finish"):
         place = f"/ui/setup/of/{link}/{'domain' if act == 'look' else 'drafts'}/{draft['id']}/{act}"
@@ -116,7 +116,7 @@ async def test_a_domain_is_proved_and_waits_for_an_owner(scene: DraftScene) -> N
 async def test_a_link_that_activates_does_so_in_its_own_name(scene: DraftScene) -> None:
     link, tab = await scene.begun("domain", activates=True)
     page = await (await scene.domain(tab, link)).send()
-    assert "This is active" in page.page.text
+    assert "This setup is active" in page.page.text
     assert await scene.routes() == [("example.org", True)]
     rows = scene.people.rows("select distinct actor_id::text as who from audit_log where action like 'domain_route%%'")
     assert [row["who"] for row in rows] == [link]
