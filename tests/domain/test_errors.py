@@ -45,8 +45,8 @@ def test_what_was_found_comes_back_even_if_it_is_empty() -> None:
 
 def test_what_is_not_there_is_refused_in_the_words_of_its_noun() -> None:
     with pytest.raises(NotFound) as missing:
-        found(None, "Account not found", words="account_unknown")
-    assert (missing.value.message, missing.value.words) == ("Account not found", "account_unknown")
+        found(None, "There is no such account", words="account_unknown")
+    assert (missing.value.message, missing.value.words) == ("There is no such account", "account_unknown")
     with pytest.raises(BadRequest) as unfit:
         found(None, "role: there is no such role", refusal=BadRequest)
     assert (unfit.value.message, unfit.value.words) == ("role: there is no such role", "bad_request")

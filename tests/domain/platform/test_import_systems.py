@@ -11,7 +11,7 @@ from core.domain.platform.imports.records import ImportedIdentity, ImportedPerso
 from tests.foreign_hashes import FIREBASE, FIREBASE_HASH, FIREBASE_SALT
 
 NO_HASHES = "password: Cognito gives out no hashes; a new one has to be chosen"
-NONE_IN_EXPORT = "password: the export of authentik has none; a new one has to be selected"
+NONE_IN_EXPORT = "password: the export of authentik has none; a new one has to be chosen"
 DJANGO = "pbkdf2_sha256$600000$salt$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
 NAMES = zitadel.ZitadelNames(providers={}, projects={})
 GOOGLE = "https://accounts.google.com"

@@ -57,7 +57,7 @@ async def test_an_operator_lifts_a_budget_for_a_while_and_ends_it(
     postern: Postern, people: People, database_url: str, tmp_path: Path
 ) -> None:
     operator = HeldBackConsole(database_url, tmp_path)
-    assert await operator("list") == "No rate-limited emails in the last day.\n"
+    assert await operator("list") == "Nothing was held back in the last day.\n"
     assert [await asked(postern) for _ in range(2)] == [True, False]
     shown = await operator("list")
     assert "network 203.0.113.0/24: 1 rate-limited since" in shown

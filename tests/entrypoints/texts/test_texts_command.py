@@ -69,7 +69,7 @@ async def test_what_is_exported_is_imported_without_a_difference(
     assert file.headers["Language"] == "de"
     assert [one.context for one in file.messages] == [key for key, one in OPEN_TEXTS.items() if one.is_of_organizations]
     assert not any(one.text for one in file.messages)
-    assert "#. sign_in: title of sign_in; at most 60 characters\n#. Required placeholders: {service}\n#. Ours in de: " in exported
+    assert "#. sign_in: title of sign_in; at most 60 characters\n#. Must stand in it: {service}\n#. Ours in de: " in exported
 
     changed = translated(exported, sign_in__title="Willkommen", own__footer="Acme GmbH\\n\\nHauptstraße 1")
     told = json.loads(await console.take(changed, "--organization", "acme", "--json"))

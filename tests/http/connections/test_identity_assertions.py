@@ -276,9 +276,9 @@ async def test_the_page_of_a_directory_by_saml_takes_keys(scene: Asserting, dire
         assert tab.status == 400
         assert "This is not a valid JSON Web Key Set." in tab.page.text
     await tab.send(save, issues="yes", subject="sub", issuer="", jwks="")
-    assert "Say which issuer the assertions name" in tab.page.text
+    assert "Enter the issuer of the assertions and its keys" in tab.page.text
     await tab.send(save, issues="yes", subject="sub", issuer=directory.issuer, jwks=json.dumps({"keys": [public_jwk("one", KEY)]}))
     assert (await record(scene))["issues_assertions"]
     # An administrator sees it, and does not decide.
     tab = await scene.browser(scene.resident(scene.acme, "admin")).tab().open(tab.place.partition("?")[0])
-    assert "An owner decides about it." in tab.page.text
+    assert "Only an owner can change this." in tab.page.text

@@ -174,7 +174,13 @@ async def test_a_directory_is_connected_on_the_pages(scene: ConnectionScene) -> 
     provider = str((await scene.request("GET", PATH)).json()[0]["id"])
     place = f"{PAGES}/{provider}/connection"
     shown = PageReader((await owner.request("GET", f"{PAGES}/{provider}")).body)
-    steps = ("1. Enter these values at the identity provider", "2. The directory", "3. Test", "4. Let people in", "SAML settings")
+    steps = (
+        "1. Enter these values at the identity provider",
+        "2. Identity provider metadata",
+        "3. Test",
+        "4. Activate the identity provider",
+        "SAML settings",
+    )
     assert [shown.text.index(one) for one in steps] == sorted(shown.text.index(one) for one in steps)
     # What only OpenID Connect has is not asked for.
     assert not {"client_id", "client_secret", "scopes"} & {name for form in shown.forms for name in form.fields}

@@ -183,13 +183,13 @@ async def test_the_link_verifies_once(client: Client, postern: Postern, postbox:
     link = await postbox.proof()
     first = await client.get(link)
     assert (first.status, first.header("content-type")) == (200, "text/html; charset=utf-8")
-    assert "is confirmed" in first.body.decode()
+    assert "is verified" in first.body.decode()
     (user,) = await rows(postern, "select email_verified_at from users")
     assert user["email_verified_at"] is not None
     assert [mail.subject for mail in await postbox.empty()] == ["Welcome to Postern"]
     second = await client.get(link)
     assert (second.status, second.header("content-type")) == (400, "text/html; charset=utf-8")
-    assert "has replaced it" in second.body.decode()
+    assert "replaced by a newer one" in second.body.decode()
     assert await postbox.empty() == []
     assert len(await rows(postern, "select from audit_log where action = 'user.email.verified'")) == 1
 
@@ -370,7 +370,7 @@ class TestChangeOfAddress:
         page = await client.get(proof_by(link_in(new)))
         assert page.status == 200
         # A joiner keeps the short word together.
-        assert "new e-mail address" in page.body.decode().replace("\u2060", "")
+        assert "new email address" in page.body.decode().replace("\u2060", "")
         profile = (await client.get("/api/user", token=token)).json()
         assert profile["email"] == "New@example.org"
         assert "pending_email" not in profile

@@ -106,7 +106,7 @@ async def test_every_step_out_of_order_is_refused(ada: SecondFactorClient) -> No
     assert refused(await ada.call("POST", RENEW)) == (400, "BAD_REQUEST", "MFA is not enabled")
     await ada.set_up()
     assert refused(await ada.call("POST", RENEW)) == (400, "BAD_REQUEST", "MFA is not enabled")
-    assert refused(await ada.verify("000000")) == (400, "BAD_REQUEST", "The authorization code is not valid")
+    assert refused(await ada.verify("000000")) == (400, "BAD_REQUEST", "The code is not valid")
     assert (await ada.verify()).status == 200
     assert refused(await ada.verify()) == (400, "BAD_REQUEST", "MFA is already enabled")
     assert refused(await ada.set_up()) == (400, "BAD_REQUEST", "MFA is already enabled")

@@ -248,7 +248,7 @@ class TestPictures:
         assert people.rows("select from pictures") == []
 
     async def test_an_account_that_has_ended_gets_no_picture(self, postern: Postern, people: People) -> None:
-        with pytest.raises(NotFound, match="Account not found"):
+        with pytest.raises(NotFound, match="There is no such account"):
             await postern.identity.pictures.put(UserId(UUID(int=7)), drawn_png(), SYSTEM)
         assert people.rows("select from pictures") == []
         assert people.rows("select from audit_log") == []

@@ -268,7 +268,7 @@ async def test_guessing_goes_no_further_with_one_pre_auth_token_after_the_other_
         preauth = await ada.made_preauth()
         for _ in range(MOST_WRONG_CODES + 1):
             answer = await stranger.verify(preauth, WRONG)
-            looked_at += answer.status == 401 and answer.json()["error"] == "The authorization code is not valid"
+            looked_at += answer.status == 401 and answer.json()["error"] == "The code is not valid"
     assert looked_at == CODES_AT_SIGN_IN.burst
     refused = await ada.browser.verify(await ada.made_preauth(), ada.totp.now())
     assert (refused.status, refused.error_code) == (429, "RATE_LIMIT_EXCEEDED")
@@ -303,7 +303,7 @@ async def test_many_guesses_at_once_on_one_pre_auth_token_are_no_more_than_five(
         for _ in range(CROWD):
             nursery.start_soon(guess)
     assert {answer.status for answer in answers} == {401}
-    assert [answer.json()["error"] for answer in answers].count("The authorization code is not valid") == MOST_WRONG_CODES
+    assert [answer.json()["error"] for answer in answers].count("The code is not valid") == MOST_WRONG_CODES
 
 
 async def test_what_was_tried_is_on_record(ada: Traveller) -> None:

@@ -52,7 +52,7 @@ async def test_what_cognito_and_authentik_do_not_give_out_stands_in_the_plan(pos
     plan = await planned(postern, "cognito", SAMPLES / "cognito-users.json")
     assert plan.tally.stayed_behind["password: Cognito gives out no hashes; a new one has to be chosen"] == 2
     plan = await planned(postern, "authentik", SAMPLES / "authentik.yaml")
-    assert plan.tally.stayed_behind["password: the export of authentik has none; a new one has to be selected"] == 2
+    assert plan.tally.stayed_behind["password: the export of authentik has none; a new one has to be chosen"] == 2
     assert plan.tally.left_out["a service account, and not a person"] == 1
     await imported(postern, "authentik", SAMPLES / "authentik.yaml")
     rows = people.rows("select email, email_verified_at, deactivated_at is not null as is_out from users order by email")

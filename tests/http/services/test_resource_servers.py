@@ -218,7 +218,7 @@ async def test_an_api_is_made_listed_changed_and_deleted(scene: ApiScene) -> Non
         ({"identifier": "https://API.acme.example/"}, "small letters"),
         ({"identifier": "http://api.acme.example/"}, "https://"),
         ({"identifier": f"{API}#a"}, "fragment"),
-        ({"identifier": f"https://a:b@{HOST}"}, "username"),
+        ({"identifier": f"https://a:b@{HOST}"}, "user name"),
         ({"identifier": f"https://{HOST}:443/"}, ":443"),
         ({"identifier": f"https://{HOST}"}, "slash"),
         ({"name": ""}, "name"),
@@ -539,7 +539,7 @@ async def test_a_scope_asks_of_the_sign_in(scene: ApiScene) -> None:
     # What a scope does not ask for is not kept.
     assert scene.people.rows("select from resource_servers where scopes -> 0 ?| '{acr_values,max_age}'") == []
     for wrong, words in (
-        ({"acr_values": [ONE_FACTOR]}, "requires MFA, and there is no other value"),
+        ({"acr_values": [ONE_FACTOR]}, "asks for a second factor, and there is no other value"),
         ({"acr_values": [TWO_FACTORS, "urn:mace:silver"]}, "there is no other value"),
         ({"max_age": 59}, "60 to 2592000 seconds"),
         ({"max_age": 2_592_001}, "60 to 2592000 seconds"),

@@ -190,7 +190,7 @@ async def test_one_is_sent_again_with_another_link(scene: Inviting) -> None:
     assert scene.statuses() == ["cancelled", "pending"]
     assert scene.happened() == ["user.invited", "invitation.revoked", "user.invited"]
     refused = await scene.client.post("/api/invitations/accept", {"token": former["token"]})
-    assert (refused.status, refused.json()["error"]) == (400, "This invitation was revoked")
+    assert (refused.status, refused.json()["error"]) == (400, "This invitation has been withdrawn")
     # Sent twice, the request finds nothing to send again.
     assert (await scene.ask("POST", "", repeat)).status == 404
     assert scene.statuses() == ["cancelled", "pending"]

@@ -439,7 +439,7 @@ async def test_passkeys_that_were_the_second_factor_end_it_with_them(installatio
     assert installation.ways_in(user) == {"passkeys": 0, "identities": 0, "codes": 0, "unfinished": 0}
     assert OPERATOR in str(installation.audited("security.mfa.disabled"))
     assert [mail.subject for mail in await installation.mails()] == [
-        "Two-step sign-in is off",
+        "Two-step sign-in is turned off",
         "All access to your account was revoked",
     ]
 

@@ -60,9 +60,17 @@ async def is_shut_out(agents: Agents, tokens: dict[str, Any]) -> None:
 async def test_a_person_lets_an_agent_act_for_them(agents: Agents) -> None:
     api = agents.api()
     tab = await agents.asks()
-    for words in ("Allow Helper to act on your behalf?", "is an agent of", "Orders", "See your orders", "Order in your name", "For how long?", ORDERS):
+    for words in (
+        "Allow Helper to act on your behalf?",
+        "is an AI agent of",
+        "Orders",
+        "See your orders",
+        "Order in your name",
+        "For how long?",
+        ORDERS,
+    ):
         assert words in tab.page.text, words
-    for days in ("1 day", "7 days", "30 days", "90 days", "You can end it at any time", "Until "):
+    for days in ("1 day", "7 days", "30 days", "90 days", "You can revoke access at any time", "Until "):
         assert days in tab.page.text
     code = left(await tab.send(answer="allow", scopes=[f"{api} {READ}"]), CALLBACK)["code"]
     tokens = agents.kept((await agents.redeem(agents.helper, code)).ok())
@@ -232,7 +240,7 @@ async def test_the_person_sees_their_agents_and_ends_one(agents: Agents) -> None
     agents.kept(await agents.tokens())
     tokens = await agents.let_in()
     tab = await agents.browser().tab().open("/ui/applications")
-    for words in ("Helper An agent of", "it acts in your name, and may:", "See your orders", "Until", "last access"):
+    for words in ("Helper AI agent of", "it acts on your behalf and can:", "See your orders", "Expires", "last access"):
         assert words in tab.page.text, words
     (number,) = [place for place, form in enumerate(tab.page.forms) if form.action.endswith("/revoke")]
     await tab.send(number)
@@ -340,7 +348,7 @@ async def test_administrators_end_all_of_an_agent(agents: Agents) -> None:
     [
         ("en", ("Allow Helper to act on your behalf?", "For how long?", "AI agent of")),
         ("de", ("Helper erlauben, in Ihrem Namen zu handeln?", "Wie lange?", "KI-Agent von")),
-        ("fr", ("Laisser Helper agir pour vous", "Pour combien de temps", "Un agent de")),
+        ("fr", ("Autoriser Helper à agir en votre nom", "Pour combien de temps", "Agent IA de")),
         ("es", ("¿Permitir que Helper actúe en su nombre?", "¿Por cuánto tiempo?", "Agente de IA de")),
     ],
 )

@@ -70,7 +70,7 @@ async def test_the_guide_leads_to_a_stream_that_hears(granting: Granting) -> Non
         assert asked == {}
         # Others sign in at Apple by the same request.
         other = await granting.browser(granting.resident(granting.acme, "member")).tab().open(filled(authorize))
-        assert "will be told" not in other.page.text
+        assert "Security events that" not in other.page.text
         assert "code" in left(await other.send(answer="allow"), CALLBACK)
 
 

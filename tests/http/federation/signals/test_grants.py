@@ -34,7 +34,7 @@ async def test_a_manager_lets_the_application_make_a_stream(granting: Granting) 
     async with receiving(answering(202)) as receiver, granting.dispatching():
         tab = await granting.asked()
         assert tab.place.startswith("/ui/consent")
-        for words in ("sessions at the application have ended", "An account was deleted", "app.example.org", "127.0.0.1"):
+        for words in ("sessions in the application are revoked", "An account is deleted", "app.example.org", "127.0.0.1"):
             assert words in tab.page.text
         assert "account was locked" not in tab.page.text
         tokens = await granting.redeemed(await tab.send(answer="allow"))
@@ -170,7 +170,7 @@ async def test_the_page_says_it_in_each_language(granting: Granting, language: L
     tab = await granting.asked(ui_locales=language.value)
     text = tab.page.text
     assert "app.example.org" in text
-    assert ("will be told" in text) == (language.value == "en")
+    assert ("Security events that" in text) == (language.value == "en")
     assert "consent." not in text
     assert len(granting.people.rows("select from signal_settings where cardinality(events) = %s", len(OFFERED))) == 1
 
@@ -180,7 +180,7 @@ async def test_the_page_for_own_applications_names_what_was_allowed(granting: Gr
     await granting.granted()
     tab = await granting.browser(granting.admin).tab().open("/ui/applications")
     assert tab.status == 200, tab.place
-    assert "Have signals sent to it" in tab.page.text
+    assert "Receive Shared Signals (SSF)" in tab.page.text
 
 
 async def test_whoever_says_no_grants_nothing(granting: Granting) -> None:

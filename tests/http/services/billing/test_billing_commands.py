@@ -99,7 +99,7 @@ async def test_a_provider_that_does_not_help_is_told_in_a_sentence(counter: Coun
     with pytest.raises(StartFailed, match="The payment provider refused: 401"):
         await billing._reconcile(settings_of(counter, POSTERN_BILLING_KEY=f"{KEY}x"))
     counter.provider.trouble = lambda _method, _path: "fail"
-    with pytest.raises(StartFailed, match="The payment provider is not responding: status 500"):
+    with pytest.raises(StartFailed, match="The payment provider does not answer: status 500"):
         await billing._reconcile(settings_of(counter))
 
 

@@ -84,7 +84,7 @@ async def test_from_the_tile_to_the_sign_in_page(scene: FurtherScene, preset: st
     assert at.partition("?")[0] == f"{PAGES}/{preset}"
     record = await tabs.request("GET", at)
     read = PageReader(record.body)
-    assert "is added as a draft" in read.text
+    assert "added as a draft" in read.text
     test = f"/ui/test-provider/{preset}"
     assert f'class="button" href="{test}"' in record.body.decode()
     assert f"{PAGES}/{preset}/activate" not in read.links

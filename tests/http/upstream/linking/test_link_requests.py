@@ -276,7 +276,7 @@ async def test_a_provider_that_is_off_or_does_not_answer(scene: UpstreamScene, a
     scene.people.change("update upstream_providers set issuer = issuer || '/gone'")
     tab = await adas.tab().open(place)
     tab = await tab.send()
-    assert (tab.status, "did not work" in tab.page.text) == (400, True)
+    assert (tab.status, "Signing in at the provider failed" in tab.page.text) == (400, True)
     scene.people.change("update upstream_providers set enabled = false")
     is_page(await adas.request("GET", place), 400, "is not set up")
     assert refused(await link(scene, token, provider, **elsewhere)) == (400, "BAD_REQUEST")
