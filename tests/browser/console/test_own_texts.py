@@ -73,9 +73,9 @@ async def test_pages_of_texts_are_sound_when_they_are_full_and_when_something_is
     # Enter in a field saves, and takes none of ours back.
     async with page.loading():
         await page.press("Enter")
-    assert "HTML would be shown as it stands" in await page.text()
+    assert "HTML is not supported and would be shown as text" in await page.text()
     assert "The text must contain {service}" not in await page.described("Title – with an application Sign in to {service}")
-    assert "HTML would be shown" in await page.described("Title – with an application Sign in to {service}")
+    assert "HTML is not supported" in await page.described("Title – with an application Sign in to {service}")
     await require_sound(page)
     scene.people.change(
         "insert into organization_texts (id, org_id, key, language, text, based_on, updated_at)"

@@ -61,8 +61,8 @@ async def test_the_page_is_sound_when_it_is_empty_and_when_something_is_wrong(pa
     await page.fill("Policy name", "Nowhere")
     await page.fill("Outside these countries", "Germany")
     await page.follow("Add policy")
-    assert "no country" in await page.text()
-    assert "no country" in await page.described("Outside these countries")
+    assert "is not a country code" in await page.text()
+    assert "is not a country code" in await page.described("Outside these countries")
     await require_sound(page)
     assert not await page.overflow()
 
