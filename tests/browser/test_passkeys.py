@@ -125,7 +125,7 @@ async def test_the_browser_offers_it_in_the_field_of_the_address(signed_in: Page
     await page.arrived(f"{BASE_URL}/ui")
     await page.arrived(f"{BASE_URL}/ui")
     with trio.fail_after(PATIENCE):
-        while await page.title() != "Start · Postern":
+        while await page.title() != "Home · Postern":
             await trio.sleep(0.05)
 
 

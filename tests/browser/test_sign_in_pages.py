@@ -78,7 +78,7 @@ async def test_from_registering_to_the_account(plain_page: Page, postern: Poster
     await page.open(SIGN_IN)
     await page.follow("Create an account")
     await enter(page, {"Email address": "bob@example.org", "Choose a password": PASSWORD})
-    assert "We sent a link to bob@example.org" in await page.text()
+    assert "A verification link was sent to bob@example.org" in await page.text()
     await require_keyboard(page)
     await page.open(await Postbox(postern).link())
     await require_sound(page)

@@ -205,7 +205,7 @@ async def _(one: CountedClicks) -> None:
     await one.press("Logs")
     await one.press("Audit log")
     await one.press("ada@people.example created the team Support")
-    await one.reads("Time", "About Support")
+    await one.reads("Time", "Target Support")
 
 
 @job("a failed delivery sent again")
@@ -234,7 +234,7 @@ async def _(one: CountedClicks) -> None:
     await one.press("Management API keys")
     await one.press("Create management API key")
     await one.type("Name", "Build")
-    await one.pick("See members org.members.view")
+    await one.pick("View members org.members.view")
     await one.press("Create management API key")
     await one.reads("Copy this value now")
 
@@ -318,7 +318,7 @@ async def _(one: CountedClicks) -> None:
     await one.type("Client secret", "3c6e0b8a9c15224a")
     await one.press("Add provider")
     await one.press("Test provider")
-    await one.reads("Test of Discord")
+    await one.reads("Test Discord")
 
 
 @job("any provider by its issuer, to its test", OF_PLATFORM)
@@ -332,7 +332,7 @@ async def _(one: CountedClicks) -> None:
         await one.type("Client secret", own.client_secret)
         await one.press("Add provider")
         await one.press("Test provider")
-        await one.reads("Test of 127.0.0.1")
+        await one.reads("Test 127.0.0.1")
 
 
 @job("acting as a person", OF_PLATFORM)

@@ -23,7 +23,7 @@ async def test_the_script_computes_while_somebody_fills_the_form_in(scripted_pag
     await require_sound(page)
     await require_keyboard(page)
     await enter(page, {"Email address": "bob@example.org", "Choose a password": PASSWORD})
-    assert "We sent a link to bob@example.org" in await page.text()
+    assert "A verification link was sent to bob@example.org" in await page.text()
     assert len(people.rows("select from users")) == 1
 
 

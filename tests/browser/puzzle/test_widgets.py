@@ -89,7 +89,7 @@ async def test_the_widget_stands_on_a_page_of_its_own_and_leads_back(
     await require_sound(page)
     await require_keyboard(page)
     await page.follow("Continue")
-    assert "We sent a link to bob@example.org" in await page.text()
+    assert "A verification link was sent to bob@example.org" in await page.text()
     assert len(people.rows("select from users")) == 1
 
 
