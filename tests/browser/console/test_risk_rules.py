@@ -42,7 +42,10 @@ async def test_a_second_factor_outside_germany_takes_ten_actions_at_most(page: P
     await owner.type("Outside these countries", "DE")
     await owner.press("Add policy")
     await owner.reads(
-        "Report-only", "Require MFA", "0 sign-ins of the last 30 days would have matched.", "This policy would have required MFA at your own sign-in."
+        "Report-only",
+        "Require MFA",
+        "0 sign-ins of the last 30 days would have matched.",
+        "This policy would have required MFA at your own sign-in.",
     )
     await owner.press("Enforce")
     await owner.reads("Enforced")
