@@ -69,7 +69,7 @@ async def test_two_step_sign_in_is_turned_on(signed_in: Page) -> None:
     await require_keyboard(page)
     secret = await page.evaluate("document.getElementById('secret').textContent")
     await enter(page, {"Code": pyotp.TOTP(secret).now()})
-    assert "Two-step sign-in is turned on" in await page.text()
+    assert "Two-step sign-in is on." in await page.text()
     await require_sound(page)
     assert await page.evaluate("document.querySelectorAll('.codes li').length") >= 8
 
