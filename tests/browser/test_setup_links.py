@@ -52,7 +52,7 @@ async def test_from_the_link_to_an_active_connection(page: Page, site: Site, sce
     assert await page.title() == "Setup · Acme"
     await sound(page)
     await page.fill("Your name", "Grace Hopper")
-    await page.follow("Start")
+    await page.follow("Start setup")
     assert "pts_" not in await page.place()
     await sound(page)
     await page.follow("Single sign-on (SSO)")
