@@ -85,7 +85,7 @@ async def test_from_the_link_to_an_active_connection(page: Page, site: Site, sce
     assert "These settings passed the test" in await page.text()
     await sound(page)
     await page.follow("Activate setup")
-    assert "This is active" in await page.text()
+    assert "This setup is active" in await page.text()
     await sound(page)
     assert trio.current_time() - began < LONGEST
     (provider,) = scene.people.rows("select state, enabled from upstream_providers")
