@@ -99,7 +99,7 @@ async def test_to_a_program_on_this_machine(
     page, (server, asked) = plain_page, native
     await page.open(scene.asking(scene.desktop, redirect_uri=f"http://127.0.0.1:{server.port}/callback"))
     await sign_in(page, ada)
-    assert "This leads to an application on your device" in await page.text()
+    assert "You continue to an application on your device" in await page.text()
     await page.click("Allow")
     await page.arrived(f"http://127.0.0.1:{server.port}/callback")
     assert "code=" in asked[0]

@@ -76,7 +76,7 @@ async def test_a_search_leads_to_an_endpoint(scripted_page: Page) -> None:
     assert 0 < await page.evaluate(SHOWN) < everything
     assert f"of {everything} endpoints" in await page.text()
     async with page.loading():
-        await tab_to(page, "Create client secret")
+        await tab_to(page, "Create a client secret")
         await page.press("Enter")
     assert (await page.place()).endswith("/docs/services#create_client_secret")
     assert await page.evaluate("document.getElementById('create_client_secret').open")

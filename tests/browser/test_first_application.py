@@ -65,7 +65,7 @@ async def test_from_the_first_sign_in_to_an_application_of_ones_own(
     await require_sound(page)
 
     # Their application, in three questions. The answer shows the values to copy.
-    await page.follow("Add an application")
+    await page.follow("Create application")
     assert await page.place() == f"{BASE_URL}/ui/o/acme/applications/~new"
     await require_sound(page)
     await page.fill("Name", "My application")
@@ -184,7 +184,7 @@ async def test_from_the_first_start_to_a_second_persons_sign_in(width: int, serv
 
         # The owner makes an organization and an application, and invites somebody.
         await walk.found_acme(server)
-        await walk.follow("Add an application")
+        await walk.follow("Create application")
         await walk.fill("Name", "My application")
         await walk.fill("2. Where are people redirected after sign-in? (redirect URI)", CALLBACK)
         await walk.follow("Create application")
@@ -194,7 +194,7 @@ async def test_from_the_first_start_to_a_second_persons_sign_in(width: int, serv
         await walk.follow("Send invitations")
 
         # The second person reads the mail, and accepts. The link works in whichever browser opens it.
-        await walk.follow("Read the mail")
+        await walk.follow("View email")
         link = ""
         while not link:
             link = str(

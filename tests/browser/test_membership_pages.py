@@ -55,8 +55,8 @@ async def test_a_person_leaves_with_a_keyboard_alone(plain_page: Page, people: P
     assert await page.evaluate(BODY) is True
     await page.press("Enter")
     assert (await page.place()).startswith(PAGE)
-    assert await require_keyboard(page) == ["Not now", "Confirm membership", "Leave"]
-    await tab_to(page, "Leave")
+    assert await require_keyboard(page) == ["Not now", "Confirm membership", "Leave organization"]
+    await tab_to(page, "Leave organization")
     async with page.loading():
         await page.press("Enter")
     assert await page.place() == f"{BASE_URL}/ui"
@@ -79,7 +79,7 @@ async def test_a_new_owner_declines_with_a_keyboard_alone(plain_page: Page, peop
     page = plain_page
     await given_away(people, tenants, ada, listed=True)
     await signed_in(page, ada)
-    assert await require_keyboard(page) == ["Not now", "Confirm membership", "Decline ownership", "Leave"]
+    assert await require_keyboard(page) == ["Not now", "Confirm membership", "Decline ownership", "Leave organization"]
     await tab_to(page, "Decline ownership")
     async with page.loading():
         await page.press("Enter")

@@ -67,7 +67,7 @@ async def made(page: Page, name: str = "Laptop") -> None:
     await page.open("/ui/passkeys/add")
     await page.fill("Passkey name", name)
     await page.follow("Add passkey")
-    assert "The passkey is added" in await page.text()
+    assert "Passkey added" in await page.text()
 
 
 async def signed_out(page: Page) -> None:
@@ -125,7 +125,7 @@ async def test_the_browser_offers_it_in_the_field_of_the_address(signed_in: Page
     await page.arrived(f"{BASE_URL}/ui")
     await page.arrived(f"{BASE_URL}/ui")
     with trio.fail_after(PATIENCE):
-        while await page.title() != "Start · Postern":
+        while await page.title() != "Home · Postern":
             await trio.sleep(0.05)
 
 
@@ -156,7 +156,7 @@ async def test_it_is_the_second_step_and_the_fresh_proof(unoffered: Page, home: 
     assert await page.place() == f"{BASE_URL}/ui"
     home.grow_old()
     await page.open("/ui/second-factor/turn-off")
-    assert "Use a passkey first, or enter a backup code." in await page.text()
+    assert "use a passkey or enter a backup code to continue." in await page.text()
     await require_sound(page)
     await require_keyboard(page)
     await page.follow("Use a passkey")
@@ -201,7 +201,7 @@ async def test_without_scripts_there_is_nothing_of_it(plain_page: Page, home: Ac
     assert "passkey" not in await page.text()
     await page.keep_cookie(COOKIE, home.tabs.cookies[COOKIE])
     await page.open("/ui/passkeys/add")
-    assert "Your browser cannot make a passkey here" in await page.text()
+    assert "Your browser cannot create a passkey here" in await page.text()
     await require_sound(page)
     await require_keyboard(page)
 

@@ -59,7 +59,7 @@ async def test_with_a_keyboard_alone(plain_page: Page, link: str, postern: Poste
     assert await password_is(postern, NEW)
     # Going back and sending it again does no harm.
     await page.back()
-    assert "replaced it" in await page.text()
+    assert "was replaced by a newer one" in await page.text()
     await require_sound(page)
 
 

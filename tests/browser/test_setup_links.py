@@ -49,29 +49,29 @@ async def test_from_the_link_to_an_active_connection(page: Page, site: Site, sce
     metadata = (await trio.to_thread.run_sync(directory.metadata)).decode()
     began = trio.current_time()
     await page.open(url)
-    assert await page.title() == "Set-up · Acme"
+    assert await page.title() == "Setup · Acme"
     await sound(page)
     await page.fill("Your name", "Grace Hopper")
-    await page.follow("Begin")
+    await page.follow("Start setup")
     assert "pts_" not in await page.place()
     await sound(page)
     await page.follow("Single sign-on (SSO)")
     await sound(page)
     await page.evaluate("document.getElementById('directory').value = 'shibboleth'")
     await page.fill("Button label", "Example")
-    await page.follow("Go on")
+    await page.follow("Continue")
     await sound(page)
     # Leaving and coming back by the link goes on where one stopped.
     await page.open(url)
     assert "In progress" in await page.text()
     await page.follow("Single sign-on (SSO)")
     await page.fill("Or paste the metadata", "<html>")
-    await page.follow("Take the metadata")
+    await page.follow("Save metadata")
     assert "This is a web page" in await page.text()
     await sound(page)
     await page.fill("Or paste the metadata", metadata)
-    await page.follow("Take the metadata")
-    assert f"We have the values of {directory.entity_id}" in await page.text()
+    await page.follow("Save metadata")
+    assert f"Values of {directory.entity_id} saved" in await page.text()
     await sound(page)
     (provider,) = scene.people.rows("select id from upstream_providers")
     ours = await scene.client.get(f"/saml/sp/{provider['id']}")
@@ -82,16 +82,16 @@ async def test_from_the_link_to_an_active_connection(page: Page, site: Site, sce
     assert "All checks passed" in await page.text()
     await sound(page)
     await page.follow("Back")
-    assert "The test of these settings has passed" in await page.text()
+    assert "These settings passed the test" in await page.text()
     await sound(page)
     await page.follow("Activate setup")
-    assert "This is active" in await page.text()
+    assert "This setup is active" in await page.text()
     await sound(page)
     assert trio.current_time() - began < LONGEST
     (provider,) = scene.people.rows("select state, enabled from upstream_providers")
     assert (provider["state"], provider["enabled"]) == ("active", True)
     await page.follow("All steps")
-    assert "Everything is set up, and active" in await page.text()
+    assert "Everything is set up and active" in await page.text()
     await sound(page)
 
 
@@ -137,7 +137,7 @@ async def test_an_owner_sees_what_becomes_active_and_says_yes_to_that_alone(page
     now = await swapping.draft(link)
     await page.follow("Activate")
     shown = await page.text()
-    assert "The settings are not those that you have seen" in shown
+    assert "The settings were changed after you opened them" in shown
     assert now["digest"] in shown
     assert now["connection"]["saml"]["certificates"][0]["fingerprint"] in shown
     await sound(page)

@@ -51,7 +51,7 @@ async def test_with_two_steps(plain_page: Page, client: Client, people: People, 
     await enter(page, {"Password": PASSWORD})
     await require_keyboard(page)
     await enter(page, {"Code": "000000"})
-    assert "That code is not right" in await page.described("Code")
+    assert "The code is incorrect" in await page.described("Code")
     code = totp.now()
     await enter(page, {"Code": f"{code[:3]} {code[3:]}"})
     assert await page.place() == f"{BASE_URL}/ui"
@@ -67,7 +67,7 @@ async def test_by_the_code_from_a_mail(plain_page: Page, ada: Person, postern: P
     (mail,) = await Postbox(postern).empty()
     code = code_in(mail)
     await enter(page, {"Code from the email": f"{(int(code) + 1) % 10**8:08}"})
-    assert (await page.described("Code from the email")).startswith("This code is wrong, or it no longer works")
+    assert (await page.described("Code from the email")).startswith("This code is incorrect or no longer valid")
     await require_sound(page)
     await enter(page, {"Code from the email": f"{code[:4]} {code[4:]}"})
     assert await page.place() == f"{BASE_URL}/ui"
@@ -78,7 +78,7 @@ async def test_from_registering_to_the_account(plain_page: Page, postern: Poster
     await page.open(SIGN_IN)
     await page.follow("Create an account")
     await enter(page, {"Email address": "bob@example.org", "Choose a password": PASSWORD})
-    assert "We sent a link to bob@example.org" in await page.text()
+    assert "A verification link was sent to bob@example.org" in await page.text()
     await require_keyboard(page)
     await page.open(await Postbox(postern).link())
     await require_sound(page)

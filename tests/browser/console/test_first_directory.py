@@ -44,13 +44,13 @@ async def test_from_add_a_directory_to_the_first_person_in(plain_page: Page, sce
     await page.show(width=WIDE)
     walk = Walk(page)
     await page.open("/ui/o/acme/directories")
-    await walk.open("press Add a provider", "/ui/o/acme/directories/~new")
+    await walk.open("press Add identity provider", "/ui/o/acme/directories/~new")
     await choose(page, "input[value=openldap]")
     walk.actions.append("press OpenLDAP")
-    await walk.follow("Add a provider")
+    await walk.follow("Add identity provider")
     # The second step is the form. The authority of this directory stands among what can wait.
     await choose(page, "#theirs ~ form details > summary")
-    walk.actions.append("press More choices")
+    walk.actions.append("press More options")
     for label, value in (
         ("Hosts", f"ldaps://127.0.0.1:{slapd.tls_port}"),
         ("CA certificates (PEM)", slapd.authority.pem),
@@ -60,12 +60,12 @@ async def test_from_add_a_directory_to_the_first_person_in(plain_page: Page, sce
         await page.fill(label, value)
     await choose(page, "#theirs ~ form button:last-of-type", turns=True)
     walk.actions.append("press Save")
-    await walk.follow("Test the provider")
+    await walk.follow("Run test")
     await walk.follow("Start test")
     await sign_in(walk, "ada")
     assert "All checks passed" in await page.text()
     assert len(walk.actions) <= MOST_TO_THE_TEST, walk.actions
-    await walk.follow("Back to the provider")  # noqa: RUF001 - as it stands there
+    await walk.follow("Back to the provider")
     await walk.follow("Activate")
     await walk.follow("Activate")
     provider = (await page.place()).partition("?")[0].rpartition("/")[2]

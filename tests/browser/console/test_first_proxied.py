@@ -29,7 +29,7 @@ async def test_from_the_first_start_to_the_first_person_behind_a_proxy(
         await Walk(page).found_acme(server)
 
         walk = Walk(page)
-        await walk.follow("Add an application")
+        await walk.follow("Create application")
         await walk.act("choose what it is", page.click("Application behind a reverse proxy"))
         await walk.fill("Name", "Wiki")
         await walk.fill("2. At which host name do people open the application?", f"https://{HOST}/")

@@ -12,7 +12,7 @@ from tests.security.organizations.console import COOKIE, signed_in
 __all__ = ["scene"]
 ADDRESSES = "document.getElementById('addresses').value"
 ASKED = "2. Where are people redirected after sign-in?"
-KNOWN = "Its address is known"
+KNOWN = "Redirect URI for local development"
 # Chromium gives a test no clipboard.
 KEPT = "navigator.clipboard.writeText = async (text) => { globalThis.copied = text }"
 
@@ -35,7 +35,7 @@ async def test_a_framework_fills_its_address_in_and_copies_as_one_paste(scripted
     await page.click("Device without a browser")
     assert (ASKED in await page.text(), KNOWN in await page.text()) == (False, False)
     await page.click("Application behind a reverse proxy")
-    assert (ASKED in await page.text(), "Under which host" in await page.text()) == (False, True)
+    assert (ASKED in await page.text(), "At which host name" in await page.text()) == (False, True)
     await require_sound(page)
     # What somebody has written stays.
     await page.click("Next.js")

@@ -30,7 +30,7 @@ async def test_an_owner_adds_a_hook_tries_it_and_lets_it_count(page: Page, scene
         await owner.press("Sign-in hook")
         await owner.reads("No sign-in hook")
         await sound(page)
-        await owner.type("Address", f"http://127.0.0.1:{receiver.port}/")
+        await owner.type("Endpoint URL", f"http://127.0.0.1:{receiver.port}/")
         await owner.choose("If the hook does not respond", "Allow the sign-in")
         await owner.press("Save")
         (secret,) = [word for word in (await page.text()).split() if word.startswith("whsec_")]
@@ -38,8 +38,8 @@ async def test_an_owner_adds_a_hook_tries_it_and_lets_it_count(page: Page, scene
         await sound(page)
         await page.open(HOOKS)
         await owner.reads("Report-only")
-        await owner.press("Try it")
-        await owner.reads("Go on")
+        await owner.press("Send test request")
+        await owner.reads("Allowed")
         assert len(receiver.calls) == 1
         await sound(page)
         scene.people.change("update hooks set since = since - interval '1 hour'")

@@ -64,7 +64,7 @@ async def _(one: CountedClicks) -> None:
     await one.press("Credentials")
     await one.press("Create client secret")
     await one.press("Create client secret")
-    await one.reads("Copy this now")
+    await one.reads("Copy this value now")
 
 
 @job("the end of the old secret")
@@ -76,17 +76,17 @@ async def _(one: CountedClicks) -> None:
     await one.pick("More: API, ID and deletion")
     await one.press("Delete client secret")
     await one.press("Delete client secret")
-    await one.reads("The secret is deleted")
+    await one.reads("Client secret deleted")
 
 
 @job("passkeys for administrators", SAFER)
 async def _(one: CountedClicks) -> None:
     await one.press("Security")
-    await one.press("Change: Second step")
-    await one.choose("MFA for administrators", "Second factor and passkey")
+    await one.press("Edit: Multi-factor authentication (MFA)")
+    await one.choose("MFA for administrators", "MFA and a passkey required")
     await one.press("Continue")
     await one.press("Edit MFA rules")
-    await one.reads("Administrators need a second step and a passkey")
+    await one.reads("Administrators must use MFA and have a passkey")
 
 
 @job("who signed in to an application last week, as a file")
@@ -96,7 +96,7 @@ async def _(one: CountedClicks) -> None:
     await one.choose("Application", "Shop")
     week = datetime.now(UTC) - timedelta(days=7)
     await one.type_moment("From (UTC)", f"{week:%m%d%Y}\t1200A")
-    await one.press("Show")
+    await one.press("Apply")
     assert "bob@people.example" in await one.download("Download as CSV")
 
 
@@ -147,10 +147,10 @@ async def _(one: CountedClicks) -> None:
 @job("Okta by SAML")
 async def _(one: CountedClicks) -> None:
     await one.press("Identity providers")
-    await one.press("Add a provider")
+    await one.press("Add identity provider")
     await one.pick("Okta SAML")
     await one.type("Name", "Okta")
-    await one.press("Add a provider")
+    await one.press("Add identity provider")
     await one.reads("Okta")
 
 
@@ -168,10 +168,10 @@ async def _(one: CountedClicks) -> None:
 async def _(one: CountedClicks) -> None:
     await one.press("Identity providers")
     await one.press("Directory sync (SCIM)")
-    await one.press("Create a token")
+    await one.press("Create SCIM token")
     await one.type("Name", "Okta")
-    await one.press("Create a token")
-    await one.reads("Copy this now")
+    await one.press("Create SCIM token")
+    await one.reads("Copy this value now")
 
 
 @job("the end of one person's sessions")
@@ -180,7 +180,7 @@ async def _(one: CountedClicks) -> None:
     await one.press("bob@people.example")
     await one.press("Revoke sessions")
     await one.press("Revoke sessions")
-    await one.reads("bob@people.example is signed out here")
+    await one.reads("Sessions of bob@people.example in this organization revoked")
 
 
 @job("a logo")
@@ -188,7 +188,7 @@ async def _(one: CountedClicks) -> None:
     await one.press("Branding")
     await one.upload("Logo from a file", Path("logo.png").resolve())
     await one.press("Upload logo")
-    await one.reads("The logo is saved")
+    await one.reads("Logo saved")
 
 
 @job("a changed setting put back")
@@ -197,7 +197,7 @@ async def _(one: CountedClicks) -> None:
     await one.type("Name", "Globex Limited")
     await one.press("Save")
     await one.press("Undo change")
-    await one.reads("Put back")
+    await one.reads("Change undone")
 
 
 @job("one entry of the audit log")
@@ -205,7 +205,7 @@ async def _(one: CountedClicks) -> None:
     await one.press("Logs")
     await one.press("Audit log")
     await one.press("ada@people.example created the team Support")
-    await one.reads("Time", "About Support")
+    await one.reads("Time", "Target Support")
 
 
 @job("a failed delivery sent again")
@@ -213,8 +213,8 @@ async def _(one: CountedClicks) -> None:
     await one.press("Developers")
     await one.press("CRM")
     await one.press("user.removed")
-    await one.press("Send again")
-    await one.reads("The event is on its way again")
+    await one.press("Redeliver")
+    await one.reads("Event queued for redelivery")
 
 
 @job("the events of a span sent again")
@@ -225,18 +225,18 @@ async def _(one: CountedClicks) -> None:
     week = datetime.now(UTC) - timedelta(days=1)
     await one.type_moment("Since", f"{week:%m%d%Y}\t1200A")
     await one.press("Replay events")
-    await one.reads("The events are on their way again")
+    await one.reads("Events queued for redelivery")
 
 
 @job("a key for machines")
 async def _(one: CountedClicks) -> None:
     await one.press("Developers")
     await one.press("Management API keys")
-    await one.press("Create a key")
+    await one.press("Create management API key")
     await one.type("Name", "Build")
-    await one.pick("See members org.members.view")
-    await one.press("Create a key")
-    await one.reads("Copy this now")
+    await one.pick("View members org.members.view")
+    await one.press("Create management API key")
+    await one.reads("Copy this value now")
 
 
 @job("a claim of one's own")
@@ -247,7 +247,7 @@ async def _(one: CountedClicks) -> None:
     await one.press("Claims")
     await one.press("Add claim")
     await one.type("Name", "departments")
-    await one.pick("The person\u2019s teams")
+    await one.pick("Teams")
     await one.press("Add claim")
     await one.reads("departments")
 
@@ -278,7 +278,7 @@ async def _(one: CountedClicks) -> None:
     await one.press("Delete application")
     await one.type("To continue, type App", "App")
     await one.press("Delete application")
-    await one.reads("The application is deleted")
+    await one.reads("Application deleted")
 
 
 @job("another owner", SAFER)
@@ -288,7 +288,7 @@ async def _(one: CountedClicks) -> None:
     await one.press("Transfer ownership")
     await one.pick("admin-of-globex@people.example")
     await one.press("Transfer ownership")
-    await one.reads("The organization has a new owner")
+    await one.reads("Ownership transferred")
 
 
 @job("a person found everywhere", OF_PLATFORM)
@@ -301,9 +301,9 @@ async def _(one: CountedClicks) -> None:
 async def _(one: CountedClicks) -> None:
     await one.press("Organizations")
     await one.type("Name, short name or ID", "globex")
-    await one.press("Show")
+    await one.press("Apply")
     await one.press("A company")
-    await one.pick("Tier and limits Change")
+    await one.pick("Tier and limits Edit")
     await one.type("Maximum members", "1000")
     await one.press("Save")
     await one.reads("1000")
@@ -312,27 +312,27 @@ async def _(one: CountedClicks) -> None:
 @job("a provider of a preset, to its test", OF_PLATFORM)
 async def _(one: CountedClicks) -> None:
     await one.press("Social providers")
-    await one.press("Add a provider")
+    await one.press("Add provider")
     await one.press("Discord")
     await one.type("Client ID", "1234567890")
     await one.type("Client secret", "3c6e0b8a9c15224a")
     await one.press("Add provider")
-    await one.press("Test the provider")
-    await one.reads("Test of Discord")
+    await one.press("Test provider")
+    await one.reads("Test Discord")
 
 
 @job("any provider by its issuer, to its test", OF_PLATFORM)
 async def _(one: CountedClicks) -> None:
     with FakeProvider(client_id="own-client", client_secret="own-provider-secret-77") as own:
         await one.press("Social providers")
-        await one.press("Add a provider")
+        await one.press("Add provider")
         await one.type("Issuer", own.issuer)
         await one.press("Continue with OpenID Connect")
         await one.type("Client ID", own.client_id)
         await one.type("Client secret", own.client_secret)
         await one.press("Add provider")
-        await one.press("Test the provider")
-        await one.reads("Test of 127.0.0.1")
+        await one.press("Test provider")
+        await one.reads("Test 127.0.0.1")
 
 
 @job("acting as a person", OF_PLATFORM)
@@ -342,7 +342,7 @@ async def _(one: CountedClicks) -> None:
     await one.press("Impersonate")
     await one.type("Reason", "Ticket 4711")
     await one.press("Impersonate")
-    await one.reads("You act as")
+    await one.reads("You are impersonating bob@people.example")
 
 
 async def has_second_factor(town: Town, person: Person) -> None:

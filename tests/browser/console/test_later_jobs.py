@@ -40,31 +40,31 @@ async def _(one: CountedClicks, _: Town) -> None:
     await one.press("Developers")
     await one.press("Add webhook")
     await one.type("Name", "Shop floor")
-    await one.type("Address", "https://floor.example/events")
+    await one.type("URL", "https://floor.example/events")
     await one.pick("Teams 0/5")
     await one.pick("All of these")
     await one.press("Add webhook")
-    await one.reads("Webhook signing secret", "Copy this now")  # noqa: RUF001 - as it stands there
+    await one.reads("Webhook signing secret", "Copy this value now")
 
 
 @job("limits of sessions")
 async def _(one: CountedClicks, _: Town) -> None:
     await one.press("Security")
-    await one.press("Change: Sessions")
+    await one.press("Edit: Sessions")
     await one.type("Session lifetime (hours)", "12")
     await one.press("Continue")
-    await one.press("Change the sessions")
+    await one.press("Edit session rules")
     await one.reads("Session lifetime: 12 hours.")
 
 
 @job("requests from afar")
 async def _(one: CountedClicks, _: Town) -> None:
     await one.press("Security")
-    await one.press("Change: AI agents and dynamic clients")
-    await one.choose("Backchannel authentication (CIBA)", "Applications may ask")
+    await one.press("Edit: AI agents and dynamic clients")
+    await one.choose("Backchannel authentication (CIBA)", "On, for members")
     await one.press("Continue")
     await one.press("Edit rules for agents and clients")
-    await one.reads("may ask your own members for a yes")
+    await one.reads("can ask members to approve requests on another device")
 
 
 @job("texts in English and German")
@@ -95,7 +95,7 @@ async def _(one: CountedClicks, town: Town) -> None:
     await one.press("Settings")
     await one.press("Terms of service")
     await one.type("Version", "2026-11")
-    await one.type("Address", "https://globex.example/terms")
+    await one.type("URL", "https://globex.example/terms")
     await one.type_moment("Accept by", f"{datetime.now(UTC) + timedelta(days=30):%m%d%Y}\t1200A")
     await one.press("Save")
     await one.reads("2026-11")
@@ -116,16 +116,16 @@ async def _(one: CountedClicks, _: Town) -> None:
     await one.press("Risk policies")
     await one.press("Add policy")
     await one.type("Policy name", "New devices")
-    await one.choose("Action", "Ask for a second")
+    await one.choose("Action", "Require MFA")
     await one.choose("Device", "New device")
     await one.press("Add policy")
-    await one.reads("New devices", "Report-only", "It would have met")
+    await one.reads("New devices", "Report-only", "would have matched")
 
 
 @job("lines for nginx")
 async def _(one: CountedClicks, _: Town) -> None:
     await one.press("Applications")
-    await one.press("Add an application")
+    await one.press("Create application")
     await one.pick("Application behind a reverse proxy")
     await one.type("Name", "Wiki")
     await one.type("2. At which host name do people open the application?", "wiki.globex.example")
@@ -139,7 +139,7 @@ async def _(one: CountedClicks, _: Town) -> None:
 async def _(one: CountedClicks, _: Town) -> None:
     await one.press("Security")
     await one.press("Rate-limited emails")
-    await one.reads("Emails per hour", "Held back 0")
+    await one.reads("Emails per hour", "Rate-limited emails 0")
 
 
 @job("who signed in, and how")
@@ -151,7 +151,7 @@ async def _(one: CountedClicks, _: Town) -> None:
 @job("why one cannot, with the attempts")
 async def _(one: CountedClicks, town: Town) -> None:
     tab = await (await Tabs(unlimited(town.postern)).tab().open(asking(town))).send(email=town.world.bob.email)
-    assert "not right" in (await tab.send(password="not his at all")).page.text
+    assert "The password is incorrect" in (await tab.send(password="not his at all")).page.text
     await one.press("People")
     await one.press(town.world.bob.email)
     await one.reads("Access to applications", "Wrong password")

@@ -42,7 +42,10 @@ async def test_a_second_factor_outside_germany_takes_ten_actions_at_most(page: P
     await owner.type("Outside these countries", "DE")
     await owner.press("Add policy")
     await owner.reads(
-        "Report-only", "Require MFA", "0 sign-ins of the last 30 days would have matched.", "This policy would have required MFA at your own sign-in."
+        "Report-only",
+        "Require MFA",
+        "0 sign-ins of the last 30 days would have matched.",
+        "This policy would have required MFA at your own sign-in.",
     )
     await owner.press("Enforce")
     await owner.reads("Enforced")
@@ -61,8 +64,8 @@ async def test_the_page_is_sound_when_it_is_empty_and_when_something_is_wrong(pa
     await page.fill("Policy name", "Nowhere")
     await page.fill("Outside these countries", "Germany")
     await page.follow("Add policy")
-    assert "no country" in await page.text()
-    assert "no country" in await page.described("Outside these countries")
+    assert "is not a country code" in await page.text()
+    assert "is not a country code" in await page.described("Outside these countries")
     await require_sound(page)
     assert not await page.overflow()
 

@@ -38,7 +38,7 @@ async def test_scopes_are_added_and_removed_in_rows(page: Page, scene: Inviting)
         await tab_to(page, "Add scope")
         await press(page, "Add scope")
         # The new row has the focus.
-        assert await page.focused() == "Name for programs"
+        assert await page.focused() == "Scope name"
         await page.type(name)
         await page.press("Tab")
         assert await page.focused() == "Description on the consent page"

@@ -34,7 +34,7 @@ async def test_a_name_goes_back_by_keyboard_without_scripts_after_a_reload(plain
     answer = await scene.client.request("PATCH", "/api/organizations/acme", body={"name": "Acme Limited"}, token=token)
     assert answer.status == 200
     await page.follow("Undo change")
-    assert "that change would be lost" in await page.text()
+    assert "Undoing would discard that change" in await page.text()
     assert name(scene) == "Acme Limited"
     await require_sound(page)
     await page.follow("Back to settings")

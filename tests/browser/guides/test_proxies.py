@@ -139,7 +139,7 @@ async def _is_told_that_the_form_was_not_sent(page: Page, trusting: Trusting) ->
     assert (page.status, await page.place()) == (401, f"{WIKI}/save")
     shown = await page.text()
     assert "Your session has ended" in shown
-    assert "has not reached The Wiki" in shown
+    assert "was not sent to The Wiki" in shown
     assert "letter" not in str(await page.evaluate("document.documentElement.outerHTML"))
     # The page wears its own style, which comes through the proxy, too.
     assert await page.evaluate("document.styleSheets.length") > 0

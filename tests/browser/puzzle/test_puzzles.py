@@ -23,7 +23,7 @@ async def test_the_script_computes_while_somebody_fills_the_form_in(scripted_pag
     await require_sound(page)
     await require_keyboard(page)
     await enter(page, {"Email address": "bob@example.org", "Choose a password": PASSWORD})
-    assert "We sent a link to bob@example.org" in await page.text()
+    assert "A verification link was sent to bob@example.org" in await page.text()
     assert len(people.rows("select from users")) == 1
 
 
@@ -54,7 +54,7 @@ async def test_without_scripts_the_page_says_how_long_to_wait(plain_page: Page, 
     page = plain_page
     await make_mails_busy(postern, HERE)
     await page.open("/ui/register")
-    assert "Wait an hour: then you can send this form once without the check." in await page.text()
+    assert "wait one hour. You can then send this form once without the check." in await page.text()
     assert CHECKED not in await page.text()
     await require_sound(page)
     await require_keyboard(page)

@@ -89,7 +89,7 @@ async def test_the_widget_stands_on_a_page_of_its_own_and_leads_back(
     await require_sound(page)
     await require_keyboard(page)
     await page.follow("Continue")
-    assert "We sent a link to bob@example.org" in await page.text()
+    assert "A verification link was sent to bob@example.org" in await page.text()
     assert len(people.rows("select from users")) == 1
 
 
@@ -119,6 +119,6 @@ async def test_without_scripts_the_page_says_how_long_to_wait(plain_page: Page, 
     await make_mails_busy(postern, HERE)
     await page.open("/ui/register")
     await enter(page, {"Email address": "bob@example.org", "Choose a password": PASSWORD})
-    assert "Wait an hour: then you can send this form once without the check." in await page.text()
+    assert "wait one hour. You can then send this form once without the check." in await page.text()
     await require_sound(page)
     await require_keyboard(page)

@@ -19,7 +19,7 @@ _WARNED: Final = TestedCheck(
     name="ldap_addresses",
     state=CheckState.PASSED,
     told="Your organization has proved no mail domain yet. Until it has, nobody signs in through this.",
-    mend="Add email domain of your people to your organization, and prove it.",
+    mend="Add the email domain of your people to your organization, and verify it.",
 )
 _AT_FIELD: Final = TestedCheck(
     name="ldap_bind",

@@ -60,7 +60,7 @@ STATES: Final = (
         "newcomers/provider_test.html",
         {**_TEST, "came": {**_CAME, "outcome": "asked", "next": "activate"}},
     ),
-    State("test of a provider, failed", "newcomers/provider_test.html", {**_TEST, "came": {"outcome": "failed", "reason": "No valid response"}}),
+    State("test of a provider, failed", "newcomers/provider_test.html", {**_TEST, "came": {"outcome": "failed", "reason": "No answer"}}),
     *(
         State(f"test of a provider, {outcome}", "newcomers/provider_test.html", {**_TEST, "came": {**_CAME, "outcome": outcome}})
         for outcome in _OUTCOMES

@@ -65,7 +65,7 @@ async def answer(page: Page, address: str, button: str = "Allow") -> None:
 
 @pytest.mark.parametrize(("client", "server"), PAIRS)
 async def test_a_person_lets_a_client_in(workshop: Workshop, page: Page, client: str, server: str) -> None:
-    await walk(workshop, page, client, server, ["Revoke access from Assistant", "Revoke access"])
+    await walk(workshop, page, client, server, ["Revoke access for Assistant", "Revoke access"])
 
 
 @pytest.mark.parametrize(("client", "server"), PAIRS)
@@ -83,7 +83,7 @@ async def test_a_client_registers_itself_and_calls_a_tool(documented: Workshop, 
             assert said["client_id"].startswith("open:")
             await sign_in(page, address, documented.ada)
             shown = await page.text()
-            assert shown.index("program that nobody has registered, on this device") < shown.index("It calls itself Assistant")
+            assert shown.index("unregistered app on this device") < shown.index("The app calls itself Assistant")
             await answer(page, address)
             assert await calling.told("Tools:") == "who_am_i add_note"
             assert await answered(calling, "who_am_i") == documented.ada.id
