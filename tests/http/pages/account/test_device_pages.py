@@ -33,7 +33,7 @@ async def test_a_device_with_the_reasons_of_its_risk(home: AccountPagesScene) ->
     assert "Firefox 128.0" in shown
     assert "System Linux" in shown
     assert "203.0.113.7" in shown
-    assert "Not asked for on this device until" in shown
+    assert "Not required on this device until" in shown
     assert "was very unusual" in shown
     assert "It was the first sign-in from this device." in shown
     assert "There were failed sign-in attempts just before." in shown

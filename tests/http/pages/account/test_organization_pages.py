@@ -111,7 +111,7 @@ async def test_an_organization_that_lists_somebody_puts_nothing_on_their_start_p
     home.tenants.service(acme, "board")
     home.people.change("update all_services set redirect_uris = array['https://board.example.com/callback']")
     assert "https://board.example.com/" not in (await home.open("/ui")).page.links
-    assert "No application here is open to you yet" in (await home.open(f"{PAGE}/acme")).page.text
+    assert "You do not have access to any applications here yet" in (await home.open(f"{PAGE}/acme")).page.text
 
 
 async def test_a_role_that_others_gave_puts_no_organization_into_the_menu_before_the_person_says_yes(home: AccountPagesScene) -> None:

@@ -51,7 +51,7 @@ async def test_a_first_password_needs_a_fresh_proof(home: AccountPagesScene) -> 
     answer = await home.tabs.request("GET", prove)
     assert answer.header("location") == "/ui/sign-in?to=/ui/password&again=yes"
     home.people.give_passkey(home.ada)
-    assert "Use a passkey first." in (await home.open("/ui/password")).page.text
+    assert "use a passkey to continue." in (await home.open("/ui/password")).page.text
     home.people.change("update sessions set proved_at = now()")
     assert (await home.open("/ui/password")).place == "/ui/password"
 
@@ -111,8 +111,8 @@ async def test_a_form_that_is_sent_twice_changes_the_password_once(home: Account
 @pytest.mark.parametrize(
     ("fields", "field", "says"),
     [
-        ({"current": "wrong"}, "current", "current password is not right"),
-        ({"current": ""}, "current", "current password is not right"),
+        ({"current": "wrong"}, "current", "current password is incorrect"),
+        ({"current": ""}, "current", "current password is incorrect"),
         ({"new_password": "short", "repeated": "short"}, "new_password", "at least 8"),
         ({"new_password": "password1", "repeated": "password1"}, "new_password", "most common"),
         ({"new_password": "ada@example.org", "repeated": "ada@example.org"}, "new_password", "must not be the e-mail address"),
@@ -135,7 +135,7 @@ async def test_a_wrong_current_password_is_told_with_the_other_errors_and_is_rem
     await home.open("/ui/password")
     await home.send(current="wrong", new_password="short", repeated="short")
     assert home.tab.status == 400
-    assert "current password is not right" in home.tab.page.text
+    assert "current password is incorrect" in home.tab.page.text
     assert "at least 8" in home.tab.page.text
     (entry,) = home.audited("security.password.changed")
     assert entry["details"] == {"reason": "wrong_password"}
@@ -156,5 +156,5 @@ async def test_a_form_for_another_state_of_the_account(home: AccountPagesScene) 
     await home.open("/ui/password")
     await home.send(current=OLD, new_password=NEW, repeated=NEW)
     assert home.tab.status == 400
-    assert "choose one first" in home.tab.page.text
+    assert "Set one first" in home.tab.page.text
     assert "current" not in home.tab.page.inputs

@@ -75,7 +75,7 @@ async def test_one_is_added_looked_at_named_and_removed(home: AccountPagesScene)
     await added(home)
     await added(home, Passkey.made(flags=GOOD | ELIGIBLE), name=(name := "مفتاح"))
     listed = (await home.open(f"{PAGE}?done=added")).page.text
-    assert "The passkey is added" in listed
+    assert "Passkey added" in listed
     assert "Firefox on Linux" in listed
     assert "Not used yet Synchronised" in listed
     first, second = kept(home)
@@ -96,7 +96,7 @@ async def test_one_is_added_looked_at_named_and_removed(home: AccountPagesScene)
     await home.open(f"{PAGE}/{second}/remove")
     await home.send()
     assert home.tab.status == 400
-    assert "This is your last way to sign in" in home.tab.page.text
+    assert "This is your only sign-in method" in home.tab.page.text
     token = home.form.fields
     unknown = f"{PAGE}/{uuid4()}"
     for place in (unknown, f"{unknown}/remove"):
@@ -213,7 +213,7 @@ async def test_it_is_a_fresh_proof_of_both(home: AccountPagesScene) -> None:
     (id_,) = kept(home)
     home.grow_old()
     tab = await home.open(f"{PAGE}/{id_}/remove")
-    assert "Enter your password first" in tab.page.text
+    assert "enter your password to continue" in tab.page.text
     # A wrong answer shows the page again.
     wrong = {**form_of(tab, PROVE).fields, "credential": json.dumps(Passkey.made().get(await options(home, tab, PROVE)))}
     assert (await home.tabs.request("POST", PROVE, wrong)).status == 400
@@ -242,7 +242,7 @@ async def test_whoever_has_nothing_else_proves_it_with_a_passkey_or_signs_in_aga
     (id_, _) = kept(home)
     home.grow_old()
     tab = await home.open(f"{PAGE}/{id_}/remove")
-    assert "Use a passkey first." in tab.page.text
+    assert "use a passkey to continue." in tab.page.text
     assert [one.action for one in tab.page.forms][1:] == [PROVE]
     assert any(link.startswith("/ui/sign-in?to=") for link in tab.page.links)
     await used(home, passkey)
@@ -256,7 +256,7 @@ async def test_where_there_are_none_the_page_says_why(home: AccountPagesScene, o
     put(home.postern.identity.passkeys, relying_party=obstacle)
     for place in (PAGE, ADD):
         shown = await home.open(place)
-        assert "Passkeys are not possible here" in shown.page.text
+        assert "Passkeys are not available here" in shown.page.text
         assert [one.action for one in shown.page.forms] == ["/ui/sign-out"]
     assert ADD not in (await home.open(PAGE)).page.links
     # The page does not ask for a passkey.

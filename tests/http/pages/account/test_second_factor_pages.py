@@ -171,7 +171,7 @@ async def test_too_many_first_codes_wait(home: AccountPagesScene) -> None:
 async def test_new_backup_codes(home: AccountPagesScene) -> None:
     await home.has_second_factor()
     await home.open(f"{CODES}/renew")
-    assert "All of your earlier backup codes stop working" in home.tab.page.text
+    assert "All previous backup codes stop working" in home.tab.page.text
     fields = home.form.fields
     before = home.people.rows("select digest from backup_codes order by digest")
     await home.send()
@@ -200,7 +200,7 @@ async def test_backup_codes_are_shown_once(home: AccountPagesScene) -> None:
             await home.open(between)
         await tab.open(place)
         assert (tab.status, codes_on(tab.shown.body)) == (200, [])
-        assert "They are shown only once" in tab.page.text
+        assert "Backup codes are shown only once" in tab.page.text
         assert not any(code in tab.shown.body.decode() for code in codes)
     shown = "select details ? 'form' as named from mfa_events where name = 'backup_codes_shown'"
     assert home.people.rows(shown) == [{"named": True}]
@@ -330,7 +330,7 @@ async def test_a_member_reads_which_organization_requires_it_and_until_when(home
     for page, words in (
         ("/ui", "Acme requires two-step sign-in, and is closed to you"),
         (PAGE, "Globex requires two-step sign-in. Set it up by "),
-        ("/ui/organizations/acme", "closed to you until you set it up"),
+        ("/ui/organizations/acme", "You cannot access the organization until you set it up"),
         ("/ui/organizations/globex", "Set it up by "),
     ):
         assert words in (await home.open(page)).page.text

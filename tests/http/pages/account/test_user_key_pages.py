@@ -58,7 +58,7 @@ async def make(home: AccountPagesScene, **fields: str) -> str:
 
 async def test_a_person_makes_a_key_sees_it_once_and_ends_it(home: AccountPagesScene, shop: UsedService) -> None:
     offered(home, shop)
-    assert "No keys" in (await home.open(PAGE)).page.text
+    assert "No API keys" in (await home.open(PAGE)).page.text
     assert home.tab.answer is not None
     assert is_account_page(home.tab.answer)
     await home.open(f"{PAGE}/new")
@@ -84,7 +84,7 @@ async def test_a_person_makes_a_key_sees_it_once_and_ends_it(home: AccountPagesS
     form = home.form
     await home.send()
     assert home.tab.place == f"{PAGE}?done=ended"
-    assert "The key has ended" in home.tab.page.text
+    assert "API key revoked" in home.tab.page.text
     assert keys(home) == []
     assert (await home.tabs.request("POST", form.action, form.fields)).header("location") == f"{PAGE}?done=ended"
     assert [len(home.audited(name)) for name in ("user_key.created", "user_key.revoked")] == [1, 1]
@@ -133,7 +133,7 @@ async def test_there_is_no_key_where_there_may_be_none(home: AccountPagesScene, 
     assert "API keys are off for this application" in (await home.open(f"{PAGE}/new")).page.text
     offered(home, shop)
     change("update services set sign_in_policy = 'members'")
-    assert "does not let you in" in (await home.open(f"{PAGE}/new")).page.text
+    assert "You currently have no access to this application" in (await home.open(f"{PAGE}/new")).page.text
     change("update services set sign_in_policy = 'anyone'")
     await home.open(f"{PAGE}/new")
     form = home.form
@@ -142,7 +142,7 @@ async def test_there_is_no_key_where_there_may_be_none(home: AccountPagesScene, 
     assert answer.status == 403
     change("update user_key_settings set enabled = true")
     change("delete from service_users")
-    assert "Sign in to this application once" in (await home.open(PAGE)).page.text
+    assert "Sign in to this application before you create a key" in (await home.open(PAGE)).page.text
     assert (await home.tabs.request("POST", form.action, {**form.fields, "name": "Laptop"})).status == 404
     change("update user_key_settings set enabled = false")
     for gone in (PAGE, "/ui/keys/acme/none", "/ui/keys/none/shop"):

@@ -41,13 +41,13 @@ async def test_people_with_more_sign_ins_are_counted_and_keep_them_for_now(conso
         console.tenants.session(crowded, shop)
     await console.at(CHANGE)
     tab = await console.submit(CHANGE, most_sessions="1", session_lifetime_hours="8")
-    assert "One person has more sign-ins open." in tab.page.text
+    assert "One person has more sessions than the new limit." in tab.page.text
     assert "Your text" not in tab.page.text
     await console.submit(CHANGE)
     assert len(console.people.rows("select from sessions where service_id = %s and revoked_at is null", shop.id)) == 4
     await console.at(CHANGE)
     tab = await console.submit(CHANGE, most_sessions="")
-    assert "No session that is open now ends." in tab.page.text
+    assert "No open sessions are affected." in tab.page.text
 
 
 async def test_a_number_out_of_bounds_is_said_at_its_field_and_nothing_new_asks_nothing(console: ConsoleScene) -> None:
@@ -77,4 +77,4 @@ async def test_the_organization_counts_own_sign_ins_of_its_own_people(console: C
         console.people.session_of(person)
     await console.at("/sign-in/change/sessions")
     tab = await console.submit("/sign-in/change/sessions", most_sessions="1")
-    assert "One person has more sign-ins open." in tab.page.text
+    assert "One person has more sessions than the new limit." in tab.page.text

@@ -88,7 +88,7 @@ async def test_the_second_of_two_sees_what_the_first_has_changed(console: Consol
 
 async def test_a_client_secret_is_made_shown_once_and_deleted(console: ConsoleScene, billing: str) -> None:
     tab = await console.at(f"{billing}/secrets/~new")
-    assert "Secrets that the application has already stay valid" in tab.page.text
+    assert "Existing secrets stay valid" in tab.page.text
     tab = await console.submit(f"{billing}/secrets/~new")
     assert "cs_" in tab.page.text
     # Two at most.
@@ -138,7 +138,7 @@ async def test_a_role_gets_permissions_and_is_given_to_a_person_by_address(conso
         ({"role": "", "person": "ada@example.org"}, 400, "Choose a role."),
         ({"role": "editor"}, 400, "Choose a person, an organization role or a team."),
         ({"role": "editor", "person": "x@example.org", "organization_role": "admin"}, 400, "Choose one"),
-        ({"role": "editor", "person": "nobody@example.org"}, 404, "Nobody of this name"),
+        ({"role": "editor", "person": "nobody@example.org"}, 404, "No member of the organization and no user of the application has this email address or ID"),
         ({"role": "editor", "person": "01a20686-52f3-77fe-b295-49fbf1cdd2d2"}, 400, "There is a problem"),
     ],
 )

@@ -69,7 +69,7 @@ async def test_a_stream_shows_what_it_was_told_and_is_sent_a_verification(consol
     assert "Sign-outs" in tab.page.text
     assert "No deliveries yet" in tab.page.text
     tab = await console.submit(f"{stream}/verification")
-    assert "A verification is on its way" in tab.page.text
+    assert "Verification event sent" in tab.page.text
     assert "Verification" in tab.page.text
     tab = await console.at(f"{stream}/deliveries")
     assert "Waits" in tab.page.text

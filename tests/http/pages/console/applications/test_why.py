@@ -14,7 +14,7 @@ from tests.http.people import Person
 from tests.security.hooks.hooked import Hooks, no
 
 WHY = "/people/why"
-HOOK_SAID = "hook has refused a sign-in of this person"
+HOOK_SAID = "sign-in hook denied a sign-in of this person"
 
 
 @pytest.fixture
@@ -57,7 +57,7 @@ async def test_failed_tries_stand_there_with_the_place_of_their_rule(console: Co
     log.add(grace, failure=LoginFailure.REFUSED_BY_RULE)
     log.add(grace)
     said = await ask(console, "grace@example.org")
-    assert "Nothing in this organization keeps grace@example.org out" in said
+    assert "Nothing in this organization prevents grace@example.org out" in said
     assert "Wrong password" in said
     assert "/ui/o/acme/sign-in/risk" in console.tab.page.links
 
@@ -96,8 +96,8 @@ async def test_of_the_merely_listed_the_answer_is_the_same_whatever_is_outside(
     if change:
         console.people.change(f"update users set {change} where id = %s", grace.user)
     said = await ask(console, "grace@example.org")
-    assert "Nothing in this organization keeps" in said
-    assert "something outside this organization" in said
+    assert "Nothing in this organization prevents" in said
+    assert "the cause is outside this organization" in said
     assert "deactivated" not in said
 
 

@@ -40,7 +40,7 @@ async def test_an_owner_adds_a_hook_tries_it_and_lets_it_count(console: ConsoleS
         await console.at(f"{AT}/count")
         assert f"http://127.0.0.1:{receiver.port}/" in console.tab.page.text
         tab = await console.submit(f"{AT}/count")
-        assert "what it says decides from now on" in tab.page.text
+        assert "Its decisions apply from now on" in tab.page.text
         assert "Enforced" in tab.page.text
         await console.at(AT)
         # Each change puts it in shadow.
@@ -79,9 +79,9 @@ async def test_the_page_says_of_whom_the_hook_does_not_hear(console: ConsoleScen
         assert "Members who have not confirmed (hook not called)" in asked
         assert "User API keys (valid after a denial)" in asked
         await hold(database_url, [OutgoingWork.HOOKS])
-        assert "until it is released, the hook is not asked" in (await console.at(AT)).page.text
+        assert "The hook is not called until they are resumed" in (await console.at(AT)).page.text
         console.people.change("update hooks set sealed_secret = null, secret_made_at = null")
-        assert "It is not asked before you give it a new secret" in (await console.at(AT)).page.text
+        assert "This hook was imported without its signing secret and is not called" in (await console.at(AT)).page.text
 
 
 async def test_a_new_secret_and_the_end_ask_first(console: ConsoleScene) -> None:

@@ -161,7 +161,7 @@ async def test_health_says_what_needs_somebody_first_and_folds_the_rest(platform
     tab = await platform.at("/health")
     text = tab.page.text
     # This installation has proved no backup, and its mail reaches nobody.
-    backups, in_order = text.index("Create a backup and prove it"), text.index("In order (")
+    backups, in_order = text.index("Create and verify a backup"), text.index("In order (")
     assert backups < in_order < text.index("Encryption keys")
     assert "`" not in text
     assert "Not set up: " in text
@@ -177,7 +177,7 @@ async def test_health_says_in_each_language_what_each_check_is_about_and_what_me
     assert all(len(set(texts)) == len(keys) for texts in said.values())
     platform.tabs.language = "de"
     text = (await platform.at("/health")).page.text
-    assert "Legen Sie eine Sicherung an, und prüfen Sie sie" in text
+    assert "Erstellen und prüfen Sie eine Sicherung" in text
 
 
 async def test_a_provider_that_is_away_and_the_processes_stand_on_the_page_of_health(platform: PlatformScene) -> None:

@@ -12,7 +12,7 @@ async def send(platform: PlatformScene, to: str, **fields: str | list[str]) -> T
 
 
 async def test_a_platform_owner_writes_a_rule_lets_it_count_and_makes_an_exception(platform: PlatformScene) -> None:
-    assert "There is no rule yet" in (await platform.at("/risk")).page.text
+    assert "No risk policies yet" in (await platform.at("/risk")).page.text
     await platform.at("/risk/rule")
     page = (await send(platform, f"{PAGE}/rule", name="Only from here", action="refuse", except_networks="198.51.100.0/24")).page
     assert "Report-only" in page.text

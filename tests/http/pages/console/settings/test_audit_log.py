@@ -56,13 +56,13 @@ async def test_the_log_is_filtered_by_a_person_or_key_as_people_call_them(consol
         return (await console.at(f"{LOG}?action=organization.updated&actor_id={quote(who)}")).page.text
 
     for who in ("ada@example.org", "ADA@", str(console.ada.user)):
-        assert "changed the organization" in await shown(who), who
+        assert "updated the organization" in await shown(who), who
     for who in ("Mary Shelley", "shelley", "mary@acme.example"):
         assert "No results" in await shown(who), who
     # The file has the same entries.
     file = (await console.at(f"{LOG}/~csv?action=organization.updated&actor_id=ada%40example.org")).shown.body.decode()
     assert len(file.splitlines()) == 2
-    assert "Nobody here has this name or address" in await shown("nobody")
+    assert "No actor has this name or email address" in await shown("nobody")
     assert console.tab.status == 400
     assert console.tab.page.inputs["actor_id"]["value"] == "nobody"
     other = console.people.add("mary@globex.example")
@@ -129,10 +129,10 @@ async def test_the_chain_is_checked_here(console: ConsoleScene) -> None:
     await console.at(f"{LOG}/~verify")
     tab = await console.submit(f"{LOG}/~verify")
     assert tab.status == 200
-    assert "Nothing is missing, altered or put in" in tab.page.text
+    assert "No entries were removed, altered or added" in tab.page.text
     console.people.change("update audit_entries set target_id = 'forged' where target_id = 't3'")
     tab = await console.submit(f"{LOG}/~verify")
-    assert "One fault was found" in tab.page.text
+    assert "One error found" in tab.page.text
     assert "The entry or its position was altered" in tab.page.text
 
 

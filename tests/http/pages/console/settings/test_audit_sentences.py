@@ -192,10 +192,10 @@ async def recorded(console: ConsoleScene, target: Target, action: str, number: i
 async def test_the_list_says_sentences_and_folds_runs(console: ConsoleScene) -> None:
     await recorded(console, Target("organization", str(console.acme.id)), "organization.updated", 5, changed=["name"])
     tab = await console.at(LOG)
-    assert "ada@example.org changed the organization, and 4 similar entries" in tab.page.text
+    assert "ada@example.org updated the organization, and 4 similar entries" in tab.page.text
     (run,) = [link for link in tab.page.links if "action=organization.updated" in link]
     tab = await tab.open(run)
-    assert "more like this" not in tab.page.text
+    assert "similar entries" not in tab.page.text
     assert len([link for link in tab.page.links if link.startswith(f"/ui/o/acme{LOG}/0")]) == 5
 
 

@@ -37,7 +37,7 @@ async def _waiting(console: ConsoleScene, **settings: Any) -> tuple[str, str]:
 async def test_a_run_that_waits_names_whom_it_would_end_and_goes_on_by_an_owners_press(console: ConsoleScene) -> None:
     runs, run = await _waiting(console)
     listed = (await console.at(runs)).page.text
-    assert "Waits for an owner" in listed
+    assert "Pending approval" in listed
     shown = await console.at(f"{runs}/{run}")
     assert "No longer in the directory" in shown.page.text
     assert "No email address" in shown.page.text
@@ -47,7 +47,7 @@ async def test_a_run_that_waits_names_whom_it_would_end_and_goes_on_by_an_owners
     done = await console.submit(f"{runs}/{run}/go-on")
     assert done.status == 200, done.shown.body
     assert console.people.rows("select state from directory_runs") == [{"state": "agreed"}]
-    assert "Waits for an owner" not in (await console.at(f"{runs}/{run}")).page.text
+    assert "Pending approval" not in (await console.at(f"{runs}/{run}")).page.text
 
 
 async def test_an_owner_leaves_a_run_and_starts_another(console: ConsoleScene) -> None:
@@ -55,7 +55,7 @@ async def test_an_owner_leaves_a_run_and_starts_another(console: ConsoleScene) -
     await console.at(f"{runs}/{run}/leave")
     await console.submit(f"{runs}/{run}/leave")
     assert console.people.rows("select state from directory_runs") == [{"state": "left"}]
-    assert "No run is planned" in (await console.at(f"{runs}/{run}")).page.text
+    assert "No sync run is scheduled" in (await console.at(f"{runs}/{run}")).page.text
     provider = runs.removesuffix("/runs")
     await console.at(provider)
     await console.submit(f"{provider}/run")
