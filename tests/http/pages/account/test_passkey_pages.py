@@ -169,8 +169,8 @@ async def test_they_become_the_second_step(home: AccountPagesScene) -> None:
     assert "Your backup codes were already shown" in (await home.tab._go("POST", sent.action, sent.fields)).page.text
     other = {**sent.fields, "form": str(home.postern.foundation.ids.new())}
     assert (await home.tabs.request("POST", sent.action, other)).status == 400
-    assert "Second step Passkey" in (await home.open(SECOND_FACTOR)).page.text
-    assert "Second step" in (await home.open(PAGE)).page.text
+    assert "Method Passkey" in (await home.open(SECOND_FACTOR)).page.text
+    assert "Two-step sign-in" in (await home.open(PAGE)).page.text
     # With a fresh proof, an app may be added beside them.
     home.grow_old()
     await home.open(SECOND_FACTOR)

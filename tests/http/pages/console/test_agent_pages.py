@@ -90,7 +90,7 @@ async def test_an_ordinary_application_has_none(let_in: LetIn) -> None:
 async def test_the_rules_forbid_agents(let_in: LetIn) -> None:
     console: Any = let_in.console
     tab = await console.at("/sign-in/change/programs")
-    assert "Whether agents may act for people at your APIs" in tab.page.text
+    assert "Whether AI agents can act on behalf of people at your APIs" in tab.page.text
     await console.submit("/sign-in/change/programs", agents="forbidden")
     await console.submit("/sign-in/change/programs", sure="yes")
     (organization,) = console.people.rows("select agents from organizations where id = %s", console.acme.id)

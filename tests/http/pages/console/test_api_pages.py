@@ -72,7 +72,7 @@ async def test_an_api_is_registered_and_its_page_says_what_to_do(console: Consol
     assert names(console) == []
     await console.at(at)
     await console.submit(f"{at}/ask-approval")
-    assert "You asked the operator for an approval" in (await console.at(at)).page.text
+    assert "You requested approval from the operator" in (await console.at(at)).page.text
 
 
 async def test_a_refused_value_is_said_at_its_row_and_nothing_is_lost(console: ConsoleScene) -> None:
@@ -85,7 +85,7 @@ async def test_a_refused_value_is_said_at_its_row_and_nothing_is_lost(console: C
         (row("orders:read", "Again"), "name", "only once"),
         (row("orders:write", ""), "description", "200"),
         (row("orders:write", "See www.example.org"), "description", ""),
-        (row("orders:write", "Order", "orders.write"), "permission", "choose that application first"),
+        (row("orders:write", "Order", "orders.write"), "permission", "Choose that application first"),
         (row("orders:write", "Order", max_age="soon"), "max_age", "60"),
         (row("orders:write", "Order", max_age="1"), "max_age", "60"),
     ):
@@ -200,7 +200,7 @@ async def test_an_address_in_another_form_is_refused_at_its_field(console: Conso
     await console.at(f"{APIS}/~new")
     tab = await console.submit(f"{APIS}/~new", identifier="https://API.acme.example/", name="Orders", admits="all")
     assert tab.status == 400
-    assert "Write the host in small letters" in tab.page.text
+    assert "Enter the host in lowercase" in tab.page.text
     assert console.people.rows("select from resource_servers") == []
 
 
@@ -210,7 +210,7 @@ async def test_an_api_for_development_is_ready(console: ConsoleScene) -> None:
     # There is something to check, so it is in sight.
     assert '<details class="unfolds" open>' in console.tab.shown.body.decode()
     assert "Tokens are not issued yet" not in text
-    assert "must also compare the id below" in text
+    assert "must also validate the API ID" in text
     assert "API ID (resource_id)" in text
 
 

@@ -45,7 +45,7 @@ async def test_a_row_sends_an_invitation_again_and_withdraws_it(console: Console
     assert buttons(console) == [resend, f"/ui/o/acme{INVITATIONS}/{first}/cancel"]
     mails = len(console.people.rows("select from jobs"))
     await pressed(console, resend)
-    assert "The invitation is sent again" in console.tab.page.text
+    assert "Invitation resent" in console.tab.page.text
     assert states(console) == ["cancelled", "pending"]
     assert [one["role"] for one in console.people.rows("select role from invitations")] == ["admin", "admin"]
     assert len(console.people.rows("select from jobs")) == mails + 1

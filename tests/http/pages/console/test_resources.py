@@ -63,7 +63,7 @@ async def test_the_form_of_a_domain_says_all_of_its_faults_at_once(console: Cons
     await console.at(place)
     tab = await console.submit(place, domain="gmail.com", login_policy="upstream_only", join_policy="off")
     assert tab.status == 400
-    assert all(said in tab.page.text for said in ("Anybody can have an address there", NEEDS_PROVIDER))
+    assert all(said in tab.page.text for said in ("Anyone can get an email address in this domain", NEEDS_PROVIDER))
     assert console.people.rows("select from domain_routes") == []
     # A single fault is the endpoint's.
     tab = await console.submit(place, domain="acme.example", login_policy="upstream_only", join_policy="off")
@@ -92,7 +92,7 @@ async def test_the_second_of_two_sees_what_the_first_has_changed(console: Consol
     console.people.change("update webhooks set name = 'Sales'")
     tab = await console.tab._go("POST", form.action, {**form.fields, "name": "Marketing"})
     assert tab.status == 409
-    assert "Somebody else has changed this meanwhile" in tab.page.text
+    assert "Someone else changed these values in the meantime" in tab.page.text
     assert "Sales" in tab.page.text
     assert console.fields(f"{webhook}/change").fields["name"] == "Marketing"
     assert console.people.rows("select name from webhooks") == [{"name": "Sales"}]

@@ -222,7 +222,7 @@ async def test_a_persons_page_says_how_they_sign_in_and_where_they_may(log_of: L
     for said in (
         "This person has not signed in here yet",
         "Access to applications",
-        "Only people with a role may sign in",
+        "Only people with a role can sign in to the application",
         "Can sign in",
         "Cannot sign in",
     ):

@@ -451,7 +451,7 @@ async def test_markup_and_marks_of_direction_in_names_are_text(console: ConsoleS
     shown = [await now(console, board)]
     await sign_in(console, secret[0], client=str(service["id"]))
     shown.append(await now(console, board))
-    assert "has signed in" in shown[1]
+    assert "signed in" in shown[1]
     user = console.ada.user
     for place in (f"/people/{user}/why", f"{board}/who", f"/people/users/{user}/opens", f"{board}/first-sign-in"):
         tab = await console.at(place)

@@ -147,7 +147,7 @@ async def test_a_framework_without_a_server_gets_no_secret(console: ConsoleScene
 
 async def test_an_address_that_the_lines_do_not_come_back_to_is_said(console: ConsoleScene) -> None:
     await made(console, kind="nextjs", addresses="https://app.example.com/elsewhere", elsewhere="yes")
-    assert "does not have yet: https://app.example.com/api/auth/callback/postern" in console.tab.page.text
+    assert "that is not registered for the application: https://app.example.com/api/auth/callback/postern" in console.tab.page.text
     assert "export APP_URL=https://app.example.com " in console.tab.page.text
 
 
@@ -223,7 +223,7 @@ async def test_an_application_behind_a_proxy_has_its_host_at_once_and_lines_with
 
 async def test_a_host_without_a_proof_is_refused_in_words_and_the_application_stays(console: ConsoleScene) -> None:
     await made(console, kind="proxy", addresses="wiki.acme.example")
-    assert "wiki.acme.example lies in no domain that your organization has proved" in console.tab.page.text
+    assert "wiki.acme.example is not in a verified domain of your organization" in console.tab.page.text
     assert f"/ui/o/acme{AT}/billing/proxy" in console.tab.page.links
     assert console.people.rows("select host from proxy_hosts") == []
     assert console.people.rows("select service_type from services") == [{"service_type": "proxy"}]

@@ -33,7 +33,7 @@ async def test_what_is_sent_is_chosen_row_by_row(console: ConsoleScene, billing:
     assert "name.familyName" in console.tab.page.text
     rows = ["userName", "address", "", "title", "constant", "Friend"]
     tab = await console.submit(f"{at}/change", preset="generic", base_url=far.url, mapping=rows)
-    assert "title fixed text Friend" in tab.page.text
+    assert "title fixed value Friend" in tab.page.text
     assert "name.familyName" not in tab.page.text
     rows = ["userName", "address", "x", "password", "constant", "Friend", "title", "", ""]
     tab = await console.submit(f"{at}/change", preset="generic", base_url=far.url, mapping=rows)

@@ -33,7 +33,7 @@ async def test_the_next_fifty_stand_behind_a_link_and_an_empty_page_says_what_wo
     assert tab.status == 200
     assert not any("after=" in link for link in tab.page.links)
     console.people.change("update services set sign_in_policy = 'assigned'")
-    assert "Nobody yet" in (await console.at(f"{board}/who")).page.text
+    assert "No one has access yet" in (await console.at(f"{board}/who")).page.text
 
 
 async def test_others_find_neither_page(console: ConsoleScene) -> None:

@@ -167,7 +167,7 @@ def test_changes_are_before_and_after() -> None:
 def test_changes_are_told_in_the_words_of_forms() -> None:
     text = shipped_pages().text(Language.GERMAN)
     for expected, one in (
-        (("Zweiter Faktor", "Optional", "Erforderlich"), entry("x", old_mfa_policy="optional", new_mfa_policy="required")),
+        (("MFA", "Optional", "Erforderlich"), entry("x", old_mfa_policy="optional", new_mfa_policy="required")),
         (("Rolle", "Mitglied", "auditor"), entry("x", old_role="member", new_role="auditor")),
         (("Aktiv", "Ja", "Nein"), entry("x", old_is_active=True, new_is_active=False)),
         (("Inhaber", "1", "2"), entry("x", old_owner_user_id="1", new_owner_user_id="2")),

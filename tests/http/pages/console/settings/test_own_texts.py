@@ -83,7 +83,7 @@ async def test_what_is_saved_shows_in_each_preview(console: ConsoleScene) -> Non
     assert '<p class="title" dir="auto">Weiter zu Shop</p>' in tab.shown.body.decode()
     assert "Saved: Title – with an application (Deutsch)." in tab.page.text
     for said in ("without an application", "with an application"):
-        assert f"The whole sign-in page, {said} (Deutsch)" in tab.page.text
+        assert f"Full sign-in page, {said} (Deutsch)" in tab.page.text
     wholes = [one for one in tab.page.links if "/pages/sign_in/de" in one]
     assert {wholes.count(one) for one in wholes} == {2}  # below the previews, and at each own text
     shown = [(await console.tab.open(one)).page.text for one in dict.fromkeys(wholes)]
@@ -210,7 +210,7 @@ async def test_texts_beneath_which_ours_have_changed_show_both_versions(console:
     tab = await console.at(OUTDATED)
     assert "Ours, before Log in Ours, now Anmelden Yours Willkommen" in tab.page.text, tab.page.text
     tab = await look(console, "sign_in.title", "de", "console.own_texts.keep")
-    assert "Your text is shown as before" in tab.page.text
+    assert "Custom text kept" in tab.page.text
     assert kept(console)["de", "sign_in.title"] == "Willkommen"
     tab = await look(console, "sign_in.title", "en", "console.own_texts.take")
     assert "Default text restored." in tab.page.text
@@ -238,7 +238,7 @@ async def test_what_is_decided_about_other_texts_than_were_seen_is_refused(conso
     assert (await ask_by_api(console, "PATCH", "/texts", body=body)).status == 200
     tab = await console.tab.send(number, step="console.own_texts.take")
     assert tab.status == 409
-    assert "Somebody has changed these texts meanwhile" in tab.page.text
+    assert "These texts were changed after you opened them" in tab.page.text
     assert kept(console)["de", "sign_in.title"] == "Willkommen"
     # The page has them now.
     number = numbered(console, "sign_in.title", "de")
@@ -304,7 +304,7 @@ async def test_what_is_no_place_no_language_and_no_mail_is_not_found(console: Co
 
 
 async def test_what_waits_for_an_approval_is_said(console: ConsoleScene) -> None:
-    waiting = "Until a platform owner has approved these texts, mails"
+    waiting = "until a platform owner approves these texts, emails"
     assert waiting not in (await console.at(TEXTS)).page.text
     await write(console, sign_in__title="Willkommen")
     assert waiting in (await console.at(TEXTS)).page.text

@@ -60,10 +60,10 @@ async def test_administrators_are_counted_before_more_is_asked_of_them(console: 
     assert "MFA for administrators Second factor before: Optional" in tab.page.text
     await console.at(SECOND_STEP)
     tab = await console.submit(SECOND_STEP, admin_factor="passkey", mfa_grace_days="0")
-    assert "2 administrators do not have both a passkey and a second factor" in tab.page.text
+    assert "2 administrators lack MFA or a passkey and cannot sign in" in tab.page.text
     tab = await console.submit(SECOND_STEP)
     assert tab.place == f"/ui/o/acme{RULES}?done=console.rules_change.second_step"
-    assert "Administrators need a second step and a passkey (since " in tab.page.text
+    assert "Administrators must use MFA and have a passkey (since " in tab.page.text
     # The page of the account says to an administrator what is missing.
     console.people.change(protect, chief.user)
     summary = await console.postern.identity.account_summaries.of(UserId(chief.user))
@@ -78,15 +78,15 @@ async def test_members_are_counted_before_a_passkey_is_asked_of_them(console: Co
         console.tenants.join(person, console.acme)
     await console.at(SECOND_STEP)
     tab = await console.submit(SECOND_STEP, all_factor="passkey")
-    assert "2 members whom this reaches do not have both a passkey and a second factor" in tab.page.text
+    assert "2 affected members lack MFA or a passkey and cannot sign in" in tab.page.text
     assert console.people.rows("select all_factor from organizations") == [{"all_factor": None}]
     console.people.give_passkey(one, second_factor=True)
     await console.at(SECOND_STEP)
     tab = await console.submit(SECOND_STEP, all_factor="passkey")
-    assert "One member whom this reaches does not have both" in tab.page.text
+    assert "One affected member lacks MFA or a passkey" in tab.page.text
     tab = await console.submit(SECOND_STEP)
     assert tab.place == f"/ui/o/acme{RULES}?done=console.rules_change.second_step"
-    assert "All members need a second step and a passkey (since " in tab.page.text
+    assert "All members must use MFA and have a passkey (since " in tab.page.text
     assert console.people.rows("select all_factor from organizations") == [{"all_factor": "passkey"}]
 
 
@@ -114,11 +114,11 @@ async def test_a_passkey_is_asked_of_those_with_a_role_until_the_role_ends(conso
     assert "all_factor_role" in console.fields(SECOND_STEP).fields
     await console.submit(SECOND_STEP, all_factor="role_passkey", all_factor_role="billing/approver")
     tab = await console.submit(SECOND_STEP)
-    assert "Members with the role billing/approver need a second step and a passkey (since " in tab.page.text
+    assert "Members with the role billing/approver must use MFA and have a passkey (since " in tab.page.text
     assert "MFA is optional for everyone else." in tab.page.text
     assert (await console.client.request("DELETE", f"{services}/billing", token=token)).status < 300
     shown = (await console.at(RULES)).page.text
-    assert "That role has ended, so this reaches nobody." in shown
+    assert "A passkey was required for a role that no longer exists. This rule applies to no one." in shown
     assert "MFA is optional." in shown
 
 
@@ -139,7 +139,7 @@ async def test_sessions_that_would_end_are_counted(console: ConsoleScene) -> Non
     # A session that the old rule ended is none that the new rule ends.
     await console.at(SESSIONS)
     tab = await console.submit(SESSIONS, session_lifetime_hours="3")
-    assert "Nobody who is here now is affected" in tab.page.text
+    assert "No current members or sessions are affected" in tab.page.text
 
 
 async def test_invitations_outside_the_domains_are_counted(console: ConsoleScene) -> None:
@@ -206,7 +206,7 @@ async def test_another_change_meanwhile_is_shown(console: ConsoleScene) -> None:
     console.people.change("update organizations set mfa_grace_days = 20")
     tab = await console.submit(SECOND_STEP)
     assert tab.status == 409
-    assert "Somebody else has changed this" in tab.page.text
+    assert "Someone else changed these values" in tab.page.text
     assert rules(console)["mfa_grace_days"] == 20
 
 
@@ -233,7 +233,7 @@ async def test_requests_from_afar_are_chosen_in_their_own_words(console: Console
     assert f"Backchannel authentication (CIBA) {own} before: Off" in asked
     tab = await console.submit(PROGRAMS)
     assert tab.place == f"/ui/o/acme{RULES}?done=console.rules_change.programs"
-    assert "Your agents and confidential applications may ask your own members" in tab.page.text
+    assert "Your agents and confidential applications can ask members to approve requests" in tab.page.text
     # What was before, where it can be put back.
     assert "Off" in tab.page.text
     assert others not in tab.page.text
