@@ -105,7 +105,7 @@ async def test_in_the_browser_that_registered_a_button_is_enough(tabs: Tabs, peo
     assert recorded(people) == [("user.email.verified", {})]
     assert people.rows("select registered_in from users") == [{"registered_in": None}]
     used = await tabs.tab().open(link)
-    assert (used.status, "has been used" in used.page.text) == (400, True)
+    assert (used.status, "was already used" in used.page.text) == (400, True)
     assert await signs_in(tabs.client, PASSWORD)
 
 

@@ -25,7 +25,7 @@ from tests.meanwhile import meanwhile
 
 ADA = "ada@example.org"
 NEW = "a fresh and lively password"
-REFUSED = "This code is wrong, or it no longer works"
+REFUSED = "This code is incorrect or no longer valid"
 WRONG = "00000000"
 
 
@@ -110,7 +110,7 @@ async def test_it_signs_in_as_the_link_does(
     assert tabs.session == kept
     # The link has gone with the code.
     late = await Tabs(tabs.client).tab().open(link_in(mail).removeprefix(BASE_URL))
-    assert (late.status, "has been used" in late.page.text) == (400, True)
+    assert (late.status, "was already used" in late.page.text) == (400, True)
 
 
 async def test_the_link_ends_the_code_and_a_newer_mail_does(
@@ -390,7 +390,7 @@ async def test_a_code_whose_link_has_set_a_password_leads_nowhere(
     # However long this test takes, the link was used a moment ago.
     people.change("update mailed_tokens set used_at = now() + interval '1 minute'")
     again = await tabs.request("POST", form.action, {**form.fields, "code": code_in(mail)})
-    assert (again.status, b"This link has been used, or a newer one has replaced it" in again.body) == (400, True)
+    assert (again.status, b"This link was already used or was replaced by a newer one" in again.body) == (400, True)
     assert used(people) == [True] * (1 if first == "link" else 2)
 
 

@@ -137,10 +137,10 @@ class TestDetails:
         ("field", "value", "says"),
         [
             ("name", "x" * 201, "at most 200 characters"),
-            ("family_name", "a\u202eb", "cannot be shown"),
-            ("username", "Ada", "3 to 40 small letters"),
+            ("family_name", "a\u202eb", "cannot be displayed"),
+            ("username", "Ada", "3 to 40 lowercase letters"),
             ("username", "admin", "is reserved"),
-            ("username", "taken", "is taken, or was once"),
+            ("username", "taken", "is taken or was used before"),
             ("zoneinfo", "Vienna", "Unknown time zone"),
         ],
     )

@@ -116,7 +116,7 @@ async def test_a_set_up_that_was_left_begins_again(home: AccountPagesScene) -> N
     home.people.change("update mfa_secrets set created_at = created_at - interval '11 minutes'")
     await home.open(SET_UP)
     assert home.tab.place == f"{PAGE}?done=expired"
-    assert "begin again" in home.tab.page.text
+    assert "Start again" in home.tab.page.text
     # The same without a set-up.
     home.people.change("delete from mfa_secrets")
     assert (await home.open(SET_UP)).place == f"{PAGE}?done=expired"
@@ -128,7 +128,7 @@ async def test_a_wrong_code_for_one_that_was_left_says_to_begin_again(home: Acco
     home.people.change("update mfa_secrets set created_at = created_at - interval '11 minutes'")
     await home.send(code="abc")
     assert home.tab.place == f"{PAGE}?done=expired&to=/ui/devices"
-    assert "begin again" in home.tab.page.text
+    assert "Start again" in home.tab.page.text
     # The button leads to the page that the person came from.
     assert home.form.fields["to"] == "/ui/devices"
     assert not is_on(home)

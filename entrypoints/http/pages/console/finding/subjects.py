@@ -286,7 +286,15 @@ def _answering(known: KnownSubjects, asked: TypedQuestion, caller: Any) -> Seque
     answers = [(value, one) for one in (*subjects, *named) if (value := worth(asked, one)) and one.opens_for(caller)]
     products = _products_in(known, asked)
     # Whoever names a product comes for its guide, and pages that name the product among others come after.
-    return [(max(value, _NAMES_A_PRODUCT + value / 100) if _is_for(one, products) else value, one) for value, one in answers]
+    return [(_with_products(value, one, products), one) for value, one in answers]
+
+
+def _with_products(value: float, one: KnownSubject, products: frozenset[str]) -> float:
+    """The rank of an answer to a question that names these products."""
+    if _is_for(one, products):
+        return max(value, _NAMES_A_PRODUCT + value / 100)
+    # What is beneath a record that the question does not name comes after the guide, even if the product is among its words.
+    return min(value, _NAMES_A_PRODUCT - 1) if products and one.kind is SubjectKind.BENEATH else value
 
 
 def _products_in(known: KnownSubjects, asked: TypedQuestion) -> frozenset[str]:

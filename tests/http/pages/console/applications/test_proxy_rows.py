@@ -108,7 +108,7 @@ async def test_rows_become_the_lines_that_the_api_has(console: ConsoleScene) -> 
     assert kept(console) == {"rules": ["/public open", "/ signed_in"], "headers": ["Remote-User email", "X-Team groups"]}
     page = console.tab.page.text
     assert "/public None (public)" in page
-    assert "X-Team The teams" in page
+    assert "X-Team Teams" in page
     # The form shows what the lines say, and an empty row at the end is none.
     await console.at(f"{at}/change")
     fields = console.fields(f"{at}/change").fields

@@ -226,7 +226,7 @@ async def test_a_price_shows_its_currency_wherever_it_stands(console: ConsoleSce
     await console.submit(f"{one}/change", price_cents="1200")
     # What an undo would bring back, and what the audit log says, though the currency stayed.
     said = (await console.at(one)).page.text
-    assert "Before that: Price 990 JPY Put it back" in said
+    assert "Previous values: Price 990 JPY Undo change" in said
     assert "Price 1200 JPY" in said
     assert "Currency jpy" not in said
     (entry,) = console.people.rows("select id from audit_log where action = 'plan.updated'")

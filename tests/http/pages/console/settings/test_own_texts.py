@@ -67,7 +67,7 @@ async def test_what_is_wrong_stands_at_each_field_and_all_that_was_written_stays
         console, sign_in__title="<b>Hallo</b>", sign_in__title_to="Ohne Platzhalter", sign_in__next="x" * 41, password__title="Gut"
     )
     assert tab.status == 400
-    for said in ("HTML would be shown as it stands", "The text must contain {service}", "The text is 1 characters over the limit of 40"):
+    for said in ("HTML is not supported and would be shown as text", "The text must contain {service}", "The text is 1 characters over the limit of 40"):
         assert said in tab.page.text, tab.page.text
     for field in ("sign_in__title", "sign_in__title_to", "sign_in__next"):
         assert f'href="#{field}"' in tab.shown.body.decode()
@@ -115,13 +115,13 @@ async def test_within_a_place_each_text_is_told_by_its_heading_and_name(console:
             told += [(heading, one) for one in names]
         assert len(set(told)) == len(told), (place, told)
     assert "Browser tab title Sign in" in (await console.at(f"{TEXTS}/sign_in/en")).page.text
-    assert "Preview line One click" in (await console.at(f"{TEXTS}/mail_registration/en")).page.text
+    assert "Preview text Verify your email address to use your account" in (await console.at(f"{TEXTS}/mail_registration/en")).page.text
 
 
 async def test_links_lead_to_proved_domains_in_the_footer(console: ConsoleScene) -> None:
     tab = await write(console, COMMON, own__footer="Acme GmbH\r\n\r\n[Imprint](https://acme.example/imprint)")
     assert tab.status == 400
-    assert "Prove the domain of acme.example first" in tab.page.text
+    assert "Verify the domain of acme.example or a parent domain first" in tab.page.text
     tab = await write(console, COMMON, own__footer="Acme GmbH\r\n\r\nBerlin", sign_in__title="Welcome")
     assert f"{COMMON}?done=saved&" in tab.place
     # Nothing of ours stands in place of a footer.
@@ -163,7 +163,7 @@ async def test_a_text_that_somebody_else_has_changed_is_not_lost(console: Consol
     await console.at(SIGN_IN)
     body = {"language": "de", "texts": {"sign_in.title": "Nochmals Bob"}}
     await ask_by_api(console, "PATCH", "/texts", body=body)
-    assert (await console.submit(SIGN_IN, sign_in__next="Los")).page.text.count("Saved: Button, go on (Deutsch).") == 1
+    assert (await console.submit(SIGN_IN, sign_in__next="Los")).page.text.count("Saved: Button – continue (Deutsch).") == 1
     assert kept(console)["de", "sign_in.title"] == "Nochmals Bob"
 
 
@@ -190,7 +190,7 @@ async def test_a_change_of_texts_is_put_back(console: ConsoleScene) -> None:
     await write(console, sign_in__title="Eins", sign_in__next="Los")
     await write(console, sign_in__title="Zwei", sign_in__register="Neu")
     tab = await console.at(SIGN_IN)
-    assert "Before that: Title – without an application Eins Button – create account Nothing Put it back" in tab.page.text, tab.page.text
+    assert "Previous values: Title – without an application Eins Button – create account Nothing Undo change" in tab.page.text, tab.page.text
     undo = next(number for number, one in enumerate(tab.page.forms) if one.action.endswith(f"{SIGN_IN}/undo"))
     tab = await console.tab.send(undo)
     assert tab.place.endswith(f"{SIGN_IN}?done=put_back"), tab.page.text
@@ -205,7 +205,7 @@ async def test_texts_beneath_which_ours_have_changed_show_both_versions(console:
     console.people.change("update organization_texts set key = 'sign_in.gone' where key = 'sign_in.next'")
     text = (await console.at(TEXTS)).page.text
     assert "The default text has changed for 2 of your custom texts." in text
-    assert "For 1 of your texts no place is left." in text
+    assert "1 of your custom texts is no longer used." in text
     assert "The default text has changed since. Previous default: Log in" in (await console.at(SIGN_IN)).page.text
     tab = await console.at(OUTDATED)
     assert "Ours, before Log in Ours, now Anmelden Yours Willkommen" in tab.page.text, tab.page.text

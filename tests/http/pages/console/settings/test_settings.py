@@ -95,7 +95,7 @@ async def test_a_second_colour_that_cannot_be_read_is_refused_at_its_field_with_
         tab = await send(console, second_color="#ffe066", step=step)
         assert tab.status == 400
         assert tab.page.inputs["second_color"]["aria-invalid"] == "true"
-        assert "The nearest colour that can is #836d00" in tab.page.text
+        assert "The nearest readable color is #836d00" in tab.page.text
         assert 'name="nearest" value="second_color #836d00"' in tab.shown.body.decode()
     tab = await send(console, second_color="#ffe066", nearest="second_color #836d00")
     assert (tab.status, tab.page.inputs["second_color"]["value"]) == (200, "#836d00")
