@@ -63,8 +63,8 @@ async def test_a_built_in_role_is_told_in_the_language_of_the_page(home: Account
     home.tabs.language = "de"
     assert "Rolle: Inhaber" in (await home.open(PAGE)).page.text
     assert "Ihre Rolle Inhaber" in (await home.open(f"{PAGE}/acme")).page.text
-    assert "Rolle: Administration" in (await home.open(INVITATIONS)).page.text
-    assert "Rolle Administration" in (await home.open(f"{INVITATIONS}/{invitation}")).page.text
+    assert "Rolle: Administrator" in (await home.open(INVITATIONS)).page.text
+    assert "Rolle Administrator" in (await home.open(f"{INVITATIONS}/{invitation}")).page.text
 
 
 async def test_many_organizations_stand_on_several_pages(home: AccountPagesScene) -> None:

@@ -328,7 +328,7 @@ async def test_a_member_reads_which_organization_requires_it_and_until_when(home
     require(home, "globex", grace_days=9)
     home.tenants.join(home.ada, home.tenants.add("initech"))
     for page, words in (
-        ("/ui", "Acme requires two-step sign-in, and is closed to you"),
+        ("/ui", "Acme requires two-step sign-in. You cannot access the organization until you set it up"),
         (PAGE, "Globex requires two-step sign-in. Set it up by "),
         ("/ui/organizations/acme", "You cannot access the organization until you set it up"),
         ("/ui/organizations/globex", "Set it up by "),

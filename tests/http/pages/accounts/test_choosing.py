@@ -70,8 +70,8 @@ async def test_a_hint_that_names_another_account_here_stands_first_and_is_never_
     for hint in ({"login_hint": ada.email}, {"id_token_hint": await shared.id_token(ada)}):
         await tab.open(shared.asking(**hint))
         assert tab.place.startswith(CHOOSE)
-        first = tab.page.text.index("Go on as ada@example.org")
-        assert first < tab.page.text.index("Go on as bob@example.org")
+        first = tab.page.text.index("Continue as ada@example.org")
+        assert first < tab.page.text.index("Continue as bob@example.org")
         assert await shared.in_use(tabs) == bob.email
     assert shared.codes() == []
     await tab.send(**pick(tab, ada))

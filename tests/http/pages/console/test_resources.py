@@ -112,7 +112,7 @@ async def test_a_form_without_a_change_changes_nothing(console: ConsoleScene) ->
     await console.at(webhook)
     tab = await console.submit(f"{webhook}/change")
     assert tab.place.endswith("?done=unchanged")
-    assert "Nothing was changed" in tab.page.text
+    assert "No changes were made" in tab.page.text
 
 
 async def test_an_act_that_asks_first_and_shows_a_secret(console: ConsoleScene) -> None:
@@ -172,14 +172,14 @@ async def test_a_webhook_that_fails_says_so_in_the_list_and_on_its_page(console:
     assert "Failing" not in (await console.at(EVENTS)).page.text.replace("Failing since", "")
     console.people.change("update webhooks set failing_since = now() - interval '1 hour'")
     tab = await console.at(EVENTS)
-    assert 'class="state bad">Fails<' in tab.shown.body.decode()
-    assert "Fails since 1 hour ago" in (await console.at(webhook)).page.text
+    assert 'class="state bad">Failing<' in tab.shown.body.decode()
+    assert "Failing since 1 hour ago" in (await console.at(webhook)).page.text
     console.people.change(
         """insert into webhook_deliveries (id, webhook_id, event_id, event_name, attempts, error, created_at, updated_at)
            select %s, webhooks.id, events.id, events.name, 3, 'name_not_found', now(), now() from webhooks, events limit 1""",
         console.postern.foundation.ids.new(),
     )
-    assert "Fails since 1 hour ago : Host name not found" in (await console.at(webhook)).page.text
+    assert "Failing since 1 hour ago : Host name not found" in (await console.at(webhook)).page.text
     # A new address has not failed yet.
     form = console.fields(f"{webhook}/change")
     await console.tab._go("POST", form.action, {**form.fields, "url": "https://crm.example.org/other"})

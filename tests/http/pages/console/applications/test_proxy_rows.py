@@ -150,7 +150,7 @@ async def test_a_refused_rule_is_said_at_its_field(rules: list[str], place: str,
         (["", "email"], "headers-1-name", "Enter text"),
         (["X User", "email"], "headers-1-name", "Enter a header of letters"),
         (["X-User", ""], "headers-1-tells", "Choose an entry from the list"),
-        (["X-User", "email", "Cookie", "id"], "headers-2-name", "choose another name"),
+        (["X-User", "email", "Cookie", "id"], "headers-2-name", "used by proxies, browsers or Postern. Choose another name"),
         (["Remote-User", "name"], "headers-1-tells", "people choose their own names"),
     ],
 )

@@ -137,7 +137,7 @@ async def test_a_role_gets_permissions_and_is_given_to_a_person_by_address(conso
     [
         ({"role": "", "person": "ada@example.org"}, 400, "Choose a role."),
         ({"role": "editor"}, 400, "Choose a person, an organization role or a team."),
-        ({"role": "editor", "person": "x@example.org", "organization_role": "admin"}, 400, "Choose one"),
+        ({"role": "editor", "person": "x@example.org", "organization_role": "admin"}, 400, "Choose only one"),
         ({"role": "editor", "person": "nobody@example.org"}, 404, "No member of the organization and no user of the application has this email address or ID"),
         ({"role": "editor", "person": "01a20686-52f3-77fe-b295-49fbf1cdd2d2"}, 400, "There is a problem"),
     ],
@@ -300,7 +300,7 @@ async def test_while_impersonating_nobody_makes_anything_that_lasts(console: Con
     console.tabs.cookies = {ACTING: console.tabs.cookies[COOKIE], COOKIE: console.browser(owner).cookies[COOKIE]}
     tab = await console.at(f"{billing}/secrets")
     assert tab.status == 200
-    assert "You act as" in tab.page.text
+    assert "You are impersonating" in tab.page.text
     assert f"/ui/o/acme{billing}/secrets/~new" not in tab.page.links
     for page in ("/secrets/~new", "/api-keys/~new", "/claims/~new"):
         assert (await console.at(f"{billing}{page}")).status == 403

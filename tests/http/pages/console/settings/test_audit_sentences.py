@@ -108,7 +108,7 @@ def test_sentences_say_who_did_what_to_whom() -> None:
         ),
         ("Ada updated the team First line", entry("team.updated", "team", actor=person(), team_slug="support", name="First line")),
         (
-            "Ada removed the role agent in shop from everybody with the role Administrator",
+            "Ada removed the role agent in shop from all people with the role Administrator",
             entry(
                 "service.assignment.removed",
                 "service",
@@ -167,7 +167,7 @@ def test_changes_are_before_and_after() -> None:
 def test_changes_are_told_in_the_words_of_forms() -> None:
     text = shipped_pages().text(Language.GERMAN)
     for expected, one in (
-        (("MFA", "Optional", "Erforderlich"), entry("x", old_mfa_policy="optional", new_mfa_policy="required")),
+        (("MFA für Mitglieder", "Optional", "Erforderlich"), entry("x", old_mfa_policy="optional", new_mfa_policy="required")),
         (("Rolle", "Mitglied", "auditor"), entry("x", old_role="member", new_role="auditor")),
         (("Aktiv", "Ja", "Nein"), entry("x", old_is_active=True, new_is_active=False)),
         (("Inhaber", "1", "2"), entry("x", old_owner_user_id="1", new_owner_user_id="2")),
@@ -218,14 +218,14 @@ async def test_a_person_has_a_name_while_they_have_to_do_with_the_organization(c
     mary = member(console)
     await recorded(console, Target("user", str(mary.user)), "user.role_updated", old_role="member", new_role="admin")
     tab = await console.at(LOG)
-    assert "ada@example.org made Mary Administrator" in tab.page.text
+    assert "ada@example.org changed the role of Mary to Administrator" in tab.page.text
     assert f"/ui/o/acme/people/users/{mary.user}" in tab.page.links
     answer = await console.request("GET", "/api/organizations/acme/audit-log", by=console.ada)
     (logged,) = [one for one in answer.ok()["logs"] if one["action"] == "user.role_updated"]
     assert logged["subject"] == {"id": str(mary.user), "email": "mary@acme.example", "name": "Mary"}
     console.people.change("delete from memberships where user_id = %s", mary.user)
     tab = await console.at(LOG)
-    assert "ada@example.org made somebody Administrator" in tab.page.text
+    assert "ada@example.org changed the role of somebody to Administrator" in tab.page.text
     assert "mary@acme.example" not in tab.page.text
     answer = await console.request("GET", "/api/organizations/acme/audit-log", by=console.ada)
     assert all("subject" not in one for one in answer.ok()["logs"] if one["action"] == "user.role_updated")

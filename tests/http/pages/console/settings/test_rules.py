@@ -36,7 +36,7 @@ async def test_nothing_is_saved_before_its_reach_was_shown(console: ConsoleScene
     await console.at(SECOND_STEP)
     tab = await console.submit(SECOND_STEP, mfa_policy="required", mfa_grace_days="3")
     assert tab.status == 200
-    assert "2 members have no second factor" in tab.page.text
+    assert "2 members have no MFA and cannot sign in" in tab.page.text
     assert rules(console)["mfa_required_since"] is None
     tab = await console.submit(SECOND_STEP)
     assert tab.place == f"/ui/o/acme{RULES}?done=console.rules_change.second_step"
@@ -54,8 +54,8 @@ async def test_administrators_are_counted_before_more_is_asked_of_them(console: 
     console.people.change(protect, member.user)
     await console.at(SECOND_STEP)
     tab = await console.submit(SECOND_STEP, admin_factor="second_factor")
-    assert "2 administrators have no second factor, and cannot get in" in tab.page.text
-    assert "MFA for administrators Second factor before: Optional" in tab.page.text
+    assert "2 administrators have no MFA and cannot sign in" in tab.page.text
+    assert "MFA for administrators MFA required before: Optional" in tab.page.text
     await console.at(SECOND_STEP)
     tab = await console.submit(SECOND_STEP, admin_factor="passkey", mfa_grace_days="0")
     assert "2 administrators lack MFA or a passkey and cannot sign in" in tab.page.text
@@ -92,7 +92,7 @@ async def test_a_role_is_named_for_those_who_have_it(console: ConsoleScene) -> N
     console.people.give_passkey(console.ada, second_factor=True)
     console.people.change("update sessions set second_factor_at = now() where id = %s", console.ada.session)
     await console.at(SECOND_STEP)
-    for role, said in (("", "Enter the role, such as billing/approver"), ("shop/nobody", "Application not found with such a role")):
+    for role, said in (("", "Enter the role, such as billing/approver"), ("shop/nobody", "This application or role does not exist here")):
         tab = await console.submit(SECOND_STEP, all_factor="role_passkey", all_factor_role=role)
         assert tab.status == 400
         assert "#all_factor_role" in tab.page.links
@@ -132,7 +132,7 @@ async def test_sessions_that_would_end_are_counted(console: ConsoleScene) -> Non
         )
     await console.at(SESSIONS)
     tab = await console.submit(SESSIONS, session_lifetime_hours="4")
-    assert "2 sessions have lasted or rested longer" in tab.page.text
+    assert "2 active sessions exceed the new limit" in tab.page.text
     await console.submit(SESSIONS)
     # A session that the old rule ended is none that the new rule ends.
     await console.at(SESSIONS)
@@ -153,7 +153,7 @@ async def test_invitations_outside_the_domains_are_counted(console: ConsoleScene
         )
     await console.at(REGISTRATION)
     tab = await console.submit(REGISTRATION, invitation_domains="acme.example")
-    assert "2 invitations that wait go to addresses outside these domains" in tab.page.text
+    assert "2 pending invitations are for email addresses outside these domains" in tab.page.text
     await console.submit(REGISTRATION)
     assert rules(console)["invitation_domains"] == ["acme.example"]
 
