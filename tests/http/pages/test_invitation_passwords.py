@@ -43,7 +43,7 @@ def person(scene: Inviting, email: str = "bob@example.org") -> dict[str, object]
 
 
 def refuses_here(answer: Received) -> bool:
-    return answer.status == 400 and b"A password cannot be chosen here" in answer.body
+    return answer.status == 400 and b"You cannot choose a password here" in answer.body
 
 
 async def test_a_newcomer_chooses_a_password_and_is_in(scene: Inviting) -> None:
@@ -257,7 +257,7 @@ async def test_a_form_that_is_sent_twice_signs_in_both_times_and_never_another_p
         assert (refused.status, thief.tabs.session is not None) == ((400, False) if password == OTHER else (303, True))
     scene.people.change("update invitations set closed_at = closed_at - interval '11 seconds'")
     late = await tab.tabs.request("POST", HERE, {**form.fields, "password": GOOD})
-    assert (late.status, b"accepted already" in late.body) == (400, True)
+    assert (late.status, b"already accepted" in late.body) == (400, True)
     assert len(scene.people.rows("select from memberships where user_id = %s", person(scene)["id"])) == 1
 
 
@@ -282,7 +282,7 @@ async def test_the_page_after_the_answer_is_the_organizations(scene: Inviting) -
     scene.people.change("update organizations set name = 'Acme Metals', primary_color = '#a01040'")
     shown, mailed = await invited(scene)
     tab = await opened(scene, mailed)
-    assert "sign in as you always do" in tab.page.text
+    assert "sign in as usual" in tab.page.text
     await tab.send(answer="accept")
     assert "You are now a member of Acme Metals Sign in as bob@example.org to go on." in tab.page.text
     assert b"pages-a01040.css" in tab.shown.body

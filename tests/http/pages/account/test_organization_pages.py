@@ -183,7 +183,7 @@ async def test_a_form_without_an_answer_is_not_complete(home: AccountPagesScene)
 @pytest.mark.parametrize(
     ("change", "says", "status"),
     [
-        ("update all_organizations set max_users = 1", "limit of members", 400),
+        ("update all_organizations set max_users = 1", "reached its member limit", 400),
         ("update invitations set expires_at = now() - interval '1 second'", "invitation is not valid", 404),
         ("update all_organizations set status = 'suspended'", "invitation is not valid", 404),
     ],

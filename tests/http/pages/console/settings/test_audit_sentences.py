@@ -119,11 +119,11 @@ def test_sentences_say_who_did_what_to_whom() -> None:
             ),
         ),
         (
-            "Ada assigned the role agent in shop to somebody",
+            "Ada assigned the role agent in shop to someone",
             entry("service.assignment.added", "service", actor=person(), role_slug="agent", service_slug="shop"),
         ),
         ("Ada joined", entry("user.joined", "user", actor=person())),
-        ("somebody joined", entry("user.joined", "user")),
+        ("someone joined", entry("user.joined", "user")),
         ("an.old.action", entry("an.old.action")),
     ):
         assert sentence_of(one, text) == said
@@ -225,7 +225,7 @@ async def test_a_person_has_a_name_while_they_have_to_do_with_the_organization(c
     assert logged["subject"] == {"id": str(mary.user), "email": "mary@acme.example", "name": "Mary"}
     console.people.change("delete from memberships where user_id = %s", mary.user)
     tab = await console.at(LOG)
-    assert "ada@example.org changed the role of somebody to Administrator" in tab.page.text
+    assert "ada@example.org changed the role of someone to Administrator" in tab.page.text
     assert "mary@acme.example" not in tab.page.text
     answer = await console.request("GET", "/api/organizations/acme/audit-log", by=console.ada)
     assert all("subject" not in one for one in answer.ok()["logs"] if one["action"] == "user.role_updated")

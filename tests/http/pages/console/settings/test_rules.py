@@ -191,7 +191,7 @@ async def test_who_may_register_is_changed_shown_and_logged(console: ConsoleScen
     await console.at(REGISTRATION)
     await console.submit(REGISTRATION, registration_policy="except_domains", registration_domains="Globex.example")
     tab = await console.submit(REGISTRATION)
-    assert "not with an address of a throw-away mail domain or of these domains: globex.example." in tab.page.text
+    assert "except with disposable email addresses and addresses of these domains: globex.example." in tab.page.text
     (entry,) = console.people.rows("select id, action, details from audit_log where action = 'organization.sign_in_rules.updated'")
     assert (entry["details"]["old_registration_policy"], entry["details"]["new_registration_policy"]) == ("anybody", "except_domains")
     shown = (await console.at("/settings/audit-log")).page.text
