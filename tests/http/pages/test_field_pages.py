@@ -231,5 +231,5 @@ async def test_people_see_and_change_what_is_kept_of_them(scene: FieldPageScene)
     assert tab.shown.status == 400
     assert "Nickname: Enter 1 to 1000 characters" in tab.page.text
     await tab.send(1, fields=["acme/nickname", "acme/member"], values=["Ada", "no"])
-    assert "Your answers are saved" in tab.page.text
+    assert "Answers saved" in tab.page.text
     assert scene.values(ada) == [{"nickname": "Ada", "member": True}]

@@ -105,7 +105,7 @@ async def test_the_inviters_token_opens_no_account(scene: Inviting) -> None:
     # Accepting makes the account, and mails the address a link. Nobody is signed in.
     await tab.send(answer="accept")
     assert tab.tabs.session is None
-    assert "If you had no account yet" in tab.page.text
+    assert "If you did not have an account" in tab.page.text
     assert (person(scene)["password_hash"], person(scene)["email_verified_at"]) == (None, None)
     assert [mail.subject for mail in await scene.postbox.empty()] == ["Choose a password for your account at Acme"]
     # The other token is used up by then, too.
@@ -288,7 +288,7 @@ async def test_the_page_after_the_answer_is_the_organizations(scene: Inviting) -
     assert b"pages-a01040.css" in tab.shown.body
     # The inviter's token tells nothing about the account.
     other = await Tabs(scene.client).tab().open(f"/ui/invitations/accepted?token={shown}")
-    assert "Sign in to go on. If you had no account yet" in other.page.text
+    assert "Sign in to continue. If you did not have an account" in other.page.text
     assert "bob@example.org" not in other.page.text
     # Without a token that is known, the page names nobody.
     assert "Acme" not in (await Tabs(scene.client).tab().open("/ui/invitations/accepted?token=x")).page.text

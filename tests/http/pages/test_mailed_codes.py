@@ -167,7 +167,7 @@ async def test_five_tries_and_no_more(tabs: Tabs, elsewhere: Tabs, people: Peopl
         assert (tab.status, REFUSED in tab.page.text) == (400, True)
     # What is no code is no try.
     await tab.send(code="1234567")
-    assert "A code has 8 digits" in tab.page.text
+    assert "Enter 8 digits and nothing else" in tab.page.text
     await tab.send(code=code)
     assert (tab.status, REFUSED in tab.page.text, tabs.session) == (400, True, None)
     assert people.rows("select code_tries, used_at from mailed_tokens") == [{"code_tries": MOST_CODE_TRIES, "used_at": None}]
@@ -277,7 +277,7 @@ async def test_a_rule_of_an_organization_holds_alike(
     people.change("update organizations set sign_in_links = false")
     await tab.send(code=code)
     assert (tab.status, tabs.session) == (400, None)
-    assert "does not allow signing in by a link" in tab.page.text
+    assert "does not allow sign-in links" in tab.page.text
     # The try is counted, although its transaction was refused.
     assert people.rows("select code_tries, used_at from mailed_tokens") == [{"code_tries": 1, "used_at": None}]
 

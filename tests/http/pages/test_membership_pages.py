@@ -117,7 +117,7 @@ async def test_whoever_is_listed_is_asked_at_the_next_sign_in_and_once(scene: Me
     said = tab.page.text
     for words in (f"Do you belong to {tenant.slug.capitalize()} ?", tenant.slug, "Member", ADA, "If you do not recognize an organization, leave it"):
         assert words in said, words
-    how = {"by_directory": "By the organization’s directory", "by_domain": "It has proved the domain", "by_request": "It has proved the domain"}
+    how = {"by_directory": "By the organization’s directory", "by_domain": "Through the organization’s verified email domain", "by_request": "Through the organization’s verified email domain"}
     assert how.get(way, "By someone in the organization") in said
     assert scene.ties(ada) == {tenant.slug: False}
     # No button has the focus, so no key press confirms anything.
@@ -355,7 +355,7 @@ async def test_the_list_of_organizations_asks_too(scene: MembershipPageScene) ->
     fields = tab.page.forms[-1].fields
     await tab.send(len(tab.page.forms) - 1, answer="leave")
     assert (tab.place, scene.ties(ada)) == (f"{LISTS}?done=left", {"acme": True, "globex": True})
-    assert "You have left the organization" in tab.page.text
+    assert "You left the organization" in tab.page.text
     assert (await tabs.request("POST", asked[1], {**fields, "answer": "leave"})).status == 303
     # The short name alone is not enough, since it may be another organization's by now.
     scene.people.change("update all_organizations set slug = 'umbrella' where slug = 'initech'")

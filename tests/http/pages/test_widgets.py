@@ -270,7 +270,7 @@ async def test_without_scripts_an_hour_of_waiting_counts(guarded: Postern, maker
     )
     await make_mails_busy(guarded)
     tab = await at_widget(guarded)
-    assert "Wait an hour" in tab.page.text
+    assert "wait one hour" in tab.page.text
     tabs = tab.tabs
     clock.at += WAIT
     await make_mails_busy(guarded)

@@ -114,9 +114,9 @@ async def test_a_form_that_is_sent_twice_changes_the_password_once(home: Account
         ({"current": "wrong"}, "current", "current password is incorrect"),
         ({"current": ""}, "current", "current password is incorrect"),
         ({"new_password": "short", "repeated": "short"}, "new_password", "at least 8"),
-        ({"new_password": "password1", "repeated": "password1"}, "new_password", "most common"),
-        ({"new_password": "ada@example.org", "repeated": "ada@example.org"}, "new_password", "must not be the e-mail address"),
-        ({"repeated": OLD}, "repeated", "two passwords differ"),
+        ({"new_password": "password1", "repeated": "password1"}, "new_password", "too common"),
+        ({"new_password": "ada@example.org", "repeated": "ada@example.org"}, "new_password", "must not be your email address"),
+        ({"repeated": OLD}, "repeated", "passwords do not match"),
     ],
 )
 async def test_what_is_refused_stands_beside_its_field(fields: dict[str, str], field: str, says: str, home: AccountPagesScene) -> None:

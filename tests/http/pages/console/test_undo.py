@@ -55,7 +55,7 @@ async def test_a_changed_setting_shows_what_it_was_and_goes_back(console: Consol
     webhook = await renamed(console)
     # It stays on the page, however often the page is loaded, and for everybody who may change it.
     for tab in (await console.at(webhook), await console.at(webhook), await console.colleague("admin").open(f"/ui/o/acme{webhook}")):
-        assert "Changed just now. Previous values: Name CRM Put it back" in tab.page.text, tab.page.text
+        assert "Changed just now. Previous values: Name CRM Undo change" in tab.page.text, tab.page.text
     tab = await console.submit(f"{webhook}/change/undo")
     assert tab.place == f"/ui/o/acme{webhook}?done=put_back"
     assert "Change undone. The previous values apply again." in tab.page.text
@@ -67,7 +67,7 @@ async def test_a_changed_setting_shows_what_it_was_and_goes_back(console: Consol
     assert f"/ui/o/acme/audit-log/{changed['id']}" in entry.links
     tab = await console.at(webhook)
     # To put it back was a change, too.
-    assert "Previous values: Name Sales Put it back" in tab.page.text
+    assert "Previous values: Name Sales Undo change" in tab.page.text
     assert offers(tab) == 1
 
 
