@@ -244,7 +244,9 @@ def _about_signatures() -> Iterator[Attack]:
         "a transform with content": _into(".//{*}Transform"),
         "endless prefixes": _prefixes("p " * 129),
         "two lists of prefixes": lambda one: (_prefixes("xs")(one), _prefixes("xs")(one)),
-        "inclusive canonicalization": _set(".//ds:CanonicalizationMethod", "Algorithm (alg)", "http://www.w3.org/TR/2001/REC-xml-c14n-20010315"),
+        "inclusive canonicalization": _set(
+            ".//ds:CanonicalizationMethod", "Algorithm (alg)", "http://www.w3.org/TR/2001/REC-xml-c14n-20010315"
+        ),
         "canonicalization with comments": _set(".//ds:CanonicalizationMethod", "Algorithm (alg)", f"{EXCLUSIVE}WithComments"),
         "a canonicalization with content": _into(".//{*}CanonicalizationMethod"),
         "ds:Object": _object,

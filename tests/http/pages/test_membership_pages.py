@@ -115,9 +115,19 @@ async def test_whoever_is_listed_is_asked_at_the_next_sign_in_and_once(scene: Me
     tab = await scene.sign_in(ada)
     assert tab.place.startswith(f"{PAGE}?flow=")
     said = tab.page.text
-    for words in (f"Do you belong to {tenant.slug.capitalize()} ?", tenant.slug, "Member", ADA, "If you do not recognize an organization, leave it"):
+    for words in (
+        f"Do you belong to {tenant.slug.capitalize()} ?",
+        tenant.slug,
+        "Member",
+        ADA,
+        "If you do not recognize an organization, leave it",
+    ):
         assert words in said, words
-    how = {"by_directory": "By the organization’s directory", "by_domain": "Through the organization’s verified email domain", "by_request": "Through the organization’s verified email domain"}
+    how = {
+        "by_directory": "By the organization\u2019s directory",
+        "by_domain": "Through the organization\u2019s verified email domain",
+        "by_request": "Through the organization\u2019s verified email domain",
+    }
     assert how.get(way, "By someone in the organization") in said
     assert scene.ties(ada) == {tenant.slug: False}
     # No button has the focus, so no key press confirms anything.

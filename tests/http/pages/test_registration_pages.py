@@ -57,7 +57,7 @@ async def test_from_the_first_page_to_the_account(tabs: Tabs, postern: Postern, 
     early = await tabs.tab().open(tab.page.links[-1])
     await early.send(password=PASSWORD)
     assert early.status == 400
-    assert "not confirmed" in early.page.text
+    assert "not verified yet" in early.page.text
     await early.send(1)
     assert early.place.startswith("/ui/check-mail")
     confirmed = await follow(tabs, link_in((await postbox.empty())[-1]))

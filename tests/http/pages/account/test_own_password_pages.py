@@ -23,7 +23,7 @@ async def test_a_first_password(home: AccountPagesScene) -> None:
     form = home.form
     await home.send(new_password=NEW, repeated=NEW)
     assert tab.place == "/ui/password?done=set"
-    assert "Your password is set" in tab.page.text
+    assert "Password set" in tab.page.text
     assert "current" in tab.page.inputs
     assert await password_is(home, NEW)
     assert (home.lives(home.ada), home.lives(elsewhere)) == (True, False)
@@ -86,7 +86,7 @@ async def test_another_password(home: AccountPagesScene) -> None:
     assert tab.page.inputs["current"]["autocomplete"] == "current-password"
     await home.send(current=OLD, new_password=NEW, repeated=NEW)
     assert tab.place == "/ui/password?done=changed"
-    assert "You last changed it just now" in tab.page.text
+    assert "Last changed just now" in tab.page.text
     assert await password_is(home, NEW)
     assert (home.lives(home.ada), home.lives(elsewhere)) == (True, False)
 

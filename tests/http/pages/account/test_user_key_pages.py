@@ -183,7 +183,7 @@ async def test_expired_keys_are_told_apart_and_the_limit_counts_the_others(home:
     await make(home, expires_in_days="1")
     await home.open(f"{PAGE}/new")
     await home.send(name="Another")
-    assert "at most 1" in home.tab.page.text
+    assert "The limit of 1 is reached" in home.tab.page.text
     assert "Expires " in (await home.open(PAGE)).page.text
     home.people.change("update user_keys set expires_at = now() - interval '1 hour'")
     assert "Expired" in (await home.open(PAGE)).page.text
@@ -191,7 +191,9 @@ async def test_expired_keys_are_told_apart_and_the_limit_counts_the_others(home:
     assert "Does not expire" in (await home.open(PAGE)).page.text
 
 
-@pytest.mark.parametrize(("language", "told"), [("de", "API-Schlüssel für Shop"), ("fr", "clés d’API pour Shop"), ("es", "claves de API para Shop")])
+@pytest.mark.parametrize(
+    ("language", "told"), [("de", "API-Schlüssel für Shop"), ("fr", "clés d\u2019API pour Shop"), ("es", "claves de API para Shop")]
+)
 async def test_the_pages_speak_the_languages_of_people(home: AccountPagesScene, shop: UsedService, language: str, told: str) -> None:
     offered(home, shop)
     home.people.change("update users set language = %s where id = %s", language, home.ada.user)

@@ -39,7 +39,7 @@ async def test_without_a_choice_the_address_tells_the_framework_or_none_is_open(
     for asked in (plain, f"{plain}?built_with=nonsense", f"{plain}?built_with=nginx"):
         await console.at(asked)
         assert (console.tab.status, shown(console)) == (200, [])
-        assert "Choose the application’s framework" in console.tab.page.text
+        assert "Choose the application\u2019s framework" in console.tab.page.text
     await console.at(f"{plain}?built_with=nextjs")
     assert set(shown(console)) == {"nextjs"}
 

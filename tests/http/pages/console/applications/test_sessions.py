@@ -20,7 +20,7 @@ async def test_a_change_says_whose_sessions_it_ends_and_is_made_by_the_second_fo
             console.people.change("update sessions set last_seen_at = now() - interval '20 minutes' where id = %s", opened.session)
     tab = await console.at(SESSIONS)
     assert f"/ui/o/acme{CHANGE}" in tab.page.links
-    assert "Session lifetime, idle timeout and concurrent sessions: the organization’s limits" in tab.page.text
+    assert "Session lifetime, idle timeout and concurrent sessions: the organization\u2019s limits" in tab.page.text
     await console.at(CHANGE)
     tab = await console.submit(CHANGE, session_idle_minutes="10")
     assert "3 sessions have lasted or rested longer" in tab.page.text
@@ -28,7 +28,7 @@ async def test_a_change_says_whose_sessions_it_ends_and_is_made_by_the_second_fo
     assert said(console)["session_idle_minutes"] is None
     tab = await console.submit(CHANGE)
     assert tab.place == f"/ui/o/acme{SESSIONS}?done=saved"
-    assert "Session lifetime, idle timeout and concurrent sessions: the organization’s limits" not in tab.page.text
+    assert "Session lifetime, idle timeout and concurrent sessions: the organization\u2019s limits" not in tab.page.text
     assert said(console) == {"session_lifetime_hours": None, "session_idle_minutes": 10, "most_sessions": None}
 
 

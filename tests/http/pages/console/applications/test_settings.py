@@ -138,7 +138,11 @@ async def test_a_role_gets_permissions_and_is_given_to_a_person_by_address(conso
         ({"role": "", "person": "ada@example.org"}, 400, "Choose a role."),
         ({"role": "editor"}, 400, "Choose a person, an organization role or a team."),
         ({"role": "editor", "person": "x@example.org", "organization_role": "admin"}, 400, "Choose only one"),
-        ({"role": "editor", "person": "nobody@example.org"}, 404, "No member of the organization and no user of the application has this email address or ID"),
+        (
+            {"role": "editor", "person": "nobody@example.org"},
+            404,
+            "No member of the organization and no user of the application has this email address or ID",
+        ),
         ({"role": "editor", "person": "01a20686-52f3-77fe-b295-49fbf1cdd2d2"}, 400, "There is a problem"),
     ],
 )

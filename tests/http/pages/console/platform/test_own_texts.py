@@ -27,7 +27,7 @@ async def test_the_installation_has_texts_of_its_own(platform: PlatformScene) ->
     assert (await platform.at("/settings/texts")).status == 200
     await platform.at(place)
     tab = await platform.send_to(f"{HOME}{place}", sign_in__title="Welcome")
-    assert "Saved: Title – without an application (English)." in tab.page.text
+    assert "Saved: Title \u2013 without an application (English)." in tab.page.text
     assert platform.people.rows("select org_id, key, text from organization_texts") == [
         {"org_id": None, "key": "sign_in.title", "text": "Welcome"}
     ]
@@ -36,7 +36,7 @@ async def test_the_installation_has_texts_of_its_own(platform: PlatformScene) ->
     assert "HTML would be shown as it stands" in tab.page.text
     assert "No texts to review" in (await platform.at("/settings/texts/outdated")).page.text
     tab = await platform.at(place)
-    assert "Previous values: Title – without an application Nothing Undo change" in tab.page.text
+    assert "Previous values: Title \u2013 without an application Nothing Undo change" in tab.page.text
 
 
 async def test_owners_look_at_the_page_and_the_mail_in_which_a_text_stands(platform: PlatformScene) -> None:
