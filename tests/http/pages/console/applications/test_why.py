@@ -57,7 +57,7 @@ async def test_failed_tries_stand_there_with_the_place_of_their_rule(console: Co
     log.add(grace, failure=LoginFailure.REFUSED_BY_RULE)
     log.add(grace)
     said = await ask(console, "grace@example.org")
-    assert "Nothing in this organization prevents grace@example.org out" in said
+    assert "Nothing in this organization prevents grace@example.org from signing in" in said
     assert "Wrong password" in said
     assert "/ui/o/acme/sign-in/risk" in console.tab.page.links
 
@@ -79,7 +79,7 @@ async def test_an_address_without_a_tie_is_nobodys(console: ConsoleScene, board:
         said = await ask(console, email)
         assert console.tab.status == 404
         answers.append(said.replace(email, ""))
-        assert "Nobody with this address" in said
+        assert "no user of its applications has this email address" in said
     assert answers[0] == answers[1]
     for user in (stranger.user, uuid4()):
         assert (await console.at(f"/people/users/{user}/why")).status == 404
