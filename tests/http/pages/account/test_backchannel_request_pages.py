@@ -43,7 +43,7 @@ def look(tab: Tab) -> str:
 async def test_the_person_reads_takes_a_tick_away_and_allows(afar: Afar) -> None:
     request = await afar.requested()
     tab = await opened(afar)
-    for words in ("Helper", "An agent of Acme", "Orders", "See your orders", "Order in your name", "Invoice 4711", "nobody has checked"):
+    for words in ("Helper", "AI agent of Acme", "Orders", "See your orders", "Order in your name", "Invoice 4711", "nobody has checked"):
         assert words in tab.page.text, words
     tab = await tab.open(look(tab))
     for words in ("Allow Helper to act on your behalf?", "Approve only if", "Invoice 4711", "For how long?", afar.ada.email):

@@ -59,10 +59,10 @@ async def test_the_page_says_which_device_has_which(home: AccountPagesScene) -> 
     await added(home, Passkey.made(aaguid=UUID("fdb141b2-5d84-443e-8a35-4698c205a502"), flags=GOOD | ELIGIBLE), name="Two")
     await added(home, name="Three")
     said = (await home.open(PAGE)).page.text
-    assert "Google Password Manager. On your devices, kept in step" in said
+    assert "Google Password Manager. Synced across your devices" in said
     assert "KeePassXC. On one device so far" in said
-    assert "Three On one device only Made on Firefox on Linux," in said
-    for number, words in enumerate(("Made by Google Password Manager Added Firefox on Linux,", "Made by KeePassXC", "On one device only")):
+    assert "Three On one device only Created on Firefox on Linux," in said
+    for number, words in enumerate(("Passkey provider Google Password Manager Added Firefox on Linux,", "Passkey provider KeePassXC", "On one device only")):
         assert words in (await home.open(f"{PAGE}/{kept(home)[number]}")).page.text
     assert "Made by" not in (await home.open(f"{PAGE}/{kept(home)[2]}")).page.text
 
@@ -120,7 +120,7 @@ async def test_two_clicks_add_once_and_remove_once(home: AccountPagesScene) -> N
     (id_,) = kept(home)
     home.people.change("update passkeys set created_at = created_at - interval '11 seconds'")
     late = await home.tabs.request("POST", ADD, fields)
-    assert (late.status, b"has been added already" in late.body) == (400, True)
+    assert (late.status, b"was already added" in late.body) == (400, True)
     remove = f"{PAGE}/{id_}/remove"
     assert {*await all_at_once(send(remove), send(remove))} == {await send(remove)()} == {f"{PAGE}?done=removed"}
     assert kept(home) == []
@@ -133,7 +133,7 @@ async def test_what_is_none_brings_the_form_back(home: AccountPagesScene) -> Non
     for more, said in (
         ({"credential": ""}, "This passkey was not accepted"),
         ({"credential": json.dumps(Passkey.made(flags=1).create(await options(home, tab, ADD)))}, "This passkey cannot be added"),
-        ({"credential": json.dumps(Passkey.made().create({"user": {"id": "AA"}, "challenge": "AA"}))}, "or it took too long"),
+        ({"credential": json.dumps(Passkey.made().create({"user": {"id": "AA"}, "challenge": "AA"}))}, "or adding it took too long"),
         ({"credential": json.dumps(Passkey.made().create(await options(home, tab, ADD))), "name": "x" * 101}, "at most 100 characters"),
     ):
         answer = await home.tabs.request("POST", ADD, {**fields, **more})

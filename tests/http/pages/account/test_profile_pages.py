@@ -18,7 +18,7 @@ async def test_another_address_by_a_mailed_link(home: AccountPagesScene) -> None
     await home.send(email=" new@example.org ")
     assert home.tab.place == "/ui/profile?done=mailed"
     assert "A verification link was sent to your new email address" in home.tab.page.text
-    assert "sent a link to new@example.org" in home.tab.page.text
+    assert "verification link was sent to new@example.org" in home.tab.page.text
     (user,) = home.people.rows("select email, pending_email from users where id = %s", home.ada.user)
     assert user == {"email": "ada@example.org", "pending_email": "new@example.org"}
     assert [entry["action"] for entry in home.audited("user.email%")] == ["user.email.change_requested"]

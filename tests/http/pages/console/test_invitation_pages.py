@@ -40,7 +40,7 @@ async def pressed(console: ConsoleScene, address: str) -> None:
 async def test_a_row_sends_an_invitation_again_and_withdraws_it(console: ConsoleScene) -> None:
     first = await invited(console, role="admin")
     tab = await console.at(INVITATIONS)
-    assert f"{BOB} Administrator Waiting" in tab.page.text
+    assert f"{BOB} Administrator Pending" in tab.page.text
     resend = f"/ui/o/acme{INVITATIONS}/{first}/resend"
     assert buttons(console) == [resend, f"/ui/o/acme{INVITATIONS}/{first}/cancel"]
     mails = len(console.people.rows("select from jobs"))

@@ -57,7 +57,7 @@ async def test_behind_a_proxy_the_first_card_shows_what_a_proxy_uses(console: Co
         "wiki.acme.example",
         "/proxy/check",
         "/public: None (public)",
-        "Remote-User: The e-mail",
+        "Remote-User: Email address",
     ):
         assert words in page, words
     for words in ("Client ID", "Discovery URL", "Issuer", "Audience"):

@@ -164,5 +164,5 @@ def test_a_list_that_is_not_there_says_to_look_at_the_url(status: str) -> None:
     assert fault_words(SimpleNamespace(why=f"status_{status}"), text) == (
         f"The target system returned {status} when Postern listed its users. Check the base URL: a typo is the usual cause."
     )
-    assert fault_words(SimpleNamespace(why="status_422"), text) == "Target system answered 422 when asked for its people."
+    assert fault_words(SimpleNamespace(why="status_422"), text) == "The target system returned 422 when Postern listed its users."
     assert fault_words(SimpleNamespace(why=None), text) == ""

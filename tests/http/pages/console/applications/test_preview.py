@@ -77,7 +77,7 @@ async def test_a_test_sign_in_asks_for_the_password_and_ends_on_the_claims(conso
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ("update services set trusted = true", "would now go back to Billing without a question"),
+        ("update services set trusted = true", "would now be redirected to Billing"),
         ("update services set sign_in_policy = 'assigned'", "you do not have access to"),
         ("update services set redirect_uris = '{}'", "has no redirect URI"),
         (

@@ -23,7 +23,7 @@ async def test_a_change_says_whose_sessions_it_ends_and_is_made_by_the_second_fo
     assert "Session lifetime, idle timeout and concurrent sessions: the organization\u2019s limits" in tab.page.text
     await console.at(CHANGE)
     tab = await console.submit(CHANGE, session_idle_minutes="10")
-    assert "3 sessions have lasted or rested longer" in tab.page.text
+    assert "3 active sessions exceed the new limit" in tab.page.text
     assert "This includes you." in tab.page.text
     assert said(console)["session_idle_minutes"] is None
     tab = await console.submit(CHANGE)

@@ -33,7 +33,7 @@ async def test_the_installation_has_texts_of_its_own(platform: PlatformScene) ->
     ]
     tab = await platform.send_to(f"{HOME}{place}", sign_in__title="<i>Welcome</i>")
     assert tab.status == 400
-    assert "HTML would be shown as it stands" in tab.page.text
+    assert "HTML is not supported and would be shown as text" in tab.page.text
     assert "No texts to review" in (await platform.at("/settings/texts/outdated")).page.text
     tab = await platform.at(place)
     assert "Previous values: Title \u2013 without an application Nothing Undo change" in tab.page.text
@@ -70,7 +70,7 @@ async def test_a_platform_owner_says_yes_to_the_texts_that_the_page_shows(platfo
     record = f"{APPROVALS}/{platform.acme.id}"
     tab = await platform.at(APPROVALS)
     assert f"/ui/platform{record}" in tab.page.links
-    assert "Waits" in tab.page.text
+    assert "Pending approval" in tab.page.text
     text = (await platform.at(record)).page.text
     assert "Email: Invitation mail_invitation.subject Deutsch Einladung zu {organization} {organization} asks you in" in text, text
     asked = await platform.at(f"{record}/approve")

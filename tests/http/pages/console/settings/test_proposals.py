@@ -86,7 +86,7 @@ async def test_the_page_says_what_the_object_is_that_ends(console: ConsoleScene)
     place = f"/settings/proposals/{made['id']}"
     for page in (place, f"{place}/apply"):
         text = (await console.at(page)).page.text
-        assert ("Ends: /organizations/acme/webhooks/CRM" in text, "https://127.0.0.1/vital" in text) == (True, True), text
+        assert ("Delete: /organizations/acme/webhooks/CRM" in text, "https://127.0.0.1/vital" in text) == (True, True), text
     await console.submit(f"{place}/apply")
     assert console.people.rows("select from webhooks") == []
 
