@@ -37,7 +37,7 @@ async def test_access_is_taken_away_after_being_asked(home: AccountPagesScene) -
     allowed(home, shop, "openid")
     there = home.elsewhere(shop)
     await home.open(f"{PAGE}/{shop.id}/revoke")
-    assert "Revoke access from Shop?" in home.tab.page.text
+    assert "Revoke access for Shop?" in home.tab.page.text
     assert home.lives(there)
     form = home.form
     await home.send()

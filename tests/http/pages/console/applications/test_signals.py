@@ -38,7 +38,7 @@ async def test_an_owner_sees_what_would_be_told_before_signals_are_on(console: C
     await console.at(f"{billing}/signals/change")
     tab = await console.submit(f"{billing}/signals/change", events=EVENTS, hosts="127.0.0.1\r\napp.example.org")
     assert "Added for the application: Password, passkey or MFA changed" in tab.page.text
-    assert "people who use it by their own act" in tab.page.text
+    assert "people who have confirmed their use of the application" in tab.page.text
     assert console.people.rows("select from signal_settings") == []
     tab = await console.submit(f"{billing}/signals/change")
     assert tab.place == f"/ui/o/acme{billing}/signals?done=saved"
@@ -85,7 +85,7 @@ async def test_streams_to_a_host_that_goes_are_named_before_they_end(console: Co
     await console.at(f"{billing}/signals/change")
     tab = await console.submit(f"{billing}/signals/change", events=["session-revoked"], hosts="app.example.org")
     assert "The stream to 127.0.0.1 and its pending signals are deleted" in tab.page.text
-    assert "The application is told no more: Password, passkey or MFA changed" in tab.page.text
+    assert "No longer sent to the application: Password, passkey or MFA changed" in tab.page.text
     assert len(console.people.rows("select from signal_streams")) == 1
     await console.submit(f"{billing}/signals/change")
     assert console.people.rows("select from signal_streams") == []

@@ -17,7 +17,7 @@ async def test_both_pages_say_the_rule_and_what_is_held(console: ConsoleScene) -
     assert f"/ui/o/acme/people/users/{grace.user}" in tab.page.links
     assert f"/ui/o/acme/people/users/{grace.user}/opens" in (await console.at(f"/people/{grace.user}")).page.links
     tab = await console.at(f"/people/users/{grace.user}/opens")
-    assert "What can" in tab.page.text
+    assert "Which applications can grace@example.org sign in to?" in tab.page.text
     assert "Board" in tab.page.text
     assert "A setting outside this organization can still block this person." in tab.page.text
 

@@ -106,10 +106,10 @@ _REASONS = (
 )
 # A reason of a no, a failed call and a silence of ours, each as one language says it.
 _WORDS = {
-    "en": ("Denied: This place, 1", "No response in time", "Status other than 200"),
-    "de": ("Abgelehnt: Dieser Ort, 1", "Keine rechtzeitige Antwort", "Anderer Status als 200"),
-    "fr": ("Refusé: Ce lieu, 1", "Aucune réponse à temps", "pas 200"),
-    "es": ("Denegado: Este lugar, 1", "Sin respuesta a tiempo", "Estado distinto de 200"),
+    "en": ("Denied: Location, 1", "No response in time", "Status other than 200"),
+    "de": ("Abgelehnt: Standort, 1", "Keine rechtzeitige Antwort", "Anderer Status als 200"),
+    "fr": ("Refusé: Emplacement, 1", "Aucune réponse à temps", "pas 200"),
+    "es": ("Denegado: Ubicación, 1", "Sin respuesta a tiempo", "Estado distinto de 200"),
 }
 
 
