@@ -62,9 +62,11 @@ async def test_the_page_says_which_device_has_which(home: AccountPagesScene) -> 
     assert "Google Password Manager. Synced across your devices" in said
     assert "KeePassXC. On one device so far" in said
     assert "Three On one device only Created on Firefox on Linux," in said
-    for number, words in enumerate(("Passkey provider Google Password Manager Added Firefox on Linux,", "Passkey provider KeePassXC", "On one device only")):
+    for number, words in enumerate(
+        ("Passkey provider Google Password Manager Added Firefox on Linux,", "Passkey provider KeePassXC", "On one device only")
+    ):
         assert words in (await home.open(f"{PAGE}/{kept(home)[number]}")).page.text
-    assert "Made by" not in (await home.open(f"{PAGE}/{kept(home)[2]}")).page.text
+    assert "Passkey provider" not in (await home.open(f"{PAGE}/{kept(home)[2]}")).page.text
 
 
 async def test_one_is_added_looked_at_named_and_removed(home: AccountPagesScene) -> None:

@@ -43,7 +43,7 @@ async def test_a_draft_shows_its_steps_and_an_active_one_what_happens(console: C
     await console.at(NEW)
     tab = await console.submit(NEW, kind="okta", name="Okta")
     assert "1. Enter these values at the identity provider" in tab.page.text
-    assert "4. Let people in" in tab.page.text
+    assert "4. Activate the identity provider" in tab.page.text
     assert "Configuration" not in tab.page.text
     (provider,) = console.people.rows("select id from upstream_providers")
     # Only a test at a real directory leads there.

@@ -71,7 +71,10 @@ async def test_the_page_says_of_whom_the_hook_does_not_hear(console: ConsoleScen
         assert "1 member has not confirmed their membership" in (await console.at(AT)).page.text
         console.tenants.join(console.people.add(), console.acme, listed=True)
         shown = (await console.at(AT)).page.text
-        assert "2 members have not confirmed their membership and can sign in without a request to the hook. Postern calls the hook for these members after" in shown
+        assert (
+            "2 members have not confirmed their membership and can sign in without a request to the hook. "
+            "Postern calls the hook for these members after they confirm" in shown
+        )
         assert "0 user API keys at your applications stay valid after a denial" in shown
         # And once more where the owner says yes.
         console.people.change("update hooks set since = since - interval '1 hour'")

@@ -14,7 +14,7 @@ async def send(platform: PlatformScene, to: str, **fields: str) -> Tab:
 
 
 async def test_a_platform_owner_adds_the_hook_and_lets_it_count(platform: PlatformScene) -> None:
-    assert PAGE in (await platform.at("/health")).page.links
+    assert PAGE in (await platform.at("/risk")).page.links
     assert "No sign-in hook" in (await platform.at("/hooks")).page.text
     assert "only listed" not in platform.tab.page.text
     async with receiving(saying(GO_ON)) as receiver:
