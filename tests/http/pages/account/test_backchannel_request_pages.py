@@ -43,7 +43,7 @@ def look(tab: Tab) -> str:
 async def test_the_person_reads_takes_a_tick_away_and_allows(afar: Afar) -> None:
     request = await afar.requested()
     tab = await opened(afar)
-    for words in ("Helper", "AI agent of Acme", "Orders", "See your orders", "Order in your name", "Invoice 4711", "nobody has checked"):
+    for words in ("Helper", "AI agent of Acme", "Orders", "See your orders", "Order in your name", "Invoice 4711", "was not verified"):
         assert words in tab.page.text, words
     tab = await tab.open(look(tab))
     for words in ("Allow Helper to act on your behalf?", "Approve only if", "Invoice 4711", "For how long?", afar.ada.email):
@@ -58,7 +58,7 @@ async def test_an_application_that_is_no_agent_signs_the_person_in(afar: Afar) -
     request = await afar.requested(afar.shop, scope="openid email", resource=None, binding_message=None)
     tab = await opened(afar)
     assert "sign you in to the application" in tab.page.text
-    assert "nobody has checked" not in tab.page.text
+    assert "was not verified" not in tab.page.text
     tab = await tab.open(look(tab))
     assert "View your email address" in tab.page.text
     assert "For how long?" not in tab.page.text

@@ -67,7 +67,7 @@ async def test_the_log_is_filtered_by_a_person_or_key_as_people_call_them(consol
     assert console.tab.page.inputs["actor_id"]["value"] == "nobody"
     other = console.people.add("mary@globex.example")
     console.tenants.join(other, console.acme)
-    assert "Several fit: mary@acme.example, mary@globex.example" in await shown("mary")
+    assert "Several actors match: mary@acme.example, mary@globex.example" in await shown("mary")
     # Another organization's people are nobody here.
     console.tenants.join(console.people.add("zoe@globex.example"), console.tenants.add("globex"))
     assert "Nobody here" in await shown("zoe@globex.example")

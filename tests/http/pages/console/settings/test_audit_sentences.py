@@ -122,8 +122,8 @@ def test_sentences_say_who_did_what_to_whom() -> None:
             "Ada assigned the role agent in shop to someone",
             entry("service.assignment.added", "service", actor=person(), role_slug="agent", service_slug="shop"),
         ),
-        ("Ada joined", entry("user.joined", "user", actor=person())),
-        ("someone joined", entry("user.joined", "user")),
+        ("Ada joined the organization", entry("user.joined", "user", actor=person())),
+        ("someone joined the organization", entry("user.joined", "user")),
         ("an.old.action", entry("an.old.action")),
     ):
         assert sentence_of(one, text) == said
@@ -175,7 +175,7 @@ def test_changes_are_told_in_the_words_of_forms() -> None:
         (("Berechtigungen", "", "Mitglieder anzeigen"), entry("x", granted=["org.members.view"], revoked=[])),
         (("", "", "x"), entry("x", old_unheard=None, new_unheard="x")),
         # A word that we no longer have.
-        (("Beitritt", "perhaps", "Personen können um Beitritt bitten"), entry("x", old_join_policy="perhaps", new_join_policy="ask")),
+        (("Beitrittsrichtlinie", "perhaps", "Personen können um Beitritt bitten"), entry("x", old_join_policy="perhaps", new_join_policy="ask")),
     ):
         (change,) = changes_in(one, text)
         assert (change.label, change.old, change.new) == expected

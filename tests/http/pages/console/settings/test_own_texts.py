@@ -214,7 +214,7 @@ async def test_texts_beneath_which_ours_have_changed_show_both_versions(console:
     assert "1 of your custom texts is no longer used." in text
     assert "The default text has changed since. Previous default: Log in" in (await console.at(SIGN_IN)).page.text
     tab = await console.at(OUTDATED)
-    assert "Ours, before Log in Ours, now Anmelden Yours Willkommen" in tab.page.text, tab.page.text
+    assert "Previous default text Log in Current default text Anmelden Your text Willkommen" in tab.page.text, tab.page.text
     tab = await look(console, "sign_in.title", "de", "console.own_texts.keep")
     assert "Custom text kept" in tab.page.text
     assert kept(console)["de", "sign_in.title"] == "Willkommen"
