@@ -79,7 +79,7 @@ async def test_one_is_added_looked_at_named_and_removed(home: AccountPagesScene)
     listed = (await home.open(f"{PAGE}?done=added")).page.text
     assert "Passkey added" in listed
     assert "Firefox on Linux" in listed
-    assert "Not used yet Synchronised" in listed
+    assert "Not used yet Synced" in listed
     first, second = kept(home)
     shown = (await home.open(f"{PAGE}/{second}")).page.text
     assert f"Passkey: \u2068{name}\u2069" in shown

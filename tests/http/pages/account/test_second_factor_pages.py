@@ -339,7 +339,7 @@ async def test_a_member_reads_which_organization_requires_it_and_until_when(home
     await home.has_second_factor()
     for page in ("/ui", PAGE, "/ui/organizations/acme"):
         assert "requires" not in (await home.open(page)).page.text
-    assert "will be closed to you: Acme Globex" in (await home.open(f"{PAGE}/turn-off")).page.text
+    assert "because they require two-step sign-in: Acme Globex" in (await home.open(f"{PAGE}/turn-off")).page.text
 
 
 async def test_an_organization_that_is_closed_leads_to_the_set_up_and_back(home: AccountPagesScene) -> None:

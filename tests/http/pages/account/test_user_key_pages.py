@@ -80,7 +80,7 @@ async def test_a_person_makes_a_key_sees_it_once_and_ends_it(home: AccountPagesS
     home.people.change("update user_keys set last_used_at = now()")
     assert "Last used just now" in (await home.open(PAGE)).page.text
     await home.open(f"{PAGE}/{kept['id']}/end")
-    assert "Revoke API key Laptop?" in home.tab.page.text
+    assert "Revoke the API key Laptop?" in home.tab.page.text
     form = home.form
     await home.send()
     assert home.tab.place == f"{PAGE}?done=ended"
