@@ -196,7 +196,7 @@ async def test_the_way_of_one_account_is_not_gone_on_with_another(shared: Shared
     for page in ("/ui/consent", "/ui/authorize", "/ui/sign-in", "/ui/sign-in/password", "/ui/second-factor-required", "/ui/answers"):
         is_page(await tabs.request("GET", f"{page}?{flow}"), 409, "belongs to another account")
     for answer in ("allow", "deny", "another"):
-        is_page(await tabs.request("POST", "/ui/consent", {**form, "answer": answer}), 409, "Choose an account")
+        is_page(await tabs.request("POST", "/ui/consent", {**form, "answer": answer}), 409, "Choose account")
     assert shared.codes() == []
     # The page leads to the choice, and the choice of Ada's account back to the page.
     await tab.send(answer="allow")

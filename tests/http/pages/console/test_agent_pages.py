@@ -48,7 +48,7 @@ async def test_the_agents_and_the_persons_page_show_it(let_in: LetIn) -> None:
     console, grant = let_in.console, let_in.grant(let_in.bob)
     for page, other in (("/applications/helper", "bob@example.org"), (f"/people/users/{let_in.bob.user}", "Helper")):
         tab = await console.at(page)
-        for words in ("AI agents", other, ORDERS):
+        for words in ("Agent grants", other, ORDERS):
             assert words in tab.page.text, (page, words)
         assert f"/ui/o/acme{AGENTS}/{grant}" in tab.page.links
     assert "Helper" in (await console.at(f"{AGENTS}?user_id={let_in.bob.user}")).page.text

@@ -101,7 +101,7 @@ async def test_the_second_of_two_sees_what_the_first_has_changed(console: Consol
     assert tab.place.endswith("?done=saved&fields=name")
     assert console.people.rows("select name from webhooks") == [{"name": "Marketing"}]
     # The names stand in the address, so they may be anything.
-    for fields, said in (("name+url", "Saved: Name; Address."), ("%3Cb%3Egone%3C/b%3E", "Saved."), ("", "Saved.")):
+    for fields, said in (("name+url", "Saved: Name; URL."), ("%3Cb%3Egone%3C/b%3E", "Saved."), ("", "Saved.")):
         tab = await console.at(f"{webhook}?done=saved&fields={fields}")
         assert said in tab.page.text
         assert "gone" not in tab.page.text

@@ -36,7 +36,7 @@ async def test_the_installation_has_texts_of_its_own(platform: PlatformScene) ->
     assert "HTML is not supported and would be shown as text" in tab.page.text
     assert "No texts to review" in (await platform.at("/settings/texts/outdated")).page.text
     tab = await platform.at(place)
-    assert "Previous values: Title \u2013 without an application Nothing Undo change" in tab.page.text
+    assert "Previous values: Title \u2013 without an application None Undo change" in tab.page.text
 
 
 async def test_owners_look_at_the_page_and_the_mail_in_which_a_text_stands(platform: PlatformScene) -> None:

@@ -194,7 +194,7 @@ async def test_a_change_of_texts_is_put_back(console: ConsoleScene) -> None:
     await write(console, sign_in__title="Eins", sign_in__next="Los")
     await write(console, sign_in__title="Zwei", sign_in__register="Neu")
     tab = await console.at(SIGN_IN)
-    assert "Previous values: Title \u2013 without an application Eins Button \u2013 create account Nothing Undo change" in tab.page.text, (
+    assert "Previous values: Title \u2013 without an application Eins Button \u2013 create account None Undo change" in tab.page.text, (
         tab.page.text
     )
     undo = next(number for number, one in enumerate(tab.page.forms) if one.action.endswith(f"{SIGN_IN}/undo"))

@@ -193,7 +193,7 @@ async def test_billing_that_is_off_says_so(console: ConsoleScene) -> None:
 async def test_a_logo_that_could_not_be_fetched_says_why(console: ConsoleScene) -> None:
     await console.at(f"{SETTINGS}/looks")
     for address, why in (
-        ("http://10.0.0.1/logo.png", "This URL or host is not public"),
+        ("http://10.0.0.1/logo.png", "This URL is not public"),
         ("http://127.0.0.1:1/logo.png", "could not be reached"),
     ):
         tab = await console.tab._go(
