@@ -60,7 +60,7 @@ async def test_a_person_sees_who_invites_them_to_what_and_accepts(scene: Invitin
     for again in (await send(scene.client, PAGE, token=token, answer="accept"), await scene.client.get(f"{PAGE}?token={token}")):
         assert again.status == 400
         assert is_page(again)
-        assert "accepted already" in text_of(again)
+        assert "already accepted" in text_of(again)
 
 
 async def test_a_person_declines(scene: Inviting) -> None:

@@ -284,7 +284,7 @@ async def test_the_page_after_the_answer_is_the_organizations(scene: Inviting) -
     tab = await opened(scene, mailed)
     assert "sign in as usual" in tab.page.text
     await tab.send(answer="accept")
-    assert "You are now a member of Acme Metals Sign in as bob@example.org to go on." in tab.page.text
+    assert "You are now a member of Acme Metals Sign in as bob@example.org to continue." in tab.page.text
     assert b"pages-a01040.css" in tab.shown.body
     # The inviter's token tells nothing about the account.
     other = await Tabs(scene.client).tab().open(f"/ui/invitations/accepted?token={shown}")

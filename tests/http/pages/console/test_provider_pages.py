@@ -50,4 +50,4 @@ async def test_a_draft_shows_its_steps_and_an_active_one_what_happens(console: C
     console.people.change("update upstream_providers set state = 'active', activated_at = now()")
     text = (await console.at(f"{PROVIDERS}/{provider['id']}")).page.text
     assert "1. Enter these values at the identity provider" not in text
-    assert text.index("Recent sign-ins, tests and sign-outs") < text.index("Configuration") < text.index("Test the provider")
+    assert text.index("Recent sign-ins, tests and sign-outs") < text.index("Configuration") < text.index("Run test")

@@ -72,7 +72,7 @@ async def test_a_stream_shows_what_it_was_told_and_is_sent_a_verification(consol
     assert "Verification event sent" in tab.page.text
     assert "Verification" in tab.page.text
     tab = await console.at(f"{stream}/deliveries")
-    assert "Waits" in tab.page.text
+    assert "Pending" in tab.page.text
     assert "Verification" not in (await console.at(f"{stream}/deliveries?delivered=true")).page.text
     # One in ten seconds.
     await console.at(stream)

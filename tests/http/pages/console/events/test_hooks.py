@@ -33,7 +33,7 @@ async def test_an_owner_adds_a_hook_tries_it_and_lets_it_count(console: ConsoleS
         assert "Report-only" in tab.page.text
         assert f"{HOME}{AT}/count" not in tab.page.links, "nobody has seen yet what it would do"
         tab = await console.submit(f"{AT}/try")
-        assert "Go on, " in tab.page.text
+        assert "Allowed, " in tab.page.text
         assert len(receiver.calls) == 1
         assert "Test" in (await console.at(f"{AT}/exchanges")).page.text
         console.people.change("update hooks set since = since - interval '1 hour'")
@@ -111,7 +111,7 @@ _REASONS = (
 _WORDS = {
     "en": ("Denied: Location, 1", "No response in time", "Status other than 200"),
     "de": ("Abgelehnt: Standort, 1", "Keine rechtzeitige Antwort", "Anderer Status als 200"),
-    "fr": ("Refusé: Emplacement, 1", "Aucune réponse à temps", "pas 200"),
+    "fr": ("Refusé: Emplacement, 1", "Aucune réponse à temps", "Statut différent de 200"),
     "es": ("Denegado: Ubicación, 1", "Sin respuesta a tiempo", "Estado distinto de 200"),
 }
 

@@ -175,7 +175,10 @@ def test_changes_are_told_in_the_words_of_forms() -> None:
         (("Berechtigungen", "", "Mitglieder anzeigen"), entry("x", granted=["org.members.view"], revoked=[])),
         (("", "", "x"), entry("x", old_unheard=None, new_unheard="x")),
         # A word that we no longer have.
-        (("Beitrittsrichtlinie", "perhaps", "Personen können um Beitritt bitten"), entry("x", old_join_policy="perhaps", new_join_policy="ask")),
+        (
+            ("Beitrittsrichtlinie", "perhaps", "Personen können um Beitritt bitten"),
+            entry("x", old_join_policy="perhaps", new_join_policy="ask"),
+        ),
     ):
         (change,) = changes_in(one, text)
         assert (change.label, change.old, change.new) == expected
