@@ -83,7 +83,7 @@ async def test_a_platform_owner_says_yes_to_the_texts_that_the_page_shows(platfo
     assert "Willkommen" in tab.page.text
     assert not approved(platform)
     tab = await platform.send_to(f"{HOME}{record}/approve")
-    assert "From now on, mails by this installation\u2019s server carry these texts." in tab.page.text
+    assert "Custom text approved. Emails from the installation\u2019s server now use it." in tab.page.text
     assert approved(platform)
     await platform.answer(f"{record}/withdraw")
     assert not approved(platform)

@@ -19,7 +19,7 @@ async def test_a_platform_owner_writes_a_rule_lets_it_count_and_makes_an_excepti
     assert "This policy would have denied your own sign-in." in page.text
     await platform.at("/risk/rule")
     await send(platform, f"{PAGE}/rule", name="Never", action="refuse", networks="10.0.0.0/8", except_networks="10.0.0.0/8")
-    assert "can never fit" in platform.tab.page.text
+    assert "can never match" in platform.tab.page.text
     await platform.at("/risk")
     platform.people.add("ada@home.example")
     for who, says in (("nobody@home.example", "No account has this email address. Enter another."), ("ada@home.example", "")):
