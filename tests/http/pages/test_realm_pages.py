@@ -200,4 +200,4 @@ async def test_it_is_told_in_the_readers_language(postern: Postern, people: Peop
     route(people, acme, NAME)
     tab = await to_password(Tabs(unlimited(postern), language=language))
     assert "Google" in tab.page.text
-    assert "Continue" not in tab.page.text
+    assert "Continue to" not in tab.page.text

@@ -164,7 +164,7 @@ async def test_health_says_what_needs_somebody_first_and_folds_the_rest(platform
     backups, in_order = text.index("Create and verify a backup"), text.index("Passed (")
     assert backups < in_order < text.index("Encryption keys")
     assert "`" not in text
-    assert "Not set up: " in text
+    assert "Not configured: " in text
     assert "not set up: checkout" not in text
     assert "/ui/platform/settings" in tab.page.links
 
