@@ -49,7 +49,7 @@ async def test_the_person_reads_takes_a_tick_away_and_allows(afar: Afar) -> None
     for words in ("Allow Helper to act on your behalf?", "Approve only if", "Invoice 4711", "For how long?", afar.ada.email):
         assert words in tab.page.text, words
     tab = await sent(tab, scopes=[f"{afar.orders} {READ}"], days="1")
-    assert (tab.place, "Request approved" in tab.page.text, "No request waits" in tab.page.text) == (f"{PAGE}?done=allowed", True, True)
+    assert (tab.place, "Request approved" in tab.page.text, "No pending requests" in tab.page.text) == (f"{PAGE}?done=allowed", True, True)
     tokens = afar.kept((await afar.poll(request)).ok())
     assert claims_of(tokens["access_token"])["scope"] == READ
 

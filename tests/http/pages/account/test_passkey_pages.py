@@ -83,7 +83,7 @@ async def test_one_is_added_looked_at_named_and_removed(home: AccountPagesScene)
     first, second = kept(home)
     shown = (await home.open(f"{PAGE}/{second}")).page.text
     assert f"Passkey: \u2068{name}\u2069" in shown
-    assert "may copy it" in shown
+    assert "your passkey provider may sync it" in shown
     assert "On one device only" in (await home.open(f"{PAGE}/{first}")).page.text
     await home.send(name="Laptop")
     assert home.tab.place == f"{PAGE}/{first}?done=renamed"

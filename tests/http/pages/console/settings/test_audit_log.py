@@ -78,7 +78,7 @@ async def test_the_log_is_filtered_by_a_person_or_key_as_people_call_them(consol
     # Who reads the log alone is told of nobody: an id still works.
     reader = console.tenants.role(console.acme, "reader", [Capability.AUDIT_LOGS_VIEW])
     tab = console.browser(console.tenants.join(console.people.add(), console.acme, reader)).tab()
-    assert "Nobody here" in (await tab.open(f"/ui/o/acme{LOG}?actor_id=ada%40example.org")).page.text
+    assert "No actor has this name or email address" in (await tab.open(f"/ui/o/acme{LOG}?actor_id=ada%40example.org")).page.text
     assert (await tab.open(f"/ui/o/acme{LOG}?actor_id={console.ada.user}")).status == 200
 
 
