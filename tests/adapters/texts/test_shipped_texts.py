@@ -239,8 +239,8 @@ def written_in_python() -> tuple[frozenset[str], tuple[re.Pattern[str], ...]]:
 # Two verbs for making, in each language.
 MAKING = re.compile(r"^(Add|Create)\b|\b(added|created)\b(?= |$)")
 MADE = {
-    "Create organization": {Language.GERMAN: "anleg|angelegt|Legen Sie", Language.FRENCH: "cré", Language.SPANISH: "cre[aeó]"},
-    "Add member": {Language.GERMAN: "hinzu", Language.FRENCH: "ajout", Language.SPANISH: "añad"},
+    "Create": {Language.GERMAN: "erstell", Language.FRENCH: "cré", Language.SPANISH: "cre[aeó]"},
+    "Add": {Language.GERMAN: "hinzu", Language.FRENCH: "ajout", Language.SPANISH: "añad"},
 }
 
 
@@ -249,7 +249,7 @@ def test_what_makes_something_is_called_by_two_verbs(language: Language) -> None
     """In buttons, in what the audit log says, and in the names of events."""
     english, other = shipped(DEFAULT, PAGES), shipped(language, PAGES)
     said = [(key, found) for key, text in english.items() if (found := MAKING.search(text)) and _makes(key, text)]
-    stems = {key: MADE["Add member" if found[0].lower().startswith("add") else "Create organization"][language] for key, found in said}
+    stems = {key: MADE["Add" if found[0].lower().startswith("add") else "Create"][language] for key, found in said}
     assert len(said) > 80
     assert [(key, other[key]) for key, stem in stems.items() if not re.search(stem, other[key], re.IGNORECASE)] == []
 

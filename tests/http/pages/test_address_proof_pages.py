@@ -98,14 +98,14 @@ async def test_in_the_browser_that_registered_a_button_is_enough(tabs: Tabs, peo
     tab = await (await tabs.tab().open(link)).open(link)
     assert (tab.status, asks(tab), is_verified(people)) == (200, set(), False)
     assert (await tabs.client.request("HEAD", link)).status == 200
-    assert "ada@example.org You registered with it in this browser" in tab.page.text
+    assert "ada@example.org You registered with this email address in this browser" in tab.page.text
     await tab.send()
     assert (tab.status, tab.place.startswith(CONFIRMED), is_verified(people)) == (200, True, True)
     assert [mail.subject for mail in await postbox.empty()] == ["Welcome to Postern"]
     assert recorded(people) == [("user.email.verified", {})]
     assert people.rows("select registered_in from users") == [{"registered_in": None}]
     used = await tabs.tab().open(link)
-    assert (used.status, "has been used" in used.page.text) == (400, True)
+    assert (used.status, "was already used" in used.page.text) == (400, True)
     assert await signs_in(tabs.client, PASSWORD)
 
 
@@ -464,7 +464,7 @@ async def test_where_only_the_provider_will_do_no_password_is_asked_for(
     link = await registered(tabs, postbox, log)
     for place in ("", "/new-password"):
         tab = await elsewhere.tab().open(link.replace(PAGE, PAGE + place))
-        assert (tab.status, "sign in at their organization" in tab.page.text) == (403, True)
+        assert (tab.status, "sign in with their organization" in tab.page.text) == (403, True)
         fields = {"token": token_in(link), "password": PASSWORD, "new_password": NEW, "repeated": NEW}
         assert (await elsewhere.request("POST", PAGE + place, fields)).status == 403
     assert (await elsewhere.tab().open(link.replace(PAGE, f"{PAGE}/not-me"))).status == 200

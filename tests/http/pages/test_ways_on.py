@@ -61,7 +61,7 @@ async def test_what_is_refused_by_its_method_says_so(client: Client) -> None:
     assert "use the button there" in text
     assert "mail" not in text.replace("e-mail", "")
     unknown = PageReader((await client.get("/ui/nope")).body).text
-    assert "Page not found Check how the address is written" in unknown
+    assert "Page not found Check the URL" in unknown
     assert "mail" not in unknown
 
 

@@ -63,8 +63,8 @@ async def test_a_built_in_role_is_told_in_the_language_of_the_page(home: Account
     home.tabs.language = "de"
     assert "Rolle: Inhaber" in (await home.open(PAGE)).page.text
     assert "Ihre Rolle Inhaber" in (await home.open(f"{PAGE}/acme")).page.text
-    assert "Rolle: Administration" in (await home.open(INVITATIONS)).page.text
-    assert "Rolle Administration" in (await home.open(f"{INVITATIONS}/{invitation}")).page.text
+    assert "Rolle: Administrator" in (await home.open(INVITATIONS)).page.text
+    assert "Rolle Administrator" in (await home.open(f"{INVITATIONS}/{invitation}")).page.text
 
 
 async def test_many_organizations_stand_on_several_pages(home: AccountPagesScene) -> None:
@@ -111,7 +111,7 @@ async def test_an_organization_that_lists_somebody_puts_nothing_on_their_start_p
     home.tenants.service(acme, "board")
     home.people.change("update all_services set redirect_uris = array['https://board.example.com/callback']")
     assert "https://board.example.com/" not in (await home.open("/ui")).page.links
-    assert "No application here is open to you yet" in (await home.open(f"{PAGE}/acme")).page.text
+    assert "You do not have access to any applications here yet" in (await home.open(f"{PAGE}/acme")).page.text
 
 
 async def test_a_role_that_others_gave_puts_no_organization_into_the_menu_before_the_person_says_yes(home: AccountPagesScene) -> None:
@@ -183,7 +183,7 @@ async def test_a_form_without_an_answer_is_not_complete(home: AccountPagesScene)
 @pytest.mark.parametrize(
     ("change", "says", "status"),
     [
-        ("update all_organizations set max_users = 1", "limit of members", 400),
+        ("update all_organizations set max_users = 1", "reached its member limit", 400),
         ("update invitations set expires_at = now() - interval '1 second'", "invitation is not valid", 404),
         ("update all_organizations set status = 'suspended'", "invitation is not valid", 404),
     ],

@@ -246,7 +246,7 @@ async def test_a_passkey_that_is_none_stands_at_the_page_and_the_offer_stays(sce
     for credential, said in (
         ("", "This passkey was not accepted"),
         (json.dumps(Passkey.made(flags=1).create(await options(tab))), "This passkey cannot be added"),
-        (json.dumps(Passkey.made().create({"user": {"id": "AA"}, "challenge": "AA"})), "or it took too long"),
+        (json.dumps(Passkey.made().create({"user": {"id": "AA"}, "challenge": "AA"})), "or adding it took too long"),
     ):
         await tab._go("POST", MADE, {**form_of(tab, MADE), "credential": credential})
         assert tab.status == 400

@@ -79,7 +79,7 @@ async def test_all_others_end_at_once(home: AccountPagesScene) -> None:
     there, child = home.elsewhere(), home.elsewhere(home.tenants.add("acme"))
     opened_from(home, home.ada.session, child.session)
     await home.open(f"{PAGE}/end-others")
-    assert "1 other session ends" in home.tab.page.text
+    assert "This signs you out of 1 other session" in home.tab.page.text
     assert "Acme" not in home.tab.page.text
     form = home.form
     await home.send()

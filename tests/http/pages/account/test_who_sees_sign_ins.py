@@ -141,8 +141,8 @@ async def test_a_refused_visit_is_a_kind_of_its_own_in_the_log_of_whom_the_organ
     # It is no failed sign-in for webhooks and figures.
     assert seen.people.rows("select from events where name like 'user.login%%'") == []
     tabs = seen.signed_in(seen.people.session_of(seen.owner))
-    assert "Not admitted" in (await tabs.tab().open("/ui/o/acme/sign-ins")).page.text
-    assert "Not admitted" in (await seen.signed_in(seen.people.session_of(ada)).tab().open("/ui/sign-ins")).page.text
+    assert "Denied: " in (await tabs.tab().open("/ui/o/acme/sign-ins")).page.text
+    assert "Denied: " in (await seen.signed_in(seen.people.session_of(ada)).tab().open("/ui/sign-ins")).page.text
     figures = await seen.postern.platform.analytics.failures(OrganizationId(seen.acme.id))
     assert figures.days == []
 

@@ -76,7 +76,7 @@ async def test_a_request_with_a_subject(saml: SeveralAtServiceProvider) -> None:
     assert (got.status, got.text(".//a:NameID")) == ("Success", "bob@example.org")
     tab = await saml.opened(tabs.tab(), asking(authn_request(inside=named("ada@example.org"))))
     assert tab.place.startswith(CHOOSE)
-    assert tab.page.text.index("Go on as ada@") < tab.page.text.index("Go on as bob@")
+    assert tab.page.text.index("Continue as ada@") < tab.page.text.index("Continue as bob@")
     # Whoever chooses the other one is not told of.
     await tab.send(answer="current")
     assert sent(tab.shown).status == "UnknownPrincipal"

@@ -40,12 +40,12 @@ async def pressed(console: ConsoleScene, address: str) -> None:
 async def test_a_row_sends_an_invitation_again_and_withdraws_it(console: ConsoleScene) -> None:
     first = await invited(console, role="admin")
     tab = await console.at(INVITATIONS)
-    assert f"{BOB} Administrator Waiting" in tab.page.text
+    assert f"{BOB} Administrator Pending" in tab.page.text
     resend = f"/ui/o/acme{INVITATIONS}/{first}/resend"
     assert buttons(console) == [resend, f"/ui/o/acme{INVITATIONS}/{first}/cancel"]
     mails = len(console.people.rows("select from jobs"))
     await pressed(console, resend)
-    assert "The invitation is sent again" in console.tab.page.text
+    assert "Invitation resent" in console.tab.page.text
     assert states(console) == ["cancelled", "pending"]
     assert [one["role"] for one in console.people.rows("select role from invitations")] == ["admin", "admin"]
     assert len(console.people.rows("select from jobs")) == mails + 1

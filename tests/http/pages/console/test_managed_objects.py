@@ -5,7 +5,7 @@ from entrypoints.http.routes.configuration.applying import Configuring
 from tests.http.configuration.documents import resolve
 from tests.http.pages.console.conftest import ConsoleScene
 
-MANAGES = "A configuration document manages this"
+MANAGES = "Managed by a configuration file"
 
 
 async def apply(console: ConsoleScene, **held: object) -> str:

@@ -11,7 +11,7 @@ async def test_the_product_is_asked_first_and_nothing_is_chosen(console: Console
     assert body.index('id="kind"') < body.index('id="name"')
     assert "kind" not in console.fields(NEW).fields
     assert "scopes" not in console.fields(NEW).fields
-    tab = await console.submit(NEW, name="Default text")
+    tab = await console.submit(NEW, name="Ours")
     assert tab.status == 400
     assert '<a href="#kind">' in tab.shown.body.decode()
     assert console.people.rows("select from upstream_providers") == []
@@ -43,11 +43,11 @@ async def test_a_draft_shows_its_steps_and_an_active_one_what_happens(console: C
     await console.at(NEW)
     tab = await console.submit(NEW, kind="okta", name="Okta")
     assert "1. Enter these values at the identity provider" in tab.page.text
-    assert "4. Let people in" in tab.page.text
+    assert "4. Activate the identity provider" in tab.page.text
     assert "Configuration" not in tab.page.text
     (provider,) = console.people.rows("select id from upstream_providers")
     # Only a test at a real directory leads there.
     console.people.change("update upstream_providers set state = 'active', activated_at = now()")
     text = (await console.at(f"{PROVIDERS}/{provider['id']}")).page.text
     assert "1. Enter these values at the identity provider" not in text
-    assert text.index("Recent sign-ins, tests and sign-outs") < text.index("Configuration") < text.index("Test the provider")
+    assert text.index("Recent sign-ins, tests and sign-outs") < text.index("Configuration") < text.index("Run test")

@@ -222,7 +222,7 @@ async def test_a_persons_page_says_how_they_sign_in_and_where_they_may(log_of: L
     for said in (
         "This person has not signed in here yet",
         "Access to applications",
-        "Only people with a role may sign in",
+        "Only people with a role can sign in to the application",
         "Can sign in",
         "Cannot sign in",
     ):
@@ -295,7 +295,7 @@ async def test_all_sessions_of_a_member_here_end_and_no_others(log_of: Log) -> N
     elsewhere = await console.tenants.token_in(mary, None)
     assert "Revoke sessions" in (await console.at(f"/people/{mary.user}")).page.text
     tab = await console.at(f"/people/{mary.user}/end-sessions")
-    assert "Sign out of sessions of" in tab.page.text
+    assert "Revoke the sessions of" in tab.page.text
     await console.submit(f"/people/{mary.user}/end-sessions")
     assert [(await console.client.get("/api/user", token=token)).status for token in (*here, elsewhere)] == [401, 401, 200]
     assert "Sessions of Mary Shelley in this organization revoked." in console.tab.page.text

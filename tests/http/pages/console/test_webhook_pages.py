@@ -38,7 +38,7 @@ async def test_the_deliveries_stand_above_the_form_that_changes_the_webhook(cons
     assert "No deliveries." in text
     await console.submit(f"{webhook}/test")
     tab = await console.at(webhook)
-    headings = ("Send test event", "Replay events", "Recent deliveries", "webhook.tested", "All of them", "Save")
+    headings = ("Send test event", "Replay events", "Recent deliveries", "webhook.tested", "All deliveries", "Save")
     assert [tab.page.text.index(one) for one in headings] == sorted(tab.page.text.index(one) for one in headings)
     (delivery,) = console.people.rows("select id from webhook_deliveries")
     assert {f"/ui/o/acme{webhook}/deliveries", f"/ui/o/acme{webhook}/deliveries/{delivery['id']}"} <= set(tab.page.links)

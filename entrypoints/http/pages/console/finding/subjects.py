@@ -48,6 +48,8 @@ _ENOUGH: Final = 0.5
 _NEAR_THE_BEST: Final = 0.7
 _NAMES_A_PRODUCT: Final = 85
 """The rank of a guide to a product that the question names."""
+_PROXY_GUIDES: Final = "proxies-"
+"""What the names of guides to one proxy begin with."""
 _LONGEST_OF_OURS: Final = 16 << 10
 """In characters, of the words of a guide."""
 _LONGEST_FOLDED: Final = 3 * LONGEST_TEXT
@@ -479,7 +481,9 @@ def _documents(place: ConsolePlace, text: Text) -> Iterator[KnownSubject]:
     for guide in guides_in_words():
         words = text(f"console.guide_words.{guide.name.replace('-', '_')}")
         around = f"{guide.about} {text('console.search.guide_around')}"
-        yield subject(SubjectKind.GUIDE, guide.title, text("console.search.guide"), guide.address, (), words, around=around)
+        # The name of the proxy alone is a title, too: "nginx" asks for its guide, and not for a record's page with nginx among its words.
+        also = (guide.name.removeprefix(_PROXY_GUIDES),) if guide.name.startswith(_PROXY_GUIDES) else ()
+        yield subject(SubjectKind.GUIDE, guide.title, text("console.search.guide"), guide.address, (), words, around=around, also=also)
     for name, title in chapters_in_words():
         beside = text("console.search.documentation")
         yield subject(SubjectKind.DOCUMENTATION, title, beside, f"/docs/{name}", (), text(chapter_words(name)))

@@ -39,7 +39,7 @@ async def test_without_a_choice_the_address_tells_the_framework_or_none_is_open(
     for asked in (plain, f"{plain}?built_with=nonsense", f"{plain}?built_with=nginx"):
         await console.at(asked)
         assert (console.tab.status, shown(console)) == (200, [])
-        assert "Choose what the application is built with" in console.tab.page.text
+        assert "Choose the application\u2019s framework" in console.tab.page.text
     await console.at(f"{plain}?built_with=nextjs")
     assert set(shown(console)) == {"nextjs"}
 
@@ -57,7 +57,7 @@ async def test_behind_a_proxy_the_first_card_shows_what_a_proxy_uses(console: Co
         "wiki.acme.example",
         "/proxy/check",
         "/public: None (public)",
-        "Remote-User: The e-mail",
+        "Remote-User: Email address",
     ):
         assert words in page, words
     for words in ("Client ID", "Discovery URL", "Issuer", "Audience"):
@@ -72,7 +72,7 @@ async def test_behind_a_proxy_the_first_card_shows_what_a_proxy_uses(console: Co
 async def test_a_proxy_without_a_host_says_so(console: ConsoleScene) -> None:
     wiki = await made(console, "Wiki", kind="proxy", addresses="")
     await console.at(wiki)
-    assert "host is missing: nothing comes through" in console.tab.page.text
+    assert "No host is configured for the reverse proxy" in console.tab.page.text
     assert f"/ui/o/acme{wiki}/proxy" in console.tab.page.links
 
 

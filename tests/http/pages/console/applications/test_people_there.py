@@ -33,7 +33,7 @@ async def test_what_is_sent_is_chosen_row_by_row(console: ConsoleScene, billing:
     assert "name.familyName" in console.tab.page.text
     rows = ["userName", "address", "", "title", "constant", "Friend"]
     tab = await console.submit(f"{at}/change", preset="generic", base_url=far.url, mapping=rows)
-    assert "title fixed text Friend" in tab.page.text
+    assert "title fixed value Friend" in tab.page.text
     assert "name.familyName" not in tab.page.text
     rows = ["userName", "address", "x", "password", "constant", "Friend", "title", "", ""]
     tab = await console.submit(f"{at}/change", preset="generic", base_url=far.url, mapping=rows)
@@ -92,7 +92,7 @@ async def test_an_owner_connects_and_people_arrive(console: ConsoleScene, billin
     await step(console)
     (run,) = console.people.rows("select id from provisioning_runs")
     tab = await console.at(f"{at}/runs/{run['id']}")
-    assert "Nothing of this is done yet" in tab.page.text
+    assert "This run is a preview: nothing has changed yet" in tab.page.text
     assert console.ada.email in tab.page.text
     assert far.writes() == []
     await console.at(f"{at}/runs/{run['id']}/go-on")
@@ -146,7 +146,7 @@ async def test_an_address_inside_is_refused_at_the_form(console: ConsoleScene, b
     await console.at(at)
     tab = await console.submit(f"{at}/change", preset="generic", base_url="https://169.254.169.254/scim/v2", token=far.token)
     assert tab.status == 400
-    assert "This address is not public" in tab.page.text
+    assert "This URL or host is not public" in tab.page.text
     assert console.people.rows("select id from provisioning_connections") == []
 
 
@@ -162,7 +162,7 @@ def test_each_reason_why_a_run_failed_has_words(code: str, language: Language) -
 def test_a_list_that_is_not_there_says_to_look_at_the_url(status: str) -> None:
     text = shipped_pages().text(Language.ENGLISH)
     assert fault_words(SimpleNamespace(why=f"status_{status}"), text) == (
-        f"Target system answered {status} when asked for its people. Check the base URL: a mistyped one is the usual cause."
+        f"The target system returned {status} when Postern listed its users. Check the base URL: a typo is the usual cause."
     )
-    assert fault_words(SimpleNamespace(why="status_422"), text) == "Target system answered 422 when asked for its people."
+    assert fault_words(SimpleNamespace(why="status_422"), text) == "The target system returned 422 when Postern listed its users."
     assert fault_words(SimpleNamespace(why=None), text) == ""

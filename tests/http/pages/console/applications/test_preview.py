@@ -37,7 +37,7 @@ async def test_people_without_a_tie_are_nobody(console: ConsoleScene, billing: s
     for person in (address_of(console, stranger.user), str(stranger.user), "nobody@example.org"):
         tab = await console.at(f"{billing}/token-preview?person={person}")
         assert tab.status == 404
-        assert "Nobody of this name" in tab.page.text
+        assert "No member of the organization and no user of the application has this email address or ID" in tab.page.text
     assert (await console.at(f"{billing}/token-preview?person=nobody")).status == 400
 
 
@@ -77,9 +77,9 @@ async def test_a_test_sign_in_asks_for_the_password_and_ends_on_the_claims(conso
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ("update services set trusted = true", "would now go back to Billing without a question"),
-        ("update services set sign_in_policy = 'assigned'", "does not let you in"),
-        ("update services set redirect_uris = '{}'", "has no sign-in address"),
+        ("update services set trusted = true", "would now be redirected to Billing"),
+        ("update services set sign_in_policy = 'assigned'", "you do not have access to"),
+        ("update services set redirect_uris = '{}'", "has no redirect URI"),
         (
             "update services set service_type = 'api', redirect_uris = '{https://a.example/}'; delete from client_secrets",
             "needs a client secret",

@@ -26,10 +26,10 @@ async def test_from_metadata_to_a_changed_certificate(console: ConsoleScene) -> 
     assert "Metadata URL" in overview.page.text
     assert "oidc-client-ts" not in overview.page.text
     # Off until somebody turns it on, and useless without a certificate.
-    assert "Turn SAML on first" in (await console.at(f"{crm}/saml-certificate")).page.text
+    assert "Turn on SAML first" in (await console.at(f"{crm}/saml-certificate")).page.text
     await console.at(f"{crm}/saml")
     tab = await console.submit(f"{crm}/saml/configuration", enabled=["yes"])
-    assert "there is no certificate" in tab.page.text
+    assert "people cannot sign in yet. Create a certificate" in tab.page.text
     assert f"/ui/o/acme{crm}/saml/off" in tab.page.links
     await console.at(f"{crm}/saml-certificate")
     await console.submit(f"{crm}/saml-certificate")

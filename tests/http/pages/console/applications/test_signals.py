@@ -37,8 +37,8 @@ async def test_an_owner_sees_what_would_be_told_before_signals_are_on(console: C
     assert f"/ui/o/acme{billing}/signals/change" in tab.page.links
     await console.at(f"{billing}/signals/change")
     tab = await console.submit(f"{billing}/signals/change", events=EVENTS, hosts="127.0.0.1\r\napp.example.org")
-    assert "The application may hear of this: Password, passkey or MFA changed" in tab.page.text
-    assert "people who use it by their own act" in tab.page.text
+    assert "Added for the application: Password, passkey or MFA changed" in tab.page.text
+    assert "people who have confirmed their use of the application" in tab.page.text
     assert console.people.rows("select from signal_settings") == []
     tab = await console.submit(f"{billing}/signals/change")
     assert tab.place == f"/ui/o/acme{billing}/signals?done=saved"
@@ -69,10 +69,10 @@ async def test_a_stream_shows_what_it_was_told_and_is_sent_a_verification(consol
     assert "Sign-outs" in tab.page.text
     assert "No deliveries yet" in tab.page.text
     tab = await console.submit(f"{stream}/verification")
-    assert "A verification is on its way" in tab.page.text
+    assert "Verification event sent" in tab.page.text
     assert "Verification" in tab.page.text
     tab = await console.at(f"{stream}/deliveries")
-    assert "Waits" in tab.page.text
+    assert "Pending" in tab.page.text
     assert "Verification" not in (await console.at(f"{stream}/deliveries?delivered=true")).page.text
     # One in ten seconds.
     await console.at(stream)
@@ -84,8 +84,8 @@ async def test_streams_to_a_host_that_goes_are_named_before_they_end(console: Co
     await made_by_the_application(console, billing)
     await console.at(f"{billing}/signals/change")
     tab = await console.submit(f"{billing}/signals/change", events=["session-revoked"], hosts="app.example.org")
-    assert "The stream to 127.0.0.1 ends" in tab.page.text
-    assert "The application is told no more: Password, passkey or MFA changed" in tab.page.text
+    assert "The stream to 127.0.0.1 and its pending signals are deleted" in tab.page.text
+    assert "No longer sent to the application: Password, passkey or MFA changed" in tab.page.text
     assert len(console.people.rows("select from signal_streams")) == 1
     await console.submit(f"{billing}/signals/change")
     assert console.people.rows("select from signal_streams") == []

@@ -154,12 +154,12 @@ async def test_an_error_leads_to_its_words_and_to_the_page_that_has_what_to_chan
     # The signing keys are the installation's.
     signature = await console.asks("Signature verification failed")
     assert "Explain error signature" in signature.page.text
-    assert "Go to what to change" not in signature.page.text
+    assert "Fix under" not in signature.page.text
     auditor = console.people.add("auditor@acme.example")
     console.tenants.join(auditor, console.acme, console.tenants.role(console.acme, "auditor", [Capability.AUDIT_LOGS_VIEW]))
     elsewhere = await console.asks(asked, console.browser(auditor).tab())
     assert "Explain error invalid_client" in elsewhere.page.text
-    assert "Go to what to change" not in elsewhere.page.text
+    assert "Fix under" not in elsewhere.page.text
 
 
 def test_each_error_has_a_page_in_one_of_the_consoles() -> None:

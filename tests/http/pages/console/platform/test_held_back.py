@@ -34,7 +34,7 @@ async def test_an_owner_sees_it_and_makes_an_exception_with_an_end(platform: Pla
     await platform.at("/held-back/~new")
     wrong = await platform.send_to("/ui/platform/held-back/~new", budget="network", key="home", until="2026-11-28T10:00")
     assert wrong.status == 400
-    assert "Name a network by an address in it" in wrong.page.text
+    assert "Enter an IP address in the network" in wrong.page.text
     until = (datetime.now(UTC) + timedelta(hours=3)).strftime("%Y-%m-%dT%H:%M")
     await platform.send_to("/ui/platform/held-back/~new", budget="network", key="203.0.113.7", until=until)
     assert await ask(platform, small)

@@ -27,16 +27,16 @@ async def test_the_installation_has_texts_of_its_own(platform: PlatformScene) ->
     assert (await platform.at("/settings/texts")).status == 200
     await platform.at(place)
     tab = await platform.send_to(f"{HOME}{place}", sign_in__title="Welcome")
-    assert "Saved: Title – without an application (English)." in tab.page.text
+    assert "Saved: Title \u2013 without an application (English)." in tab.page.text
     assert platform.people.rows("select org_id, key, text from organization_texts") == [
         {"org_id": None, "key": "sign_in.title", "text": "Welcome"}
     ]
     tab = await platform.send_to(f"{HOME}{place}", sign_in__title="<i>Welcome</i>")
     assert tab.status == 400
-    assert "HTML would be shown as it stands" in tab.page.text
+    assert "HTML is not supported and would be shown as text" in tab.page.text
     assert "No texts to review" in (await platform.at("/settings/texts/outdated")).page.text
     tab = await platform.at(place)
-    assert "Before that: Title – without an application Nothing Put it back" in tab.page.text
+    assert "Previous values: Title \u2013 without an application None Undo change" in tab.page.text
 
 
 async def test_owners_look_at_the_page_and_the_mail_in_which_a_text_stands(platform: PlatformScene) -> None:
@@ -70,7 +70,7 @@ async def test_a_platform_owner_says_yes_to_the_texts_that_the_page_shows(platfo
     record = f"{APPROVALS}/{platform.acme.id}"
     tab = await platform.at(APPROVALS)
     assert f"/ui/platform{record}" in tab.page.links
-    assert "Waits" in tab.page.text
+    assert "Pending approval" in tab.page.text
     text = (await platform.at(record)).page.text
     assert "Email: Invitation mail_invitation.subject Deutsch Einladung zu {organization} {organization} asks you in" in text, text
     asked = await platform.at(f"{record}/approve")
@@ -83,7 +83,7 @@ async def test_a_platform_owner_says_yes_to_the_texts_that_the_page_shows(platfo
     assert "Willkommen" in tab.page.text
     assert not approved(platform)
     tab = await platform.send_to(f"{HOME}{record}/approve")
-    assert "From now on, mails by this installation\u2019s server carry these texts." in tab.page.text
+    assert "Custom text approved. Emails from the installation\u2019s server now use it." in tab.page.text
     assert approved(platform)
     await platform.answer(f"{record}/withdraw")
     assert not approved(platform)

@@ -92,9 +92,9 @@ async def test_a_step_is_ticked_when_the_state_shows_it(platform: PlatformScene)
     # The command is ours, as on the page of the installation's health.
     assert "postern backup create" in tab.page.text
     assert "pg_dump" not in tab.page.text
-    assert "Add an application Done" not in tab.page.text
+    assert "Create an application Done" not in tab.page.text
     platform.tenants.service(platform.acme, "notes")
-    assert "Add an application Done" in (await platform.tab.open("/ui/first-steps")).page.text
+    assert "Create an application Done" in (await platform.tab.open("/ui/first-steps")).page.text
 
 
 @pytest.mark.parametrize(

@@ -56,21 +56,21 @@ async def test_the_log_is_filtered_by_a_person_or_key_as_people_call_them(consol
         return (await console.at(f"{LOG}?action=organization.updated&actor_id={quote(who)}")).page.text
 
     for who in ("ada@example.org", "ADA@", str(console.ada.user)):
-        assert "changed the organization" in await shown(who), who
+        assert "updated the organization" in await shown(who), who
     for who in ("Mary Shelley", "shelley", "mary@acme.example"):
         assert "No results" in await shown(who), who
     # The file has the same entries.
     file = (await console.at(f"{LOG}/~csv?action=organization.updated&actor_id=ada%40example.org")).shown.body.decode()
     assert len(file.splitlines()) == 2
-    assert "Nobody here has this name or address" in await shown("nobody")
+    assert "No actor has this name or email address" in await shown("nobody")
     assert console.tab.status == 400
     assert console.tab.page.inputs["actor_id"]["value"] == "nobody"
     other = console.people.add("mary@globex.example")
     console.tenants.join(other, console.acme)
-    assert "Several fit: mary@acme.example, mary@globex.example" in await shown("mary")
+    assert "Several actors match: mary@acme.example, mary@globex.example" in await shown("mary")
     # Another organization's people are nobody here.
     console.tenants.join(console.people.add("zoe@globex.example"), console.tenants.add("globex"))
-    assert "Nobody here" in await shown("zoe@globex.example")
+    assert "No actor has this name or email address" in await shown("zoe@globex.example")
     key = {"name": "Nightly sync", "capabilities": ["org.members.view"], "expires_in_days": 30}
     made = (await console.request("POST", "/api/organizations/acme/management-keys", key, by=console.ada)).ok(201)
     assert "No results" in await shown("nightly sync")
@@ -78,7 +78,7 @@ async def test_the_log_is_filtered_by_a_person_or_key_as_people_call_them(consol
     # Who reads the log alone is told of nobody: an id still works.
     reader = console.tenants.role(console.acme, "reader", [Capability.AUDIT_LOGS_VIEW])
     tab = console.browser(console.tenants.join(console.people.add(), console.acme, reader)).tab()
-    assert "Nobody here" in (await tab.open(f"/ui/o/acme{LOG}?actor_id=ada%40example.org")).page.text
+    assert "No actor has this name or email address" in (await tab.open(f"/ui/o/acme{LOG}?actor_id=ada%40example.org")).page.text
     assert (await tab.open(f"/ui/o/acme{LOG}?actor_id={console.ada.user}")).status == 200
 
 
@@ -129,10 +129,10 @@ async def test_the_chain_is_checked_here(console: ConsoleScene) -> None:
     await console.at(f"{LOG}/~verify")
     tab = await console.submit(f"{LOG}/~verify")
     assert tab.status == 200
-    assert "Nothing is missing, altered or put in" in tab.page.text
+    assert "No entries were removed, altered or added" in tab.page.text
     console.people.change("update audit_entries set target_id = 'forged' where target_id = 't3'")
     tab = await console.submit(f"{LOG}/~verify")
-    assert "One fault was found" in tab.page.text
+    assert "One error found" in tab.page.text
     assert "The entry or its position was altered" in tab.page.text
 
 

@@ -102,9 +102,9 @@ def test_demands_on_several_do_not_contradict_each_other() -> None:
         reaches_all = rules.mfa_policy is MfaPolicy.REQUIRED or rules.all_factor is AllFactor.PASSKEY
         reaches_some = rules.admin_factor is not AdminFactor.OPTIONAL or rules.all_factor_role is not None
         assert ("optional" in said) is not reaches_all, said
-        assert ("Nobody needs a second step" in said) is not (reaches_all or reaches_some), said
-        assert ("Once you ask for one" in said) is ("Nobody needs a second step" in said), said
-        assert ("All members need" in said) is reaches_all, said
+        assert ("MFA is optional." in said) is not (reaches_all or reaches_some), said
+        assert ("If you require MFA" in said) is ("MFA is optional." in said), said
+        assert ("All members must" in said) is reaches_all, said
         assert ("dministrators" in said) is (rules.admin_factor is not AdminFactor.OPTIONAL), said
 
 
@@ -194,5 +194,5 @@ async def test_the_second_of_two_who_change_one_card_is_told(console: ConsoleSce
     await first()
     tab = await second()
     assert tab.status == 409
-    assert "Somebody else has changed this" in tab.page.text
+    assert "Someone else changed these values" in tab.page.text
     assert _rules(console)["session_hours"] == 8

@@ -95,7 +95,7 @@ async def test_a_second_colour_that_cannot_be_read_is_refused_at_its_field_with_
         tab = await send(console, second_color="#ffe066", step=step)
         assert tab.status == 400
         assert tab.page.inputs["second_color"]["aria-invalid"] == "true"
-        assert "The nearest colour that can is #836d00" in tab.page.text
+        assert "The nearest readable color is #836d00" in tab.page.text
         assert 'name="nearest" value="second_color #836d00"' in tab.shown.body.decode()
     tab = await send(console, second_color="#ffe066", nearest="second_color #836d00")
     assert (tab.status, tab.page.inputs["second_color"]["value"]) == (200, "#836d00")
@@ -103,11 +103,11 @@ async def test_a_second_colour_that_cannot_be_read_is_refused_at_its_field_with_
 
 async def test_the_page_offers_the_nearest_of_a_pale_first_colour(console: ConsoleScene) -> None:
     tab = await send(console, primary_color="#ffe066", step="preview")
-    assert "On light ground this colour cannot be read as text (contrast 1.19, needed 4.50)" in tab.page.text
+    assert "On a light background, text in this color is not readable (contrast 1.19, required 4.50)" in tab.page.text
     assert 'name="nearest" value="primary_color #836d00"' in tab.shown.body.decode()
     tab = await send(console, primary_color="#ffe066", nearest="primary_color #836d00")
     assert tab.page.inputs["primary_color"]["value"] == "#836d00"
-    assert "On light ground" not in tab.page.text
+    assert "On a light background" not in tab.page.text
     # What somebody else has put there is no colour, and names no other field.
     tab = await send(console, nearest="primary_color </style>")
     assert tab.status == 400
@@ -185,7 +185,7 @@ async def test_a_client_at_a_provider_is_set_and_removed(console: ConsoleScene) 
 
 async def test_billing_that_is_off_says_so(console: ConsoleScene) -> None:
     tab = await console.at(f"{SETTINGS}/billing")
-    assert "No payment provider is set up in this installation" in tab.page.text
+    assert "this installation has no payment provider" in tab.page.text
     # There is no button that could only fail.
     assert "Manage billing" not in tab.page.text
 
@@ -193,7 +193,7 @@ async def test_billing_that_is_off_says_so(console: ConsoleScene) -> None:
 async def test_a_logo_that_could_not_be_fetched_says_why(console: ConsoleScene) -> None:
     await console.at(f"{SETTINGS}/looks")
     for address, why in (
-        ("http://10.0.0.1/logo.png", "This address is not public"),
+        ("http://10.0.0.1/logo.png", "This URL is not public"),
         ("http://127.0.0.1:1/logo.png", "could not be reached"),
     ):
         tab = await console.tab._go(
