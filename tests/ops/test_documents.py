@@ -11,7 +11,7 @@ FIRST = sorted(ROOT.glob("*.md"))
 DOCUMENTS = [*FIRST, *sorted((ROOT / "docs").rglob("*.md"))]
 DECISIONS = sorted((ROOT / "docs" / "decisions").glob("[0-9]*.md"))
 # The headings that a decision may have, in this order.
-PARTS = ("Decided", "Reason", "How it holds", "What it costs", "Rejected")
+PARTS = ("Decided", "Why", "How it holds", "What it costs", "Rejected")
 LONGEST_LINE = 120
 # The README names so many; `docs/guides/README.md` names all.
 MOST_GUIDES = 5
@@ -125,7 +125,7 @@ def test_no_two_decisions_have_one_number() -> None:
 def odd_parts(decision: Path) -> list[str]:
     parts = re.findall(r"^#{2,} (.+)$", prose(decision), re.MULTILINE)
     in_order = parts == [part for part in PARTS if part in parts]
-    whole = parts[:2] == ["Decided", "Reason"] and parts[-1] in {"What it costs", "Rejected"}
+    whole = parts[:2] == ["Decided", "Why"] and parts[-1] in {"What it costs", "Rejected"}
     return [] if in_order and whole else parts or ["no parts"]
 
 

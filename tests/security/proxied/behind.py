@@ -218,7 +218,7 @@ class Base:
     certificates: Certificates
 
     @classmethod
-    def make(cls, directory: Path, port: int = 0) -> "Base DN":
+    def make(cls, directory: Path, port: int = 0) -> "Base":
         directory.mkdir()
         return cls(port or free_port(), make_certificates(directory, host=urlsplit(BASE).netloc))
 
