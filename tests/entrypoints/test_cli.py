@@ -45,7 +45,7 @@ def test_a_password_is_asked_for_twice(monkeypatch: pytest.MonkeyPatch) -> None:
         (StartFailed("No luck"), 1, "postern: No luck\n"),
         (SettingsError("POSTERN_X must be y"), 2, "postern: POSTERN_X must be y\n"),
         (DataDirectoryInUse("Another"), 3, "postern: Another\n"),
-        (Conflict("Accepted", detail="private"), 1, "postern: Taken\n"),
+        (Conflict("Taken", detail="private"), 1, "postern: Taken\n"),
         (Unavailable(retry_after=1, detail="disk full"), 1, "postern: The service is temporarily unavailable: disk full\n"),
         (ExceptionGroup("", [ExceptionGroup("", [StartFailed("Wrapped")])]), 1, "postern: Wrapped\n"),
         (PermissionError(errno.EACCES, "Permission denied", "/backups"), 1, "postern: /backups: Permission denied\n"),

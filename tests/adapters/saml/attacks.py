@@ -128,7 +128,7 @@ def _twice(path: str) -> Callable[[Any], None]:
 
 def _hmac(signature: Any) -> None:
     """The certificate as a shared secret."""
-    _set(".//ds:SignatureMethod", "Algorithm (alg)", "http://www.w3.org/2001/04/xmldsig-more#hmac-sha256")(signature)
+    _set(".//ds:SignatureMethod", "Algorithm", "http://www.w3.org/2001/04/xmldsig-more#hmac-sha256")(signature)
 
 
 def _hmac_made() -> str:
@@ -240,12 +240,12 @@ def _about_signatures() -> Iterator[Attack]:
         "no transforms": _without(".//ds:Transforms"),
         "only the enveloped transform": lambda one: one.find(".//{*}Transforms").remove(one.findall(".//{*}Transform")[1]),
         "only the canonicalization": lambda one: one.find(".//{*}Transforms").remove(one.findall(".//{*}Transform")[0]),
-        "the enveloped transform twice": lambda one: one.findall(".//{*}Transform")[1].set("Algorithm (alg)", ENVELOPED),
+        "the enveloped transform twice": lambda one: one.findall(".//{*}Transform")[1].set("Algorithm", ENVELOPED),
         "a transform with content": _into(".//{*}Transform"),
         "endless prefixes": _prefixes("p " * 129),
         "two lists of prefixes": lambda one: (_prefixes("xs")(one), _prefixes("xs")(one)),
-        "inclusive canonicalization": _set(".//ds:CanonicalizationMethod", "Algorithm (alg)", "http://www.w3.org/TR/2001/REC-xml-c14n-20010315"),
-        "canonicalization with comments": _set(".//ds:CanonicalizationMethod", "Algorithm (alg)", f"{EXCLUSIVE}WithComments"),
+        "inclusive canonicalization": _set(".//ds:CanonicalizationMethod", "Algorithm", "http://www.w3.org/TR/2001/REC-xml-c14n-20010315"),
+        "canonicalization with comments": _set(".//ds:CanonicalizationMethod", "Algorithm", f"{EXCLUSIVE}WithComments"),
         "a canonicalization with content": _into(".//{*}CanonicalizationMethod"),
         "ds:Object": _object,
         "no SignedInfo": _without("ds:SignedInfo"),
@@ -263,7 +263,7 @@ def _about_signatures() -> Iterator[Attack]:
         "of the assertion, for the response": changed(lambda root: root.insert(1, root.find(".//{*}Signature"))),
         "under an ID that is there twice": changed(_attribute("a:Assertion", "ID", "_r1"), signed_response(response())),
         "under an xml:id": changed(_attribute("p:Status", "{http://www.w3.org/XML/1998/namespace}id", "_a1")),
-        "under an Id": changed(_attribute("p:Status", "ID", "_a1")),
+        "under an Id": changed(_attribute("p:Status", "Id", "_a1")),
         "under an ID that is gone": changed(lambda root: root.find("{*}Assertion").set("ID", "_a2")),
     }.items():
         yield f"signature {name}", text, {}, signature, form
@@ -323,7 +323,7 @@ def _about_algorithms() -> Iterator[Attack]:
         "another in its name": "http://www.w3.org/2001/04/xmldsig-more#rsa-sha256 ",
     }
     for name, uri in methods.items():
-        yield f"method: {name}", formed(_set(".//ds:SignatureMethod", "Algorithm (alg)", uri)), {}, algorithm, "weak_algorithm"
+        yield f"method: {name}", formed(_set(".//ds:SignatureMethod", "Algorithm", uri)), {}, algorithm, "weak_algorithm"
     yield "method: HMAC with the certificate", _hmac_made(), {}, algorithm, "weak_algorithm"
     yield (
         "method: with content",
@@ -333,7 +333,7 @@ def _about_algorithms() -> Iterator[Attack]:
         "weak_algorithm",
     )
     for name, uri in {"SHA-1": f"{DS}sha1", "MD5": "http://www.w3.org/2001/04/xmldsig-more#md5", "none": ""}.items():
-        yield f"digest: {name}", formed(_set(".//ds:DigestMethod", "Algorithm (alg)", uri)), {}, algorithm, "weak_algorithm"
+        yield f"digest: {name}", formed(_set(".//ds:DigestMethod", "Algorithm", uri)), {}, algorithm, "weak_algorithm"
     yield (
         "digest: with content",
         formed(lambda one: one.find(".//{*}DigestMethod").append(document("<x/>"))),

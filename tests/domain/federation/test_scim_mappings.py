@@ -49,7 +49,7 @@ def change(*operations: tuple[str, str | None, Any], before: ScimProfile = ADA) 
     ("operation", "changed"),
     [
         (("replace", "title", "Countess"), {"job": "Countess"}),
-        (("Add member", f"{CORE}:Title", " Countess "), {"job": "Countess"}),
+        (("Add", f"{CORE}:Title", " Countess "), {"job": "Countess"}),
         (("add", None, {"title": "Countess"}), {"job": "Countess"}),
         (("remove", "title", None), {"job": None}),
         (("Remove", "title", "Analyst"), {"job": None}),

@@ -144,7 +144,7 @@ def test_mappers_with_the_same_advice_are_one_line() -> None:
 TENANT: dict[str, Any] = {
     "clients": [
         {"name": "All Applications"},
-        {"name": "Custom text", "global": True},
+        {"name": "Theirs", "global": True},
         {"name": ""},
         5,
         {

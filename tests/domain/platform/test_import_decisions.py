@@ -71,7 +71,7 @@ def decide(facts: Facts = NOTHING, to: ImportDestination = TO, met: MetBefore | 
 
 
 def passkey(credential: bytes) -> ImportedPasskey:
-    return ImportedPasskey(credential_id=credential, public_key=b"key", sign_count=0, name="API key", aaguid=UUID(int=0), user_handle=b"1")
+    return ImportedPasskey(credential_id=credential, public_key=b"key", sign_count=0, name="Key", aaguid=UUID(int=0), user_handle=b"1")
 
 
 @pytest.mark.parametrize("known", [True, False])

@@ -117,7 +117,7 @@ def test_of_several_credentials_of_a_kind_the_first_counts() -> None:
         (lambda one: auth0.person(one, ""), {"user_id": True}, "user_id: is missing, or no text"),
         (lambda one: own.person(one, ""), 5, "the line is no object"),
         (lambda one: own.person(one, ""), {"id": "x" * 256}, "id: has more than 255 characters"),
-        (lambda one: tables.person(one, "", tables.TableMap({"email": "Email delivery"})), {"Email delivery": " "}, "email: is missing"),
+        (lambda one: tables.person(one, "", tables.TableMap({"email": "Mail"})), {"Mail": " "}, "email: is missing"),
     ],
 )
 def test_records_that_are_nobody(read: Any, content: Any, reason: str) -> None:
@@ -159,8 +159,8 @@ def test_the_first_line_of_our_own_form() -> None:
 
 
 def test_a_word_that_nobody_knows_keeps_a_person_out() -> None:
-    row = {"Email delivery": "ada@example.org", "Off": "perhaps"}
-    made = tables.person(row, "", tables.TableMap({"email": "Email delivery", "disabled": "Off"}))
+    row = {"Mail": "ada@example.org", "Off": "perhaps"}
+    made = tables.person(row, "", tables.TableMap({"email": "Mail", "disabled": "Off"}))
     assert (made.is_disabled, made.notes) == (True, ("disabled: is neither yes nor no, and counts as yes",))
     assert own.person({"id": "1", "disabled": "perhaps"}, "").is_disabled
 
@@ -210,7 +210,7 @@ def test_a_document_of_what_a_realm_can_be() -> None:
         5,
         {"clientId": "acme-realm"},
         {
-            "clientId": "Mobile Anwendung",
+            "clientId": "Mobile App",
             "enabled": False,
             "redirectUris": ["com.example.app:/callback"],
             "attributes": {"post.logout.redirect.uris": "http://elsewhere.example/bye", "backchannel.logout.url": "ftp://x"},
@@ -219,7 +219,7 @@ def test_a_document_of_what_a_realm_can_be() -> None:
         {"clientId": "mobile-app", "serviceAccountsEnabled": True},
         {"clientId": "!!!", "name": "\u202e"},
     ]
-    roles: Any = {"client": {"Mobile Anwendung": [5, {"name": "A b"}, {"name": "a-b"}, {"name": "c", "description": "${role_c}"}]}}
+    roles: Any = {"client": {"Mobile App": [5, {"name": "A b"}, {"name": "a-b"}, {"name": "c", "description": "${role_c}"}]}}
     groups: list[Any] = [5, {"name": ""}, {"name": "y" * 200}, deep, *({"name": f"group {number}"} for number in range(600))]
     text = "\n".join(document("acme", foreign_parts(RealmParts(clients, roles, groups))))
     for line in (

@@ -86,7 +86,7 @@ def reads_like_an_event(value: object) -> TypeGuard[str]:
 
 
 def puts_a_name_together(call: ast.Call) -> bool:
-    if not (isinstance(call.func, ast.Name) and call.func.id == "Event type"):
+    if not (isinstance(call.func, ast.Name) and call.func.id == "Event"):
         return False
     given = [*call.args[:1], *(word.value for word in call.keywords if word.arg == "name")]
     return any(isinstance(name, ast.JoinedStr | ast.BinOp) for name in given)

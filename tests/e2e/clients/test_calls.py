@@ -207,7 +207,7 @@ SCRIPTS: Final[Mapping[str, Script]] = {
     ),
     "a page that fails ends the list": Script(
         [entries("users", *map(str, range(100))), refusal(403, "FORBIDDEN")],
-        {"error": "Blocked"},
+        {"error": "Forbidden"},
         ["GET /api/service/users?limit=100&offset=0", "GET /api/service/users?limit=100&offset=100"],
         call="iterate_service_users",
     ),

@@ -369,7 +369,7 @@ class TestWhatAVerbDoes:
         ("words", "begins"),
         [
             (
-                ["webhook", "create", "--name", "Sign-in hook", "--url", "https://hooks.example.org/", "--event", "organization.updated"],
+                ["webhook", "create", "--name", "Hooks", "--url", "https://hooks.example.org/", "--event", "organization.updated"],
                 "whsec_",
             ),
             (["scim-token", "create", "--name", "Directory"], "scim_"),

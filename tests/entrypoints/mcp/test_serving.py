@@ -49,7 +49,7 @@ DESCRIPTION: Final = {
         "/api/user": {"get": {"operationId": "get_own", "summary": "S", "x-management-key": {}, "responses": {}}},
     },
     "components": {
-        "schemas": {"Type": {"type": "string", "enum": ["round", "square"]}, "Target": {"properties": {"name": {}, "id": {}, "kind": {}}}}
+        "schemas": {"Kind": {"type": "string", "enum": ["round", "square"]}, "Thing": {"properties": {"name": {}, "id": {}, "kind": {}}}}
     },
 }
 

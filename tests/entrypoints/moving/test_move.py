@@ -359,7 +359,7 @@ def test_a_key_whose_maker_has_no_tie_of_their_own_here_invites_nobody(moving: M
         (row, *_) = here.rows("select id from management_keys")
         able = ManagementKeyHolder(
             key=ManagementKeyId(row["id"]),
-            name="API key",
+            name="Key",
             prefix="pto_",
             organization=ACME,
             organization_slug="acme",

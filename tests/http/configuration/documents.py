@@ -62,7 +62,7 @@ ACME: Final[dict[str, Any]] = {
     },
     "domain": {"domain": "Login.acme.example"},
     "siem": {
-        "name": "Default text",
+        "name": "Ours",
         "provider_type": "generic",
         "endpoint_url": "https://127.0.0.1/intake",
         "api_key": "env:SIEM_KEY",

@@ -96,12 +96,12 @@ async def test_what_a_service_began_with_and_lost_stays_lost(scene: DocumentScen
 
 
 async def test_an_object_that_a_directory_made_is_neither_exported_nor_ended(scene: DocumentScene) -> None:
-    await scene.apply({"postern": 1, "organizations": {"acme": {"name": "Acme", "teams": {"ours": {"name": "Default text"}}}}})
+    await scene.apply({"postern": 1, "organizations": {"acme": {"name": "Acme", "teams": {"ours": {"name": "Ours"}}}}})
     scene.people.change(
         "insert into teams (id, org_id, slug, name, source, created_at, updated_at)"
         " select gen_random_uuid(), id, 'theirs', 'Theirs', 'directory', now(), now() from organizations"
     )
-    assert (await scene.export())["organizations"]["acme"]["teams"] == {"ours": {"name": "Default text", "role": None}}
+    assert (await scene.export())["organizations"]["acme"]["teams"] == {"ours": {"name": "Ours", "role": None}}
     whole = {"postern": 1, "organizations": {"acme": {"teams": {"whole": True, "entries": {"ours": {}}}}}}
     assert (await scene.plan(whole)).is_empty
 

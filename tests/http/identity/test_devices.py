@@ -306,7 +306,7 @@ async def test_whoever_acts_in_a_persons_name_learns_and_changes_nothing_of_thei
         act={"sub": str(owner.user)},
     )
     before = people.rows("select * from devices")
-    for method, body in (("GET", None), ("PATCH", {"name": "Custom text"}), ("DELETE", None)):
+    for method, body in (("GET", None), ("PATCH", {"name": "Theirs"}), ("DELETE", None)):
         refused = await at(client, method, device, token, body)
         assert (refused.status, refused.error_code) == (403, "FORBIDDEN")
     assert (await client.get("/api/user/devices", token=token)).status == 403
@@ -323,7 +323,7 @@ async def test_an_application_that_a_person_is_signed_in_to_learns_and_changes_n
     device = drawer.add(ada)
     token = await tenants.token_in(ada, tenants.service(tenants.add("acme"), "app"))
     before = people.rows("select * from devices")
-    for method, body in (("GET", None), ("PATCH", {"name": "Custom text"}), ("DELETE", None)):
+    for method, body in (("GET", None), ("PATCH", {"name": "Theirs"}), ("DELETE", None)):
         refused = await at(client, method, device, token, body)
         assert (refused.status, refused.error_code) == (403, "FORBIDDEN")
     for path in ("/api/user/devices", "/api/user/mfa/status"):

@@ -170,7 +170,7 @@ async def test_whoever_has_the_address_next_loses_nothing(scene: FormerAddressSc
     chief = scene.resident(initrode, "owner", "chief")
     last = UUID((await scene.invite(OLD, by=chief, of=initrode))["invitation"]["id"])
     async with scene.postern.foundation.unit_of_work() as uow:
-        await uow.jobs.add(Mail(OLD, "Your text", "Hello", "Hello").as_job())
+        await uow.jobs.add(Mail(OLD, "Yours", "Hello", "Hello").as_job())
         await uow.commit()
     await scene.goes(rita)
     assert scene.invitation(theirs) == ("cancelled", NOBODY)
@@ -181,7 +181,7 @@ async def test_whoever_has_the_address_next_loses_nothing(scene: FormerAddressSc
     # Her mails are removed, also the mail that told the old address about the new one. Later mails still wait.
     mails = [Mail.of_job(job.payload) for job in await scene.postern.foundation.jobs.claim(["mail", "organization.mail"], 20, LEASE)]
     assert {mail.to for mail in mails} == {OLD}
-    assert sorted("Your text" in mail.subject for mail in mails) == [False, False, True]
+    assert sorted("Yours" in mail.subject for mail in mails) == [False, False, True]
     assert [mail for mail in mails if NEW in mail.text or "globex" in mail.text.lower()] == []
 
 

@@ -878,7 +878,7 @@ async def test_mails_for_an_account_go_with_it_though_nobody_has_proved_the_addr
     somebody, next_one = scene.people.add(EMAIL), scene.people.add(OLD)
     people = scene.people
     own = Mail(EMAIL, "Hello", "Hello", "Hello", account=UserId(somebody.user))
-    of_others = Mail(EMAIL, "Added", "Added", "Added")
+    of_others = Mail(EMAIL, "Come", "Come", "Come")
     async with scene.postern.foundation.unit_of_work() as uow:
         await uow.jobs.add(own.as_job())
         dead, late = await uow.jobs.add(own.as_job()), await uow.jobs.add(own.as_job())

@@ -147,7 +147,7 @@ async def test_files_for_auth0s_bulk_import_come_over(postern: Postern, people: 
 async def test_a_table_comes_over_by_its_map(postern: Postern, people: People, tenants: Tenants) -> None:
     acme = tenants.add("acme")
     people.change("update all_organizations set max_users = 100 where id = %s", acme.id)
-    columns = {"Email delivery": "email", "Full name": "name", "Verified": "email_verified", "Hash": "password_hash", "Groups": "teams"}
+    columns = {"Mail": "email", "Full name": "name", "Verified": "email_verified", "Hash": "password_hash", "Groups": "teams"}
     done = await imported(postern, "csv", SAMPLES / "people.csv", rules=INTO_ACME, columns=columns, delimiter=";")
     assert done.outcomes == {"ada@example.org": "taken", "=cmd@example.org": "taken", "grace@example.org": "taken"}
     assert done.notes("grace@example.org")[0] == "email_verified: is neither yes nor no"
@@ -161,9 +161,9 @@ async def test_a_table_comes_over_by_its_map(postern: Postern, people: People, t
     ("columns", "says"),
     [
         ({"Email": "email"}, "no such column"),
-        ({"Email delivery": "shoe_size"}, "must be one of"),
+        ({"Mail": "shoe_size"}, "must be one of"),
         ({}, "No column is the address"),
-        ({"Email delivery": "email", "Full name": "email"}, "several columns are email"),
+        ({"Mail": "email", "Full name": "email"}, "several columns are email"),
     ],
 )
 async def test_a_map_that_fits_no_table_is_refused(postern: Postern, columns: Mapping[str, str], says: str) -> None:

@@ -677,6 +677,6 @@ async def test_nothing_that_lasts_is_left_behind_by_an_impersonator(scene: Servi
     answer = await scene.client.post(SERVICES, {"slug": "mine", "name": "Mine", "service_type": "web"}, token=acting)
     assert refused(answer) == (403, "FORBIDDEN")
     # Deletions and everyday changes are allowed.
-    taking: tuple[dict[str, Any], ...] = ({"name": "Default text"}, {"jwks": None}, {"trusted": False}, {"redirect_uris": []})
+    taking: tuple[dict[str, Any], ...] = ({"name": "Ours"}, {"jwks": None}, {"trusted": False}, {"redirect_uris": []})
     for passing in taking:
         assert await tried(**passing) == 200, passing

@@ -114,11 +114,11 @@ async def test_it_is_of_the_service_of_the_token_and_of_nobody_else(market: Mark
     await market.subscribed(ada, market.plan())
     assert await own(market, bob) == FREE
     # Two of one slug, of two organizations.
-    answer = await market.subscribe(ada, market.plan(market.theirs, name="Custom text"), key=market.key_of(market.theirs))
+    answer = await market.subscribe(ada, market.plan(market.theirs, name="Theirs"), key=market.key_of(market.theirs))
     assert answer.status == 200
     assert await own(market, ada, market.app) == {**FREE, "service": "app"}
     body = await own(market, ada, market.theirs)
-    assert (body["service"], body["plan"]) == ("app", "Custom text")
+    assert (body["service"], body["plan"]) == ("app", "Theirs")
 
 
 async def test_outside_of_a_service_there_is_none(market: Market) -> None:

@@ -233,7 +233,7 @@ async def end_service(scene: OwnershipScene) -> Received:
 
 
 _GRANTS: Final = {"name": "Clerk", "slug": "clerk", "permissions": ["org.members.view", "connections.manage"]}
-_KEY: Final = {"name": "API key", "capabilities": ["connections.manage"], "expires_in_days": 3}
+_KEY: Final = {"name": "Key", "capabilities": ["connections.manage"], "expires_in_days": 3}
 ACTS: Final[Mapping[str, Act]] = {
     "adopting a key": adopt,
     "changing a role": change_role,

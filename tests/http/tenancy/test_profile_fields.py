@@ -255,9 +255,9 @@ async def test_a_value_of_one_organization_is_in_no_answer_of_another(scene: Fie
         (await scene.declare("department", where=where, by=by)).ok(201)
     (await scene.keep(scene.cid, {"department": "Secret"})).ok()
     assert (await scene.kept(scene.cid, at="globex", by=scene.other_owner)).ok() == {"values": {}, "updated_at": None}
-    (await scene.keep(scene.cid, {"department": "Custom text"}, at="globex", by=scene.other_owner)).ok()
+    (await scene.keep(scene.cid, {"department": "Theirs"}, at="globex", by=scene.other_owner)).ok()
     assert (await scene.kept(scene.cid)).ok()["values"] == {"department": "Secret"}
-    assert await scene.own(scene.cid) == {"acme": {"department": "Secret"}, "globex": {"department": "Custom text"}}
+    assert await scene.own(scene.cid) == {"acme": {"department": "Secret"}, "globex": {"department": "Theirs"}}
     one = await scene.request("GET", f"{OWN}?organization=acme", by=scene.cid)
     assert [kept["organization"] for kept in one.ok()["profiles"]] == ["acme"]
     # People see only organizations of their own.
@@ -370,11 +370,11 @@ async def test_an_export_has_what_each_may_see_and_forgetting_leaves_nothing(sce
         (await scene.declare("department", where=where, by=by)).ok(201)
     scene.tenants.join(scene.cid, scene.acme)
     (await scene.keep(scene.cid, {"department": "Sales"})).ok()
-    (await scene.keep(scene.cid, {"department": "Custom text"}, at="globex", by=scene.other_owner)).ok()
+    (await scene.keep(scene.cid, {"department": "Theirs"}, at="globex", by=scene.other_owner)).ok()
     (await scene.request("PATCH", f"/api/platform/users/{scene.cid.user}/profile", {"values": {"motto": "x"}}, by=scene.platform)).ok()
     export = f"/api/privacy/export/{scene.cid.user}"
     whole = {(one["organization_id"], *one["values"].items()) for one in (await scene.request("GET", export, by=scene.cid)).ok()["fields"]}
-    theirs = (str(scene.globex.id), ("department", "Custom text"))
+    theirs = (str(scene.globex.id), ("department", "Theirs"))
     acmes = (str(scene.acme.id), ("department", "Sales"))
     assert whole == {(None, ("motto", "x")), acmes, theirs}
     part = (await scene.request("GET", export)).ok()["fields"]

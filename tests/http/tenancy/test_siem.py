@@ -182,7 +182,7 @@ async def test_it_is_made_shown_changed_and_removed(scene: SiemScene) -> None:
     made = await scene.configured("https://siem.example.org/in?token=abc", "Splunk-HEC", name=" Ours ", api_key=SECRET)
     assert made == {
         "id": made["id"],
-        "name": "Default text",
+        "name": "Ours",
         "provider_type": "splunk_hec",
         "endpoint_url": "https://siem.example.org/in?token=abc",
         "has_credentials": True,
@@ -206,7 +206,7 @@ async def test_it_is_made_shown_changed_and_removed(scene: SiemScene) -> None:
     assert [entry["action"] for entry in entries] == ["siem.configured", "siem.configured", "siem.removed"]
     # A URL may contain a secret of the receiver.
     assert entries[0]["details"] == {
-        "name": "Default text",
+        "name": "Ours",
         "provider_type": "splunk_hec",
         "host": "siem.example.org",
         "batch_size": 500,

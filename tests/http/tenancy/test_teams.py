@@ -258,7 +258,7 @@ async def test_leaving_the_organization_leaves_its_teams(scene: TeamScene) -> No
 async def test_teams_of_a_neighbour_are_out_of_reach(scene: TeamScene) -> None:
     theirs = scene.resident(scene.globex, "owner")
     await scene.made()
-    other = (await scene.request("POST", "/api/organizations/globex/teams", {"slug": "theirs", "name": "Custom text"}, by=theirs)).ok(201)
+    other = (await scene.request("POST", "/api/organizations/globex/teams", {"slug": "theirs", "name": "Theirs"}, by=theirs)).ok(201)
     assert refused(await scene.ask("GET", by=theirs)) == FORBIDDEN
     assert [team["slug"] for team in (await scene.ask("GET")).json()] == ["watch"]
     assert refused(await scene.ask("GET", "/theirs")) == NOT_FOUND

@@ -251,7 +251,7 @@ async def test_a_vouched_person_proves_the_address_in_their_own_session_and_says
     path = (await Postbox(scene.postern).link()).removeprefix(BASE_URL)
     scene.log.remember(token_in(path))
     tab = await tabs.tab().open(path)
-    assert "Custom text" in tab.page.text
+    assert "Theirs" in tab.page.text
     assert "Hers" not in tab.page.text
     identity = scene.people.rows("select id from identities where provider = 'websuite'")[0]["id"]
     await tab.send(form_of(tab, "/ui/verify-email/here"), stays=f"identity:{identity}")
@@ -620,7 +620,7 @@ async def test_what_another_organization_lists_for_the_address_opens_nothing_bef
 
     async def statuses(slug: str) -> list[int]:
         path = f"/api/organizations/{slug}"
-        asked = [("GET", f"{path}/members", None), ("PATCH", path, {"name": "Accepted"}), ("POST", f"{path}/select", None)]
+        asked = [("GET", f"{path}/members", None), ("PATCH", path, {"name": "Taken"}), ("POST", f"{path}/select", None)]
         return [(await scene.request(method, target, body, by=ada)).status for method, target, body in asked]
 
     assert await statuses("globex") == [403, 403, 403]

@@ -339,7 +339,7 @@ class MadeWorld:
         for person, place in ((self.stranger, service), (self.person, self.sibling)):
             self._consent_elsewhere(person, place)
             if draw.chance(0.5):
-                plan = self.add("plans", service_id=place["id"], name="Custom text")
+                plan = self.add("plans", service_id=place["id"], name="Theirs")
                 self.add("subscriptions", service_id=place["id"], user_id=person["id"], plan_id=plan["id"], status="active")
         self.assign(self.service_role(self.sibling), "person", self.person, None)
         if draw.chance(0.3):

@@ -124,7 +124,7 @@ _BLANK: Final[Mapping[str, Callable[[str, datetime], Row]]] = {
     "client_secrets": lambda one, now: {"id": one, "service_id": None, "prefix": "cs", "digest": None, "created_at": now - DAY},
     "mfa_secrets": lambda _, now: {"user_id": None, "sealed_secret": "\\x00", "created_at": now - DAY, "enabled_at": None},
     "passkeys": lambda one, now: {
-        "id": one, "user_id": None, "credential_id": f"\\x{one.replace('-', '')}", "public_key": "\\x00", "sign_count": 0, "name": "API key",
+        "id": one, "user_id": None, "credential_id": f"\\x{one.replace('-', '')}", "public_key": "\\x00", "sign_count": 0, "name": "Key",
         "aaguid": one, "transports": [], "backup_eligible": False, "backed_up": False, "created_at": now - DAY,
         "second_factor_since": None,
     },

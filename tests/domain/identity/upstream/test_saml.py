@@ -92,7 +92,7 @@ def _answer(**changes: Any) -> _Answer:
         conditions=ReceivedConditions(not_before=_at(), not_on_or_after=_at(300), audiences=((_OURS, "another"),)),
         statement=statement,
         attributes=(
-            ReceivedAttribute(name="mail", friendly_name="Email delivery", values=("ada@example.com",)),
+            ReceivedAttribute(name="mail", friendly_name="Mail", values=("ada@example.com",)),
             ReceivedAttribute(name="groups", values=("staff",)),
             ReceivedAttribute(name="groups", values=("math", "")),
         ),

@@ -168,7 +168,7 @@ def _set(path: str, name: str, value: str) -> Callable[[Any], None]:
 def _transform(algorithm: str) -> Callable[[Any], None]:
     def change(signature: Any) -> None:
         transforms = signature.find(".//ds:Transforms", {"ds": DS})
-        etree.SubElement(transforms, f"{{{DS}}}Transform").set("Algorithm (alg)", algorithm)
+        etree.SubElement(transforms, f"{{{DS}}}Transform").set("Algorithm", algorithm)
 
     return change
 
@@ -176,7 +176,7 @@ def _transform(algorithm: str) -> Callable[[Any], None]:
 def _xslt(signature: Any) -> None:
     transforms = signature.find(".//ds:Transforms", {"ds": DS})
     one = etree.SubElement(transforms, f"{{{DS}}}Transform")
-    one.set("Algorithm (alg)", "http://www.w3.org/TR/1999/REC-xslt-19991116")
+    one.set("Algorithm", "http://www.w3.org/TR/1999/REC-xslt-19991116")
     etree.SubElement(one, "{http://www.w3.org/1999/XSL/Transform}stylesheet")
 
 
@@ -237,14 +237,14 @@ _POSTED: Final[list[Attack]] = [
     ("only the enveloped transform", _resigned(lambda one: one.find(".//{*}Transforms").remove(one.findall(".//{*}Transform")[1]))),
     (
         "inclusive canonicalization",
-        _resigned(_set(".//ds:CanonicalizationMethod", "Algorithm (alg)", "http://www.w3.org/TR/2001/REC-xml-c14n-20010315")),
+        _resigned(_set(".//ds:CanonicalizationMethod", "Algorithm", "http://www.w3.org/TR/2001/REC-xml-c14n-20010315")),
     ),
-    ("canonicalization with comments", _resigned(_set(".//ds:CanonicalizationMethod", "Algorithm (alg)", f"{_EXCLUSIVE}WithComments"))),
-    ("RSA-SHA1", _resigned(_set(".//ds:SignatureMethod", "Algorithm (alg)", "http://www.w3.org/2000/09/xmldsig#rsa-sha1"))),
-    ("RSA-SHA512", _resigned(_set(".//ds:SignatureMethod", "Algorithm (alg)", "http://www.w3.org/2001/04/xmldsig-more#rsa-sha512"))),
-    ("RSA-MD5", _resigned(_set(".//ds:SignatureMethod", "Algorithm (alg)", "http://www.w3.org/2001/04/xmldsig-more#rsa-md5"))),
-    ("HMAC with the certificate", _resigned(_set(".//ds:SignatureMethod", "Algorithm (alg)", "http://www.w3.org/2000/09/xmldsig#hmac-sha1"))),
-    ("SHA-1", _resigned(_set(".//ds:DigestMethod", "Algorithm (alg)", "http://www.w3.org/2000/09/xmldsig#sha1"))),
+    ("canonicalization with comments", _resigned(_set(".//ds:CanonicalizationMethod", "Algorithm", f"{_EXCLUSIVE}WithComments"))),
+    ("RSA-SHA1", _resigned(_set(".//ds:SignatureMethod", "Algorithm", "http://www.w3.org/2000/09/xmldsig#rsa-sha1"))),
+    ("RSA-SHA512", _resigned(_set(".//ds:SignatureMethod", "Algorithm", "http://www.w3.org/2001/04/xmldsig-more#rsa-sha512"))),
+    ("RSA-MD5", _resigned(_set(".//ds:SignatureMethod", "Algorithm", "http://www.w3.org/2001/04/xmldsig-more#rsa-md5"))),
+    ("HMAC with the certificate", _resigned(_set(".//ds:SignatureMethod", "Algorithm", "http://www.w3.org/2000/09/xmldsig#hmac-sha1"))),
+    ("SHA-1", _resigned(_set(".//ds:DigestMethod", "Algorithm", "http://www.w3.org/2000/09/xmldsig#sha1"))),
     ("a truncated HMAC", _resigned(lambda one: etree.SubElement(one.find(".//{*}SignatureMethod"), f"{{{DS}}}HMACOutputLength"))),
     ("an xml:id that is the message's ID", _changed(_same_xml_id)),
     ("a document type", _doctype("")),

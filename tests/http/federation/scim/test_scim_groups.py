@@ -149,7 +149,7 @@ async def test_members_are_removed_and_added_in_any_dialect(directory: Directory
     # The same request again changes nothing.
     assert (await directory.patch(directory.group, remove(ada["id"]))).ok() == removed.json()
     for add in (
-        {"op": "Add member", "path": "members", "value": member(ada["id"], ada["id"])},
+        {"op": "Add", "path": "members", "value": member(ada["id"], ada["id"])},
         {"op": "add", "value": {"members": member(ada["id"])}},
         {"op": "add", "path": "members", "value": {"value": ada["id"]}},
     ):

@@ -42,7 +42,7 @@ async def directory(postern: Postern, client: Client, people: People) -> Directo
 
 @pytest.fixture
 async def globex(postern: Postern, client: Client, people: People) -> Directory:
-    return await Directory(postern, client, people, "globex").connect("Custom text")
+    return await Directory(postern, client, people, "globex").connect("Theirs")
 
 
 def account(directory: Directory, user: Any) -> dict[str, Any]:
@@ -128,7 +128,7 @@ async def test_an_account_elsewhere_becomes_a_member_and_is_not_changed(director
         ada.user,
     )
     before = account(directory, ada.user)
-    created = await directory.create(ADA, displayName="Custom text", name={"givenName": "A"})
+    created = await directory.create(ADA, displayName="Theirs", name={"givenName": "A"})
     assert created["name"] == {"givenName": "A"}, "no directory reads or writes a profile"
     assert (created["id"], created["userName"]) == (str(ada.user), "Ada@Example.org")
     assert account(directory, ada.user) == before

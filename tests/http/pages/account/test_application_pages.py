@@ -29,7 +29,7 @@ async def test_what_was_allowed_and_where_one_is_signed_in(home: AccountPagesSce
     assert "ada@example.org" in text
     assert "Allowed just now · 0 sessions" in text
     assert "App Application of Acme Trading 1 session · last used just now" in text
-    assert "Custom text" not in text
+    assert "Theirs" not in text
 
 
 async def test_access_is_taken_away_after_being_asked(home: AccountPagesScene) -> None:

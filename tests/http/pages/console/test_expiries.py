@@ -141,7 +141,7 @@ async def test_everything_that_ends_stands_on_one_page(ends: Ends) -> None:
 async def test_others_see_nothing_of_it(ends: Ends) -> None:
     console = ends.console
     stranger, tab = console.stranger()
-    ends.management_key(console.tenants.add("initech"), "Custom text", 20)
+    ends.management_key(console.tenants.add("initech"), "Theirs", 20)
     assert (await console.request("GET", API, by=console.ada)).ok() == {"expiries": []}
     assert (await console.request("GET", API, by=stranger)).status == 403
     assert (await tab.open("/ui/o/acme/ends-soon")).status == 403

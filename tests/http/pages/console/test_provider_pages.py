@@ -11,7 +11,7 @@ async def test_the_product_is_asked_first_and_nothing_is_chosen(console: Console
     assert body.index('id="kind"') < body.index('id="name"')
     assert "kind" not in console.fields(NEW).fields
     assert "scopes" not in console.fields(NEW).fields
-    tab = await console.submit(NEW, name="Default text")
+    tab = await console.submit(NEW, name="Ours")
     assert tab.status == 400
     assert '<a href="#kind">' in tab.shown.body.decode()
     assert console.people.rows("select from upstream_providers") == []

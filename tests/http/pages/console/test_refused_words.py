@@ -16,7 +16,7 @@ from tests.http.pages.console.conftest import ConsoleScene
 from tests.http.pages.console.texts import resources
 from tests.places import PAGES, ROOT
 
-REFUSALS = {"BadRequest", "Conflict", "Blocked"}
+REFUSALS = {"BadRequest", "Conflict", "Forbidden"}
 # Programs, protocols and the command line alone meet these.
 NO_PAGES = (
     "adapters/postgres/moving/arriving_columns.py",

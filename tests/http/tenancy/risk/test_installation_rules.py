@@ -116,7 +116,7 @@ async def test_one_that_refuses_does_so_everywhere_and_the_platform_reads_which(
 
 async def test_both_are_asked_and_the_stricter_wins(scene: InstallationRulesScene) -> None:
     await scene.let_count(policy("tell_person", name="Here"))
-    await scene.count(policy("refuse", name="Provisioned"))
+    await scene.count(policy("refuse", name="There"))
     answer = await scene.enter()
     assert "A rule of this organization refuses" in answer.json()["error"]
     assert (await scene.base()).status == 200

@@ -129,7 +129,7 @@ async def test_nobody_looks_or_sends_as_another_organization(scene: Previewing) 
 
 
 async def test_an_organization_that_is_not_active_wears_ours(scene: Previewing) -> None:
-    write_texts(scene.people, "acme", {"en": {"register.title": "Not active yet"}})
+    write_texts(scene.people, "acme", {"en": {"register.title": "Not yet"}})
     scene.people.change("update all_organizations set status = 'pending' where slug = 'acme'")
     answer = await scene.look("on_page=register")
-    assert answer.status == 403 or "Not active yet" not in answer.ok()["html"]
+    assert answer.status == 403 or "Not yet" not in answer.ok()["html"]

@@ -106,7 +106,7 @@ async def test_texts_are_set_language_by_language_and_taken_back(scene: TextsSce
 async def test_a_text_that_no_page_of_an_organization_has_is_the_installations_alone(scene: TextsScene) -> None:
     kept_back = [key for key, one in OPEN_TEXTS.items() if not one.is_of_organizations]
     assert {"enter_code.title", "choose_password.title_reset", "mail_reset.text", "stale.text"} < set(kept_back)
-    refused = await scene.change(dict.fromkeys(kept_back, "Default text"))
+    refused = await scene.change(dict.fromkeys(kept_back, "Ours"))
     assert refused.status == 400
     assert refused.json()["error"].count("the installation alone can change it") == len(kept_back)
     assert (await scene.listed(place="device"))["texts"] == []
@@ -251,6 +251,6 @@ async def test_members_read_and_only_those_with_permission_change(scene: TextsSc
     assert (await scene.request("GET", TEXTS, by=scene.member)).status == 200
     assert refused(await scene.change({"sign_in.title": "Mine"}, by=scene.member)) == FORBIDDEN
     stranger = scene.resident(scene.globex, "owner")
-    for method, body in (("GET", None), ("PATCH", {"language": "en", "texts": {"sign_in.title": "Default text"}}), ("PUT", {})):
+    for method, body in (("GET", None), ("PATCH", {"language": "en", "texts": {"sign_in.title": "Ours"}}), ("PUT", {})):
         assert refused(await scene.request(method, TEXTS, body, by=stranger))[0] in {403, 404}
         assert refused(await scene.request(method, INSTALLATION, body, by=scene.owner)) == FORBIDDEN

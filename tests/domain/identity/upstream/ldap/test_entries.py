@@ -54,7 +54,7 @@ def test_the_identity_is_what_the_sign_in_knows_the_person_by() -> None:
 
 
 def test_no_credential_and_no_text_that_is_no_attribute_is_read() -> None:
-    asked = ["Email delivery", "mail", "userPassword", "unicodePwd;binary", "ms-Mcs-AdmPwd", "no attribute", "cn"]
+    asked = ["Mail", "mail", "userPassword", "unicodePwd;binary", "ms-Mcs-AdmPwd", "no attribute", "cn"]
     assert readable_names(asked) == ["mail", "cn"]
 
 
