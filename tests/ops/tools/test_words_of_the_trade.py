@@ -7,7 +7,7 @@ from typing import Final
 
 import pytest
 
-from ops.words import Banned, SeenText, Terms, banned, hidden, lowered, prose, seen, terms, unnamed
+from ops.words.__main__ import Banned, SeenText, Terms, banned, hidden, lowered, prose, seen, terms, unnamed
 
 AFAR: Final = Banned(re.compile(r"\bafar\b", re.MULTILINE), "backchannel (CIBA)", 0)
 LOOKS: Final = Banned(re.compile("^Looks$", re.MULTILINE), "branding", 0)
@@ -101,7 +101,7 @@ def test_each_phrase_is_found_as_often_as_its_number_says() -> None:
         lines.setdefault(one.phrase.pattern, []).append(line)
     counted = Counter({phrase: len(found_there) for phrase, found_there in lines.items()})
     more = [line for one in known.banned if counted[one.phrase.pattern] > one.most for line in lines[one.phrase.pattern]]
-    assert more == [], "these texts have more of a phrase than ops/terms.toml allows"
+    assert more == [], "these texts have more of a phrase than ops/words/terms.toml allows"
     fewer = {one.phrase.pattern: one.most for one in known.banned if counted[one.phrase.pattern] < one.most}
     assert fewer == {}, "fewer are left: python -m ops.words --lower"
 

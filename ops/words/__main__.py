@@ -1,5 +1,5 @@
-"""`python -m ops.words`: checks the English texts that readers see against `ops/terms.toml`; `--list` prints each finding, and `--lower`
-writes the numbers found into the file where they are lower.
+"""`python -m ops.words`: checks the English texts that readers see against `terms.toml` beside this; `--list` prints each finding, and
+`--lower` writes the numbers found into that file where they are lower.
 
 1. banned: phrases of the product's former language, counted for each phrase. Code, API values and targets of links do not count.
 2. hidden: trade terms among a page's search words that the page does not show.
@@ -24,7 +24,7 @@ from entrypoints.http.routes import ROUTES
 from entrypoints.settings import DECLARATIONS
 from ops.bench.report import ROOT
 
-TERMS: Final = ROOT / "ops" / "terms.toml"
+TERMS: Final = ROOT / "ops" / "words" / "terms.toml"
 _CODE: Final = re.compile(r"^```.*?^```|``.+?``|`[^`]*`|<!--.*?-->|\]\([^)\s]*\)|<[^>]*>|https?://\S+|\{[^}]*\}", re.DOTALL | re.MULTILINE)
 _MOST: Final = re.compile(r"^phrase = '(?P<phrase>.*)'\n(?P<instead>instead = .*\n)most = (?P<most>\d+)$", re.MULTILINE)
 _DOCUMENTS: Final = ("README.md", "CONTRIBUTING.md", "SECURITY.md", "docs/*.md", "docs/guides/**/*.md", "docs/operations/**/*.md")
