@@ -64,7 +64,7 @@ async def test_the_page_says_which_device_has_which(home: AccountPagesScene) -> 
     assert "Three On one device only Made on Firefox on Linux," in said
     for number, words in enumerate(("Made by Google Password Manager Added Firefox on Linux,", "Made by KeePassXC", "On one device only")):
         assert words in (await home.open(f"{PAGE}/{kept(home)[number]}")).page.text
-    assert "Made by" not in (await home.open(f"{PAGE}/{kept(home)[2]}")).page.text
+    assert "Passkey provider" not in (await home.open(f"{PAGE}/{kept(home)[2]}")).page.text
 
 
 async def test_one_is_added_looked_at_named_and_removed(home: AccountPagesScene) -> None:

@@ -83,7 +83,7 @@ async def test_an_ordinary_application_has_none(let_in: LetIn) -> None:
     let_in.console.tenants.service(let_in.console.acme, "shop")
     for page in ("/applications/shop", "/applications/shop/sign-in"):
         text = (await let_in.console.at(page)).page.text
-        assert "All of them" not in text
+        assert "All agent grants" not in text
         assert "Revoke all agent grants" not in text
 
 

@@ -158,7 +158,7 @@ async def test_the_platform_is_searched_for_people_organizations_applications_an
     ):
         tab = await platform.asks(sought)
         assert place in tab.page.links, sought
-        assert "Nothing that" not in tab.page.text
+        assert "No results" not in tab.page.text
     assert f"/ui/platform/people/{platform.ada.user}" in (await platform.asks(str(platform.ada.user))).page.links
     assert "Nothing that you may open here answers “<b>x”" in (await platform.asks("<b>x")).page.text
     tab = await platform.at("/search")
