@@ -58,7 +58,7 @@ async def test_an_application_that_is_no_agent_signs_the_person_in(afar: Afar) -
     request = await afar.requested(afar.shop, scope="openid email", resource=None, binding_message=None)
     tab = await opened(afar)
     assert "sign you in there" in tab.page.text
-    assert "which was not verified" not in tab.page.text
+    assert "nobody has checked" not in tab.page.text
     tab = await tab.open(look(tab))
     assert "View your email address" in tab.page.text
     assert "For how long?" not in tab.page.text
