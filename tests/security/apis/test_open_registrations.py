@@ -173,7 +173,9 @@ async def test_both_must_have_said_yes(clients: PublishingClients, organization:
     client = await clients.open_client(redirect_uris=[HERE])
     clients.people.change("update all_organizations set registered_clients = %s, metadata_clients = 'any'", organization)
     clients.people.change("update resource_servers set registered_clients = %s, metadata_clients = 'any', admits = 'all'", api)
-    assert "This client is not registered here. The API or its organization does not allow such clients" in await _is_turned_away(clients, client)
+    assert "This client is not registered here. The API or its organization does not allow such clients" in await _is_turned_away(
+        clients, client
+    )
     assert not clients.services()
 
 
