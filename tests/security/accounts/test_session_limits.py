@@ -190,7 +190,7 @@ async def test_whoever_signs_in_every_minute_gets_three_mails_and_the_log_has_ea
     assert len(await scene.tell()) == 5
     mails = await Postbox(scene.postern).empty()
     assert len(mails) == 3
-    assert "In “Shop”" in mails[0].text or "In “shop”" in mails[0].text
+    assert "“Shop” limits" in mails[0].text or "“shop” limits" in mails[0].text
     assert [entry["organization_id"] for entry in scene.audited("security.sessions.revoked")] == [scene.acme.id] * 5
 
 
