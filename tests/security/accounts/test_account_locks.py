@@ -123,7 +123,7 @@ async def test_the_link_locks_without_a_sign_in_and_opening_it_changes_nothing(s
     assert (done.status, scene.is_locked(), scene.living()) == (200, True, 0)
     assert "The account is locked" in done.page.text
     assert f"{living} sessions" in done.page.text
-    assert "A link to choose a new password was sent" in done.page.text
+    assert "No longer valid Password" in done.page.text
     assert (await scene.signs_in()).status == 401
     # Nobody is known by a browser any more.
     assert scene.people.rows("select from devices where user_id = %s and revoked_at is null", scene.ada.user) == []
