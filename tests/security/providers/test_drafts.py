@@ -123,7 +123,7 @@ async def test_after_a_test_an_owner_makes_it_active(scene: FurtherScene) -> Non
 async def test_a_test_that_fails_opens_nothing(scene: FurtherScene) -> None:
     tabs = await made_on_page(scene)
     del scene.fakes["profiles"].person["id"]
-    assert b"The test failed" in (await walked(scene, tabs)).body
+    assert b"Test failed" in (await walked(scene, tabs)).body
     assert (await record(scene))["test"] == "untested"
     at = f"{PAGES}/profiles/activate"
     assert at not in PageReader((await tabs.request("GET", f"{PAGES}/profiles")).body).links
