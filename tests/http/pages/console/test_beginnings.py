@@ -26,7 +26,7 @@ async def test_whoever_may_approve_an_organization_founds_it_active(console: Con
     )
     assert "Get started" in console.tab.page.text
     # A chart of nothing says nothing.
-    assert "30 days" not in console.tab.page.text
+    assert "thirty days" not in console.tab.page.text
 
 
 async def test_everybody_elses_waits(console: ConsoleScene) -> None:
