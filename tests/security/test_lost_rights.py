@@ -20,7 +20,7 @@ database_url, postern, people, client = http.database_url, http.postern, http.pe
 
 ACME = "/api/organizations/acme"
 SHOP = f"{ACME}/services/shop"
-NEW_SERVICE = {"slug": "left", "name": "Discarded", "service_type": "web", "redirect_uris": ["https://elsewhere.example/callback"]}
+NEW_SERVICE = {"slug": "left", "name": "Left", "service_type": "web", "redirect_uris": ["https://elsewhere.example/callback"]}
 PLAN = {"name": "Cheap", "price_cents": 1, "currency": "usd"}
 ROUTE = {"domain": "acme.example", "login_policy": "password_allowed", "join_policy": "on"}
 CLERK = (
@@ -36,7 +36,7 @@ CLERK = (
         ("POST", f"{SHOP}/client-secrets", None),
         ("PATCH", SHOP, {"redirect_uris": ["https://elsewhere.example/callback"]}),
         ("POST", f"{ACME}/services", NEW_SERVICE),
-        ("PATCH", ACME, {"name": "Discarded"}),
+        ("PATCH", ACME, {"name": "Left"}),
         ("POST", f"{SHOP}/plans", PLAN),
         ("PATCH", f"{SHOP}/plans/{{plan}}", PLAN),
         ("DELETE", f"{SHOP}/plans/{{plan}}", None),

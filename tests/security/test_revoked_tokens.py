@@ -61,7 +61,7 @@ class Revoking(Relying):
         assert answer.status in {200, 204}, answer.body
 
     async def key(self, *permissions: Permission) -> str:
-        body = {"name": "API key", "permissions": [str(one) for one in permissions]}
+        body = {"name": "Key", "permissions": [str(one) for one in permissions]}
         return str((await self.request("POST", f"{_SERVICE}/api-keys", body, by=self.boss)).ok(201)["key"])
 
 

@@ -264,7 +264,7 @@ def test_fapi2_security_profile_final_par_ensure_reused_request_uri_prior_to_aut
     assert opened.status_code == 200
     came = fapi.go(fapi.first, request, uri)
     if isinstance(came, Arrival) and "error" in came.query:
-        fapi.outcome.should(False, "a pushed request counts once, even if nobody signed in")
+        fapi.outcome.should(False, "a pushed request counts once, even if nobody has signed in")
         assert fapi.refusal(came, request) == "invalid_request_uri"
     else:
         code = fapi.code_at(fapi.first, request, came)

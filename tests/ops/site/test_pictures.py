@@ -44,7 +44,7 @@ def with_text(file: Path, former: str, new: str) -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        lambda tree: with_text(tree / _PAGES / "account/lock.html", "Lock account", "Lock it"),
+        lambda tree: with_text(tree / _PAGES / "account/lock.html", "Lock", "Lock it"),
         lambda tree: with_text(tree / _PAGES / "console.css", "red", "blue"),
         lambda tree: with_text(tree / _PAGES / "pages.js", "one", "two"),
         lambda tree: with_text(tree / _PAGES / "account/texts/lock.toml", '"Lock"', '"Lock it"'),

@@ -161,7 +161,7 @@ async def _makes_by_directory(scene: Prepared) -> None:
 
 
 async def _makes_by_key(scene: Prepared) -> None:
-    body = {"name": "API key", "permissions": ["read:users", "write:users"]}
+    body = {"name": "Key", "permissions": ["read:users", "write:users"]}
     key = (await scene.request("POST", "/api/organizations/acme/services/app/api-keys", body, by=scene.mallory)).ok(201)["key"]
     answer = await scene.unlimited.post("/api/service/users", {"email": VICTIM}, headers=[("x-api-key", key)])
     assert answer.status == 200, answer.body

@@ -348,7 +348,7 @@ async def is_moved_by_directory(scene: Crossing) -> str:
 
 async def is_moved_by_key(scene: Crossing) -> str:
     scene.people.change("delete from users where id = %s", scene.ada.user)
-    body = {"name": "API key", "permissions": ["read:users", "write:users"]}
+    body = {"name": "Key", "permissions": ["read:users", "write:users"]}
     key = (await scene.request("POST", "/api/organizations/acme/services/app/api-keys", body, by=scene.boss)).ok(201)["key"]
     headers = [("x-api-key", key)]
     _is_made(scene, (await scene.unlimited.post("/api/service/users", {"email": ADA}, headers=headers)).ok()["id"])

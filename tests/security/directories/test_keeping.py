@@ -87,7 +87,7 @@ async def test_scim_and_ldap_about_one_person(keeping: KeepingScene) -> None:
     assert (await keeping.newest(provider))["reasons"] == {"listed_by_scim": 1}
     keeping.memory.everybody = [named(2)]
     (await keeping.request("POST", f"{PATH}/{provider}/runs")).ok()
-    assert (await keeping.step(provider))["ended"] == 0, "SCIM manages this person, so LDAP does not end them"
+    assert (await keeping.step(provider))["ended"] == 0, "SCIM lists the person, so LDAP does not end them"
     assert (await keeping.off_by_scim(keeping.user("person2@example.org"))).status == 409
     assert (await keeping.scim("DELETE", f"/Users/{keeping.user('person2@example.org')}")).status == 409
     empty = {"schemas": ["urn:ietf:params:scim:schemas:core:2.0:Group"], "displayName": "Acme", "members": [{"value": theirs}]}

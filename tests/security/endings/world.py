@@ -243,7 +243,7 @@ class FullAccount(Agents, Exchanging):
     async def _makes_what_machines_use(self) -> None:
         shop = f"{ACME}/services/shop"
         makes: dict[str, tuple[str, dict[str, Any]]] = {
-            "api_key": (f"{shop}/api-keys", {"name": "API key", "permissions": ["read:users", "write:users"]}),
+            "api_key": (f"{shop}/api-keys", {"name": "Key", "permissions": ["read:users", "write:users"]}),
             "client_secret": (f"{shop}/client-secrets", {}),
             "management_key": (f"{ACME}/management-keys", {"name": "Robot", "capabilities": ["audit_logs.view"], "expires_in_days": 30}),
             "scim_token": (f"{ACME}/scim-tokens", {"name": "Second"}),

@@ -247,7 +247,7 @@ async def test_another_organizations_key_and_service(issuer: Issuer) -> None:
     for holder in ({"service_slug": ..., "management_key_id": str(key)}, {"service_slug": "page"}):
         assert refused(await relying.request("POST", path, issuer.rule(**holder), by=outsider)) == (404, "NOT_FOUND")
     rule = await issuer.trusted()
-    for method, body in (("GET", None), ("PATCH", {"name": "Custom text"}), ("DELETE", None)):
+    for method, body in (("GET", None), ("PATCH", {"name": "Theirs"}), ("DELETE", None)):
         assert refused(await relying.request(method, f"{path}/{rule['id']}", body, by=outsider)) == (404, "NOT_FOUND")
         assert refused(await relying.request(method, f"{RULES}/{rule['id']}", body, by=outsider)) == (403, "FORBIDDEN")
     assert (await relying.request("GET", path, by=outsider)).json() == []

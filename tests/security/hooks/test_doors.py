@@ -206,7 +206,7 @@ async def test_a_demand_for_a_factor_refuses_whoever_has_none(arriving: Arriving
     grace = arriving.tenants.join(await arriving.people.with_password(PASSWORD, "grace@acme.example"), arriving.acme)
     async with hooks.of(arriving.acme, {"decision": "second_factor"}):
         refused = await Browser(arriving.unlimited).login(grace, **INTO)
-        assert (refused.status, refused.json()["error"]) == (403, "The organization requires MFA at this sign-in")
+        assert (refused.status, refused.json()["error"]) == (403, "The organization asks for a second factor at this sign-in")
 
 
 async def test_the_installation_is_asked_first_and_its_no_asks_nobody_else(arriving: Arriving, hooks: Hooks) -> None:

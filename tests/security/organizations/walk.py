@@ -442,7 +442,7 @@ CHANGES: Final = (
     Step("POST", "/api/platform/organizations/{org_id}/suspend", {"reason": "Late"}, by="governor"),
     Step("POST", "/api/platform/organizations/{org_id}/activate", by="governor", first="update all_organizations set status = 'suspended'"),
     Step("PATCH", "/api/platform/organizations/{org_id}/tier", {"tier_id": "01900000-0000-7000-8000-000000000001"}, by="governor"),
-    Step("POST", "/api/platform/organizations/{org_id}/setup-links", {"name": "Custom text", "purposes": ["domain"]}, by="governor"),
+    Step("POST", "/api/platform/organizations/{org_id}/setup-links", {"name": "Theirs", "purposes": ["domain"]}, by="governor"),
     Step("POST", f"{_OF_PLATFORM_LINK}/release", by="governor", first=_USED_LINK),
     Step("DELETE", _OF_PLATFORM_LINK, by="governor", first=_USED_LINK),
     Step("POST", "/api/platform/organizations/{org_id}/approve", {}, by="governor", first=_PENDING),
@@ -601,7 +601,7 @@ _WITH_FIELDS: Final = (
         if (method, name) != ("GET", "permission_key")
     ),
     Step("POST", "/api/service/check", {"user_id": "{first customer}", "permission": "read"}, by="key", refused=404),
-    Step("POST", "/api/service/user-keys", {"user_id": "{first customer}", "name": "Custom text"}, by="key", refused=404),
+    Step("POST", "/api/service/user-keys", {"user_id": "{first customer}", "name": "Theirs"}, by="key", refused=404),
     *(
         Step(method, "/scim/v2/Groups/{group_id}", body, by="directory", ids={"group_id": f"{{{team}}}"}, refused=404)
         for team in ("first pushed_team", "first teams", "teams")
@@ -619,19 +619,19 @@ _WITH_FIELDS: Final = (
 
 # Names that the other organizations use already.
 NAMED_ALIKE: Final = (
-    Step("POST", f"{ORGANIZATION}/webhooks", {"name": "Custom text", "url": "https://new.example/", "events": ["user.joined"]}),
+    Step("POST", f"{ORGANIZATION}/webhooks", {"name": "Theirs", "url": "https://new.example/", "events": ["user.joined"]}),
     Step("PATCH", f"{ORGANIZATION}/webhooks/{{webhook_id}}", {"name": "Theirs 2"}),
-    Step("POST", f"{ORGANIZATION}/management-keys", {"name": "Custom text", "capabilities": ["services.view"]}),
-    Step("POST", f"{ORGANIZATION}/scim-tokens", {"name": "Custom text"}),
-    Step("POST", f"{ORGANIZATION}/roles", {"slug": "theirs", "name": "Custom text", "permissions": ["services.view"]}),
-    Step("POST", f"{ORGANIZATION}/teams", {"slug": "team-0", "name": "Custom text"}),
-    Step("POST", f"{ORGANIZATION}/teams", {"slug": "new", "name": "Custom text"}),
+    Step("POST", f"{ORGANIZATION}/management-keys", {"name": "Theirs", "capabilities": ["services.view"]}),
+    Step("POST", f"{ORGANIZATION}/scim-tokens", {"name": "Theirs"}),
+    Step("POST", f"{ORGANIZATION}/roles", {"slug": "theirs", "name": "Theirs", "permissions": ["services.view"]}),
+    Step("POST", f"{ORGANIZATION}/teams", {"slug": "team-0", "name": "Theirs"}),
+    Step("POST", f"{ORGANIZATION}/teams", {"slug": "new", "name": "Theirs"}),
     Step("POST", "/scim/v2/Groups", {"displayName": "New", "externalId": "0"}, by="directory"),
     Step("POST", f"{ORGANIZATION}/domain-routes", {"domain": "theirs.example"}),
-    Step("POST", f"{ORGANIZATION}/resource-servers", {"identifier": "https://theirs.example/", "name": "Custom text"}),
-    Step("POST", f"{ORGANIZATION}/trusted-issuers", {**TRUST, "name": "Custom text", "service_slug": "shop"}),
-    Step("POST", f"{ORGANIZATION}/services", {"slug": "only-of-acme", "name": "Custom text", "service_type": "web"}),
-    Step("PATCH", f"{ORGANIZATION}/upstream-providers/{{provider_id}}", {"name": "Custom text"}),
+    Step("POST", f"{ORGANIZATION}/resource-servers", {"identifier": "https://theirs.example/", "name": "Theirs"}),
+    Step("POST", f"{ORGANIZATION}/trusted-issuers", {**TRUST, "name": "Theirs", "service_slug": "shop"}),
+    Step("POST", f"{ORGANIZATION}/services", {"slug": "only-of-acme", "name": "Theirs", "service_type": "web"}),
+    Step("PATCH", f"{ORGANIZATION}/upstream-providers/{{provider_id}}", {"name": "Theirs"}),
 )
 
 

@@ -254,7 +254,7 @@ class World:
         self._put(
             "upstream_providers",
             org_id=org,
-            name="Default text",
+            name="Ours",
             issuer="https://login.example",
             client_id="c",
             id=provider,
@@ -833,11 +833,11 @@ class World:
         """Fills the other organizations up to every limit."""
         for scene in self.others:
             org = scene.tenant.id
-            for name in ("Custom text", *(f"Theirs {number}" for number in range(MOST_WEBHOOKS))):
+            for name in ("Theirs", *(f"Theirs {number}" for number in range(MOST_WEBHOOKS))):
                 self._put("webhooks", org_id=org, name=name, url="https://a.example/", events=["user.joined"])
-            for name in ("Custom text", *map(str, range(MOST_TOKENS))):
+            for name in ("Theirs", *map(str, range(MOST_TOKENS))):
                 self._put("scim_tokens", org_id=org, name=name, prefix=f"{scene.slug} {name}", digest=Token(f"{org} {name}").digest())
-            for name in ("Custom text", *map(str, range(MOST_KEYS))):
+            for name in ("Theirs", *map(str, range(MOST_KEYS))):
                 self._put(
                     "management_keys",
                     org_id=org,
@@ -846,19 +846,19 @@ class World:
                     digest=Token(f"{org} key {name}").digest(),
                     expires_at="tomorrow",
                 )
-            for name in ("Custom text", *map(str, range(MOST_OF_ONE))):
+            for name in ("Theirs", *map(str, range(MOST_OF_ONE))):
                 self._put("trusted_issuers", org_id=org, name=name, service_id=scene.shop.id, **_TRUST)
-            for name in ("Custom text", *map(str, range(MOST_PROVIDERS))):
+            for name in ("Theirs", *map(str, range(MOST_PROVIDERS))):
                 self._put(
                     "upstream_providers", org_id=org, name=name, kind="oidc", state="active", client_id="c", sealed_client_secret=b"sealed"
                 )
             for number in range(MOST_ROLES):
-                self._put("roles", org_id=org, slug=f"role-{number}", name="Custom text")
+                self._put("roles", org_id=org, slug=f"role-{number}", name="Theirs")
             for number in range(MOST_TEAMS):
-                self._put("teams", org_id=org, slug=f"team-{number}", name="Custom text", external_id=str(number))
+                self._put("teams", org_id=org, slug=f"team-{number}", name="Theirs", external_id=str(number))
             for domain in ("theirs.example", *(f"{number}.example" for number in range(MOST_ROUTES))):
                 self._put("domain_routes", org_id=org, domain=domain, login_policy="password_allowed", join_policy="off")
-                self._put("resource_servers", org_id=org, identifier=f"https://{domain}/", domain=domain, name="Custom text", admits="all")
+                self._put("resource_servers", org_id=org, identifier=f"https://{domain}/", domain=domain, name="Theirs", admits="all")
 
     def ids_of_others(self) -> Collection[str]:
         """The ids of everything that another organization has, and of its own people."""

@@ -222,7 +222,7 @@ class DirectoryOrganizations:
             credential_id=str(number).encode(),
             public_key=b"k",
             sign_count=0,
-            name="API key",
+            name="Key",
             aaguid=self._id(),
             transports=[],
             backup_eligible=False,

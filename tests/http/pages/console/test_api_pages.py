@@ -103,16 +103,16 @@ async def test_a_refused_value_is_said_at_its_row_and_nothing_is_lost(console: C
 async def test_rows_are_added_and_taken_away_without_scripts(console: ConsoleScene) -> None:
     at = await made(console, scopes=[*row("orders:read", "See"), *row("orders:write", "Order")])
     await console.at(at)
-    tab = await console.submit(f"{at}/scopes", scopes=[*row("orders:see", "View"), *row("orders:write", "Order")], pressed="scopes add")
+    tab = await console.submit(f"{at}/scopes", scopes=[*row("orders:see", "Look"), *row("orders:write", "Order")], pressed="scopes add")
     assert tab.status == 200
-    kept = [*row("orders:see", "View"), *row("orders:write", "Order")]
+    kept = [*row("orders:see", "Look"), *row("orders:write", "Order")]
     assert console.fields(f"{at}/scopes").fields["scopes"] == [*kept, *row("", "")]
     assert tab.shown.body.decode().count(" autofocus") == 1
     # Pressed again, it adds no second empty row.
     await console.submit(f"{at}/scopes", pressed="scopes add")
     assert console.fields(f"{at}/scopes").fields["scopes"] == [*kept, *row("", "")]
     await console.submit(f"{at}/scopes", pressed="scopes 2")
-    assert console.fields(f"{at}/scopes").fields["scopes"] == row("orders:see", "View")
+    assert console.fields(f"{at}/scopes").fields["scopes"] == row("orders:see", "Look")
     assert names(console) == ["orders:read", "orders:write"], "nothing was saved yet"
     await console.submit(f"{at}/scopes")
     assert names(console) == ["orders:see"]

@@ -1,4 +1,5 @@
-"""`python -m ops.words`: checks the English texts that readers see against `ops/terms.toml`; `--list` prints each finding.
+"""`python -m ops.words`: checks the English texts that readers see against `terms.toml` beside this; `--list` prints each finding, and
+`--lower` writes the numbers found into that file where they are lower.
 
 1. banned: phrases of the product's former language, counted for each phrase. Code, API values and targets of links do not count.
 2. hidden: trade terms among a page's search words that the page does not show.
@@ -12,6 +13,7 @@ import sys
 import tomllib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from core.frozen import Frozen
@@ -22,8 +24,9 @@ from entrypoints.http.routes import ROUTES
 from entrypoints.settings import DECLARATIONS
 from ops.bench.report import ROOT
 
-TERMS: Final = ROOT / "ops" / "terms.toml"
+TERMS: Final = ROOT / "ops" / "words" / "terms.toml"
 _CODE: Final = re.compile(r"^```.*?^```|``.+?``|`[^`]*`|<!--.*?-->|\]\([^)\s]*\)|<[^>]*>|https?://\S+|\{[^}]*\}", re.DOTALL | re.MULTILINE)
+_MOST: Final = re.compile(r"^phrase = '(?P<phrase>.*)'\n(?P<instead>instead = .*\n)most = (?P<most>\d+)$", re.MULTILINE)
 _DOCUMENTS: Final = ("README.md", "CONTRIBUTING.md", "SECURITY.md", "docs/*.md", "docs/guides/**/*.md", "docs/operations/**/*.md")
 _TABS: Final = "entrypoints/http/pages/console/organization/organization_tabs.py"
 _VERBS: Final = frozenset({"list", "get", "set", "change", "create", "open", "transfer", "delete", "show", "organization", "own"})
@@ -66,7 +69,7 @@ def found_in(text: str, banned: Iterable[Banned]) -> Iterator[tuple[Banned, re.M
 
 def seen() -> Iterator[SeenText]:
     """All English texts that readers see: pages, emails, the API's description, the help of commands, settings, documents."""
-    for file, key, text in _catalogue():
+    for file, key, text in _catalogue(ROOT):
         if not _is_search(key):
             yield SeenText(f"{file}: {key}", text)
     document = openapi.document([*ROUTES, *PAGES], base_url="https://id.example.com", version="0")
@@ -79,19 +82,19 @@ def seen() -> Iterator[SeenText]:
             yield SeenText(str(path.relative_to(ROOT)), path.read_text(encoding="utf-8"))
 
 
-def banned(known: Terms) -> Iterator[tuple[Banned, str]]:
-    for where, text in seen():
+def banned(known: Terms, texts: Iterable[SeenText]) -> Iterator[tuple[Banned, str]]:
+    for where, text in texts:
         for one, found in found_in(text, known.banned):
             line = prose(text)[: found.start()].count("\n") + 1
             yield one, f"{where}{f':{line}' if where.endswith('.md') else ''}: “{found.group()}”: {one.instead}"
 
 
-def hidden(known: Terms) -> Iterator[str]:
+def hidden(known: Terms, root: Path = ROOT) -> Iterator[str]:
     shown: dict[str, str] = {}
-    for file, key, text in _catalogue():
+    for file, key, text in _catalogue(root):
         if not _is_search(key):
             shown[file] = f"{shown.get(file, '')} {text.lower()}"
-    for file, key, text in _catalogue():
+    for file, key, text in _catalogue(root):
         if not _is_search(key) or "guide_words" in key or "chapter_words" in key or "setting_words" in key:
             continue
         for term, words in known.trade.items():
@@ -100,9 +103,9 @@ def hidden(known: Terms) -> Iterator[str]:
                 yield f"{file}: {key}: the search knows “{term}”, and the page shows none of {', '.join(words)}"
 
 
-def unnamed() -> Iterator[str]:
-    titles = {key: text for _, key, text in _catalogue()}
-    for node in ast.walk(ast.parse((ROOT / _TABS).read_text(encoding="utf-8"))):
+def unnamed(root: Path = ROOT) -> Iterator[str]:
+    titles = {key: text for _, key, text in _catalogue(root)}
+    for node in ast.walk(ast.parse((root / _TABS).read_text(encoding="utf-8"))):
         match node:
             case ast.Call(func=ast.Name("Tab"), args=[_, _, ast.Attribute(ast.Name(operation), "caller"), ast.Constant(str(key))]):
                 title = titles[key]
@@ -115,11 +118,11 @@ def _singular(word: str) -> str:
     return {"service": "application"}.get(word.rstrip("s"), word.rstrip("s"))
 
 
-def _catalogue() -> Iterator[tuple[str, str, str]]:
-    for path in sorted(ROOT.glob("entrypoints/**/texts/*.toml")):
+def _catalogue(root: Path) -> Iterator[tuple[str, str, str]]:
+    for path in sorted(root.glob("entrypoints/**/texts/*.toml")):
         for key, text in _flat(tomllib.loads(path.read_text(encoding="utf-8")).get("en", {})):
-            yield str(path.relative_to(ROOT)), key, text
-    for key, text in _flat(tomllib.loads((ROOT / "adapters/texts/en.toml").read_text(encoding="utf-8"))):
+            yield str(path.relative_to(root)), key, text
+    for key, text in _flat(tomllib.loads((root / "adapters/texts/en.toml").read_text(encoding="utf-8"))):
         yield "adapters/texts/en.toml", key, text
 
 
@@ -149,9 +152,9 @@ def _described(value: object, where: str) -> Iterator[SeenText]:
 
 def _helped(parser: argparse.ArgumentParser, where: str) -> Iterator[SeenText]:
     yield SeenText(where, f"{parser.description or ''}\n{parser.epilog or ''}")
-    for action in parser._actions:
-        if isinstance(action, argparse._SubParsersAction):
-            for choice in action._choices_actions:
+    for action in parser._actions:  # noqa: SLF001 - argparse lists what it knows nowhere else
+        if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001
+            for choice in action._choices_actions:  # noqa: SLF001
                 yield SeenText(f"{where} {choice.dest}", choice.help or "")
             for name, inner in action.choices.items():
                 yield from _helped(inner, f"{where} {name}")
@@ -159,10 +162,22 @@ def _helped(parser: argparse.ArgumentParser, where: str) -> Iterator[SeenText]:
             yield SeenText(f"{where} {'/'.join(action.option_strings) or action.dest}", action.help)
 
 
+def lowered(text: str, counted: Mapping[str, int]) -> str:
+    """The file of terms with the numbers found, where they are lower than before."""
+
+    def one(found: re.Match[str]) -> str:
+        most = min(int(found["most"]), counted.get(found["phrase"], 0))
+        return f"phrase = '{found['phrase']}'\n{found['instead']}most = {most}"
+
+    return _MOST.sub(one, text)
+
+
 def main(arguments: list[str]) -> int:
     known = terms()
-    found = list(banned(known))
+    found = list(banned(known, seen()))
     counted = Counter(one.phrase.pattern for one, _ in found)
+    if "--lower" in arguments:
+        TERMS.write_text(lowered(TERMS.read_text(encoding="utf-8"), counted), encoding="utf-8")
     checks = {"banned": [line for _, line in found], "hidden": list(hidden(known)), "unnamed": list(unnamed())}
     for name, lines in checks.items():
         print(f"{name}: {len(lines)}")
