@@ -1,7 +1,7 @@
 """Hooks of organizations and of the installation, each with a receiver on loopback that says what the test wants."""
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,9 +16,17 @@ from core.domain.tenancy.webhooks import SECRET_BYTES, secret_of
 from core.frozen import replace
 from entrypoints.bootstrap import Postern
 from tests.http.tenants import Tenant
+from tests.patience import PATIENCE
 from tests.receiver import Answer, Receiver, answering, receiving
 
 GO_ON = {"decision": "go_on"}
+
+
+async def until(true: Callable[[], bool]) -> None:
+    """Waits until the tasks of the product have come so far. Raises `trio.TooSlowError`."""
+    with trio.fail_after(PATIENCE):
+        while not true():
+            await trio.sleep(0.01)
 
 
 def no(reason: str = "place") -> dict[str, str]:
@@ -71,8 +79,9 @@ class Hooked:
 
     async def until_asked(self, times: int) -> None:
         """A hook in shadow is asked beside the sign-in."""
-        while len(await self.exchanges()) < times:
-            await trio.sleep(0.01)
+        with trio.fail_after(PATIENCE):
+            while len(await self.exchanges()) < times:
+                await trio.sleep(0.01)
 
     async def exchanges(self) -> list[HookExchange]:
         return list(await self.postern.foundation.stores.hooks.exchanges(self.hook.id))

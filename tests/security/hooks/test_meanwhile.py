@@ -4,6 +4,7 @@ from typing import Final, cast
 from uuid import UUID
 
 import psycopg
+import pytest
 import trio
 
 from adapters.outbound.hook_places import FairHookPlaces
@@ -16,7 +17,7 @@ from tests.http.federation.providing import Providing, asking, authn_request
 from tests.http.people import People, Person
 from tests.http.signing_in import PASSWORD, Browser, unlimited
 from tests.receiver import Call
-from tests.security.hooks.hooked import GO_ON, Hooked, Hooks, no, saying
+from tests.security.hooks.hooked import GO_ON, Hooked, Hooks, no, saying, until
 from tests.security.hooks.test_doors import INTO, member
 
 # As every statement does that ends or marks several sessions: `revoking` in adapters/postgres/identity/sessions/parts.py.
@@ -44,6 +45,7 @@ async def test_a_sign_in_goes_on_whose_hook_is_deleted_as_it_answers(arriving: A
     assert statuses == [200]
 
 
+@pytest.mark.usefixtures("unhurried")
 async def test_nobody_comes_in_by_the_answer_of_a_hook_that_is_replaced_by_now(
     postern: Postern, people: People, log: CapturedLog, hooks: Hooks
 ) -> None:
@@ -70,8 +72,7 @@ async def test_nobody_comes_in_by_the_answer_of_a_hook_that_is_replaced_by_now(
         hooked.say(no())
         nursery.start_soon(visit_later)
         places = cast("FairHookPlaces", postern.identity.hook_asking.places)
-        while places._of_person[OrganizationId(provider.acme.id), UserId(grace.user)] < 2:
-            await trio.sleep(0.01)
+        await until(lambda: places._of_person[OrganizationId(provider.acme.id), UserId(grace.user)] == 2)
         said.set()
     assert later == [403]
 

@@ -21,7 +21,7 @@ from tests.http.people import People, Person
 from tests.http.signing_in import PASSWORD, unlimited
 from tests.http.tenants import Tenant
 from tests.receiver import Call, answering
-from tests.security.hooks.hooked import GO_ON, Hooked, Hooks, no, saying
+from tests.security.hooks.hooked import GO_ON, Hooked, Hooks, no, saying, until
 from tests.security.hooks.test_doors import member
 
 PRESSED: Final = 10
@@ -197,12 +197,12 @@ def hung(arriving: Arriving) -> Callable[[Person], Awaitable[None]]:
 
     async def eight(person: Person) -> None:
         places = arriving.postern.identity.hook_asking.places
-        while places._of_person[arriving.acme.id, person.user] < 8:  # type: ignore[attr-defined]
-            await trio.sleep(0.01)
+        await until(lambda: places._of_person[arriving.acme.id, person.user] == 8)  # type: ignore[attr-defined]
 
     return eight
 
 
+@pytest.mark.usefixtures("unhurried")
 async def test_where_no_page_may_be_shown_the_application_hears_that_nobody_could_be_asked(
     arriving: Arriving, hooks: Hooks, hung: Callable[[Person], Awaitable[None]]
 ) -> None:

@@ -12,7 +12,7 @@ from tests.http.federation.arriving import Arriving
 from tests.http.people import Person
 from tests.http.tenants import Tenant
 from tests.receiver import Answer, Call, answering, endlessly, hanging_up, trickling
-from tests.security.hooks.hooked import GO_ON, Hooks, saying
+from tests.security.hooks.hooked import GO_ON, Hooks, saying, until
 
 
 async def hanging(_stream: trio.abc.Stream, _call: Call) -> bool:
@@ -139,6 +139,7 @@ async def test_no_connection_is_held_while_hooks_are_asked(arriving: Arriving, h
         nursery.cancel_scope.cancel()
 
 
+@pytest.mark.usefixtures("unhurried")
 @pytest.mark.parametrize("silence", ["go_on", "refuse"])
 async def test_more_than_twenty_of_an_organization_at_once_wait_for_a_place(arriving: Arriving, hooks: Hooks, silence: str) -> None:
     crowd = [member(arriving) for _ in range(25)]
@@ -157,8 +158,7 @@ async def test_more_than_twenty_of_an_organization_at_once_wait_for_a_place(arri
         async with trio.open_nursery() as nursery:
             for person in crowd:
                 nursery.start_soon(one, person)
-            while waiting(arriving) < 5:
-                await trio.sleep(0.01)
+            await until(lambda: waiting(arriving) == 5)
             assert len(hooked.heard) <= 20
             answered.set()
         assert got == [200] * 25

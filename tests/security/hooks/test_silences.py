@@ -15,7 +15,7 @@ from tests.http.federation.arriving import Arriving
 from tests.http.people import Person
 from tests.http.signing_in import PASSWORD, Browser
 from tests.receiver import Answer, Call, answering, hanging_up
-from tests.security.hooks.hooked import GO_ON, Hooks, no, saying
+from tests.security.hooks.hooked import GO_ON, Hooks, no, saying, until
 from tests.security.hooks.test_doors import INTO
 from tests.security.hooks.test_receivers import hanging
 
@@ -172,6 +172,7 @@ async def test_three_strangers_who_make_a_hook_rest_keep_no_member_out(arriving:
 
 
 @pytest.mark.parametrize("silence", SILENCES)
+@pytest.mark.usefixtures("unhurried")
 @pytest.mark.parametrize("crowd", [20, 80])
 async def test_a_crowd_of_one_session_is_one_question(arriving: Arriving, hooks: Hooks, crowd: int, silence: str) -> None:
     scene = await staged(arriving, "fails")
@@ -190,8 +191,7 @@ async def test_a_crowd_of_one_session_is_one_question(arriving: Arriving, hooks:
         async with trio.open_nursery() as nursery:
             for _ in range(crowd):
                 nursery.start_soon(one)
-            while len(got) < crowd - 8:
-                await trio.sleep(0.01)
+            await until(lambda: len(got) == crowd - 8)
             # The others got their answer at once.
             assert set(got) == {429}
             said.set()
@@ -372,6 +372,7 @@ async def test_an_owner_shows_what_was_asked_for_under_a_silence_too(arriving: A
         assert await scene.select(boss) == 200
 
 
+@pytest.mark.usefixtures("unhurried")
 @pytest.mark.parametrize("silence", SILENCES)
 async def test_an_owners_own_crowd_spares_no_factor(arriving: Arriving, hooks: Hooks, silence: str) -> None:
     """Where nobody is asked, an owner shows what they have: or whoever knows the password alone would send nine requests at once."""
@@ -391,8 +392,7 @@ async def test_an_owners_own_crowd_spares_no_factor(arriving: Arriving, hooks: H
         async with trio.open_nursery() as nursery:
             for _ in range(10):
                 nursery.start_soon(one)
-            while len(got) < 2:
-                await trio.sleep(0.01)
+            await until(lambda: len(got) == 2)
             said.set()
         assert got == [403] * 10
         assert await scene.select(boss) == 403
