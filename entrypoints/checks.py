@@ -106,7 +106,7 @@ def before_database(settings: Settings, backups: Path | None, report: Report) ->
     report("mail folder", mail_folder(settings))
     report("backup folder", backup_folder(settings, backups))
     report("encryption keys", encryption_keys(settings))
-    report("breached passwords", stolen_passwords(settings))
+    report("stolen passwords", stolen_passwords(settings))
 
 
 async def of_database(settings: Settings, processes: int | None, report: Report) -> bool:
