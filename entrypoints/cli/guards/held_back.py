@@ -31,10 +31,10 @@ async def _run(arguments: argparse.Namespace, settings: Settings) -> None:
         elif arguments.action == "lift":
             until = postern.foundation.clock.now() + timedelta(hours=arguments.hours)
             lifted = await budgets.lift(BudgetScope(arguments.budget), arguments.key, until, acting())
-            tell(_record(lifted), f"{_name(lifted)} has no budget until {moment(until)}.", as_json=arguments.json)
+            tell(_record(lifted), f"{_name(lifted)} has no email rate limit until {moment(until)}.", as_json=arguments.json)
         else:
             await budgets.restore(arguments.id, acting())
-            tell({"id": arguments.id, "restored": True}, "The budget counts again.", as_json=arguments.json)
+            tell({"id": arguments.id, "restored": True}, "The email rate limit applies again.", as_json=arguments.json)
 
 
 async def _list(budgets: MailBudgets, *, as_json: bool) -> None:

@@ -68,7 +68,7 @@ def test_the_link_of_the_newest_mail_that_fits(tmp_path: Path, run: Run) -> None
 
 def test_a_mail_that_is_not_there_is_one_sentence(tmp_path: Path, run: Run) -> None:
     write(tmp_path / "mail", "id-1", text="no link")
-    sentence = "postern: There is no such mail; `postern mail list` shows all\n"
+    sentence = "postern: Email not found; `postern mail list` shows all\n"
     for arguments in (("--to", "eve@example.org"), ("id-2",), ("id-1", "--subject", "other"), ("../mail/id-1",)):
         assert run("show", *arguments) == (FAILURE, "", sentence)
     assert run("show", "--link") == (FAILURE, "", "postern: The mail 'Verify your email address' to ada@example.org has no link\n")
@@ -83,7 +83,7 @@ def test_a_mail_that_is_on_its_way_is_waited_for(tmp_path: Path, run: Run) -> No
     finally:
         timer.join()
     status, _, said = run("show", "--to", "eve@example.org", "--wait", "1")
-    assert (status, said) == (FAILURE, "postern: There is no such mail yet; `postern mail list` shows all\n")
+    assert (status, said) == (FAILURE, "postern: Email not found yet; `postern mail list` shows all\n")
 
 
 @pytest.mark.parametrize(
