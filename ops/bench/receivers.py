@@ -20,8 +20,8 @@ _HEAD_END = b"\r\n\r\n"
 
 @dataclass(slots=True)
 class Receivers:
-    """Each path of one port is a destination: `/ok/…` answers at once, `/500` with that, `/slow` a byte a second. `/dead` of `dead_port` is
-    where nobody listens.
+    """Each path of one port is a destination: `/ok/…` answers at once, `/500` with that, `/slow` a byte a second. `/crowd` lists a hundred
+    people of SCIM a page, with names of a thousand emoji, and never comes to an end. `/dead` of `dead_port` is where nobody listens.
     """
 
     port: int
@@ -29,6 +29,8 @@ class Receivers:
     arrived: dict[bytes, float] = field(default_factory=dict)
     """The first moment of each delivery at `/ok`, by its id."""
     times: Counter[bytes] = field(default_factory=Counter)
+    pages: int = 0
+    """How many of `/crowd` were asked for."""
     _came: trio.Event = field(default_factory=trio.Event)
 
     def url(self, name: str) -> str:
@@ -52,7 +54,7 @@ class Receivers:
                     buffered += received
                 head, _, buffered = buffered.partition(_HEAD_END)
                 headers = dict(line.lower().split(b": ", 1) for line in head.split(b"\r\n")[1:])
-                length = int(headers[b"content-length"])
+                length = int(headers.get(b"content-length", b"0"))
                 while len(buffered) < length:
                     received = await stream.receive_some(65536)
                     if not received:
@@ -73,11 +75,22 @@ class Receivers:
             for byte in _OK:
                 await stream.send_all(bytes([byte]))
                 await trio.sleep(1)
+        elif path.startswith(b"/crowd"):
+            first, self.pages = self.pages * 100, self.pages + 1
+            body = await trio.to_thread.run_sync(_crowd, first)
+            head = f"HTTP/1.1 200 OK\r\ncontent-type: application/scim+json\r\ncontent-length: {len(body)}\r\n\r\n"
+            await stream.send_all(head.encode() + body)
         else:
             self.times[delivery] += 1
             self.arrived.setdefault(delivery, time.monotonic())
             self._came.set()
             await stream.send_all(_OK)
+
+
+def _crowd(first: int) -> bytes:
+    emoji = "🔥" * 990
+    people = [{"id": f"{one:0200}", "userName": f"{one}{emoji}", "externalId": f"{one}{emoji}"} for one in range(first, first + 100)]
+    return json.dumps({"totalResults": 10**9, "Resources": people}, ensure_ascii=False).encode()
 
 
 def _signal(headers: Mapping[bytes, bytes], body: bytes) -> bytes:

@@ -1,11 +1,8 @@
 """One tenant whose webhooks, signals, provisioning and sign-in hook all do their worst at once: what everybody else notices."""
 
-import json
-from collections import Counter
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
-from functools import partial
 from itertools import cycle
 from typing import Final
 from uuid import UUID, uuid4
@@ -33,7 +30,6 @@ PACE: Final = 20
 """Sign-ins that the hook is asked about, and polls, a second."""
 ROUNDS: Final = 3
 SECONDS: Final = 15.0
-_EMOJI: Final = "🔥" * 990
 
 
 async def neighbors(_options: Options) -> Sequence[Figure]:
@@ -44,8 +40,6 @@ async def neighbors(_options: Options) -> Sequence[Figure]:
     async with AsyncExitStack() as stack:
         place = stack.enter_context(directory())
         sink = await stack.enter_async_context(receivers())
-        pages = Counter[str]()
-        crowd = await stack.enter_async_context(_crowd(pages))
         server = await stack.enter_async_context(serving(place, settings=webhooks.SETTINGS))
         (other, *members) = await trio.to_thread.run_sync(fill, server.database_url, MEMBERS + 1)
         (header, *headers) = await bearers_for(server.settings, [other, *members])
@@ -56,20 +50,20 @@ async def neighbors(_options: Options) -> Sequence[Figure]:
         polls = [server.target(f"/ssf/poll/{one}", {"Authorization": f"Bearer {token}"}).posting({}) for one in streams]
         selects = [replace(server.target(f"/api/organizations/{shop.slug}/select", one), method="POST") for one in headers]
         tenants = await webhooks.make_tenants(server, [[sink.url(name) for name in webhooks.BAD]])
-        connection = await _hostile(server, shop, members, sink, crowd)
+        connection = await _hostile(server, shop, members, sink)
         await signals.at_a_pace(server, asked, 2)
         signed, polled = Tally(), Tally()
         for _ in range(ROUNDS):
             alone += (before := await signals.at_a_pace(server, asked, SECONDS))
             async with AsyncExitStack() as worst:
                 await trio.to_thread.run_sync(webhooks.queue, server.database_url, tenants, QUEUED)
-                await worst.enter_async_context(_at_a_pace(selects, signed))
-                await worst.enter_async_context(_at_a_pace(polls, polled))
+                await worst.enter_async_context(_in_turn(selects, signed))
+                await worst.enter_async_context(_in_turn(polls, polled))
                 await worst.enter_async_context(_due_again(server, connection))
                 beside += (meanwhile := await signals.at_a_pace(server, asked, SECONDS))
             ratios.append(percentile(meanwhile, 90) / percentile(before, 90))
     return [
-        Figure("pages of people without end", pages["pages"], bar=at_least(1)),
+        Figure("pages of people without end", sink.pages, bar=at_least(1)),
         Figure("sign-ins at the hook that ended", signed.requests, bar=at_least(1)),
         Figure("polls that were answered", polled.requests, bar=at_least(1)),
         Figure("who-am-I alone, 90th percentile", percentile(sorted(alone), 90) * 1e3, "ms"),
@@ -78,43 +72,7 @@ async def neighbors(_options: Options) -> Sequence[Figure]:
     ]
 
 
-@asynccontextmanager
-async def _crowd(pages: Counter[str]) -> AsyncIterator[str]:
-    """A system that lists a hundred people a page, with names of a thousand emoji, and never comes to an end. Yields its base URL."""
-
-    async def serve(stream: trio.SocketStream) -> None:
-        received = b""
-        try:
-            while True:
-                while b"\r\n\r\n" not in received:
-                    part = await stream.receive_some(65536)
-                    if not part:
-                        return
-                    received += part
-                _, _, received = received.partition(b"\r\n\r\n")
-                first = pages["pages"] * 100
-                pages["pages"] += 1
-                body = await trio.to_thread.run_sync(_page, first)
-                await stream.send_all(
-                    b"HTTP/1.1 200 OK\r\ncontent-type: application/scim+json\r\ncontent-length: %d\r\n\r\n" % len(body) + body
-                )
-        except (trio.BrokenResourceError, trio.ClosedResourceError):
-            pass
-        finally:
-            await trio.aclose_forcefully(stream)
-
-    async with trio.open_nursery() as nursery:
-        (listener, *_) = await nursery.start(partial(trio.serve_tcp, serve, 0, host="127.0.0.1"))
-        yield f"http://127.0.0.1:{listener.socket.getsockname()[1]}/scim/v2"
-        nursery.cancel_scope.cancel()
-
-
-def _page(first: int) -> bytes:
-    people = [{"id": f"{one:0200}", "userName": f"{one}{_EMOJI}", "externalId": f"{one}{_EMOJI}"} for one in range(first, first + 100)]
-    return json.dumps({"totalResults": 10**9, "Resources": people}, ensure_ascii=False).encode()
-
-
-async def _hostile(server: Server, shop: Shop, members: Sequence[Person], sink: Receivers, crowd: str) -> UUID:
+async def _hostile(server: Server, shop: Shop, members: Sequence[Person], sink: Receivers) -> UUID:
     """Makes them members, with an enforced hook that drips, and a connection to the crowd. Returns the connection's id."""
     hook, connection = uuid4(), uuid4()
     async with postern_of(server.settings) as postern:
@@ -130,7 +88,7 @@ async def _hostile(server: Server, shop: Shop, members: Sequence[Person], sink: 
         "secret": secret,
         "connection": connection,
         "service": shop.service,
-        "crowd": crowd,
+        "crowd": sink.url("crowd/scim/v2"),
         "token": token,
         "mapping": Jsonb(provisioning.MAPPING),
     }
@@ -160,7 +118,7 @@ def _insert(url: str, parameters: Mapping[str, object]) -> None:
 
 
 @asynccontextmanager
-async def _at_a_pace(targets: Sequence[Target], tally: Tally) -> AsyncIterator[None]:
+async def _in_turn(targets: Sequence[Target], tally: Tally) -> AsyncIterator[None]:
     """Inside the block, these are asked in turn at a pace, however long each of them waits."""
 
     async def one(target: Target) -> None:
