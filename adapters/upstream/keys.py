@@ -14,7 +14,8 @@ import trio
 from jwt.utils import base64url_decode
 
 from adapters.crypto.signed_by_others import SIGNATURE_ALGORITHMS, NotSigned, chosen_key, signed_claims
-from adapters.upstream.oauth import Calls, has_too_many_values
+from adapters.upstream.oauth import MOST_VALUES, Calls
+from core.domain.far_numbers import has_too_many_values
 from core.domain.identity.upstream.claims import NotVouched
 from core.domain.identity.upstream.jwt_assertions import AssertionFault, AssertionRefused, SignedToken, TrustedKeys, require_readable
 from core.domain.identity.upstream.sign_in import OAuthError, ProviderAway
@@ -187,7 +188,7 @@ def read_header(token: str) -> Mapping[str, Any]:
         raise NotVouched("the token is too long")
     try:
         parts = [base64url_decode(part) for part in token.split(".")[:2]]
-        if any(map(has_too_many_values, parts)):
+        if any(has_too_many_values(part, MOST_VALUES) for part in parts):
             raise NotVouched("the token says too much")
         header = msgspec.json.decode(parts[0])
     except (ValueError, RecursionError) as error:

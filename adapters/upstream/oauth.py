@@ -14,7 +14,7 @@ from urllib.parse import quote_plus, urlencode
 import msgspec
 import structlog
 
-from core.domain.far_numbers import has_many_far_numbers
+from core.domain.far_numbers import has_too_many_values
 from core.domain.identity.upstream.claims import NotVouched
 from core.domain.identity.upstream.providers import ClientAtProvider
 from core.domain.identity.upstream.sign_in import OAuthError, ProviderAway, ProviderRequest, ReceivedTokens, UnreadableAnswer
@@ -107,15 +107,8 @@ def _read_destination(url: str) -> OutboundDestination:
     return destination(url)
 
 
-def has_too_many_values(text: bytes) -> bool:
-    """Whether JSON has too many values, or too many that take long, counted before decoding. Each value but the first comes after a comma
-    or an opening bracket.
-    """
-    return text.count(b",") + text.count(b"[") + text.count(b"{") > MOST_VALUES or has_many_far_numbers(text)
-
-
 def _decoded(to: OutboundDestination, answer: OutboundAnswer) -> Any:
-    if has_too_many_values(answer.body):
+    if has_too_many_values(answer.body, MOST_VALUES):
         raise _unreadable(to, f"status {answer.status}, too many values")
     try:
         return msgspec.json.decode(answer.body)
