@@ -27,13 +27,16 @@ _FURTHER: Final = {
     "actors/recorders.py": {"_CONNECTION_RECORDER_MOST", "_MOST", "_REFUSAL_RECORDER_MOST", "_SCIM_EXCHANGE_WRITER_MOST"},
     "actors/span_recorder.py": {"MOST"},
     "adapters/outbound/hook_places.py": {"MOST_OF_KIND"},
+    "core/domain/far_numbers.py": {"MOST_FAR_NUMBERS"},
     "core/domain/federation/provisioning/listed.py": {"MOST_BYTES_LISTED"},
     "core/domain/federation/provisioning/progress.py": {"LONGEST_RUN"},
     "core/domain/identity/guards/hook_verdicts.py": {"VERDICT_LIFETIME"},
     "core/domain/identity/guards/puzzles.py": {"MOST_BITS"},
+    "core/domain/images.py": {"_MOST_IN_FRAME"},
     "core/domain/tenancy/hooks.py": {"KNOWN_AFTER"},
     "core/usecases/outbound_reach.py": {"LATELY", "MOST_RECEIVERS"},
     "core/usecases/tenancy/hook_asking.py": {"FAILED_ABOUT", "_MOST_HOOKS", "_MOST_KNOWN"},
+    "entrypoints/http/machinery/decoding.py": {"_MOST_BRACKETS"},
 }
 _PHRASES: Final = ("ASKED_IN_FLOW", "AT_ONCE", "MOST_HOURS", "OF_ONE", "OF_ORGANIZATION", "OF_PERSON", "OF_PROCESS", "UNDER_WAY")
 # What these bound is a piece of work: the next piece follows, and nobody is refused, let in or left out. What belongs to an operator's own
